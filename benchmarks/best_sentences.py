@@ -19,7 +19,7 @@ from kgot_lab.benchmark.comparison.ablations import ABLATIONS
 from kgot_lab.benchmark.comparison.plan import Design
 from kgot_lab.benchmark.comparison.results import Findings, Measured
 from kgot_lab.benchmark.comparison.sitting import Sitting, Slice
-from kgot_lab.evaluation.summary import p_said, span
+from kgot_lab.evaluation.summary import format_p, span
 from kgot_lab.evaluation.tables import signed
 
 RESULTS = Path(__file__).parent / "results"
@@ -59,7 +59,7 @@ def report(sentences: Findings, measured: Findings) -> dict:
     """
     told = {
         f"{row.system} - {SYSTEM}, F1, {row.on}, {row.difference.n} questions":
-            f"{signed(row.difference.mean)} ({span(row.difference)}), p {p_said(row.p)}, after Holm {p_said(row.p_holm)}"
+            f"{signed(row.difference.mean)} ({span(row.difference)}), p {format_p(row.p)}, after Holm {format_p(row.p_holm)}"
         for row in beside(measured).pairs
     }  # fmt: skip
     return {SYSTEM: {row.on: _taken(row) for row in sentences.measured}, **told}

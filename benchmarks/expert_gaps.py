@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kgot_lab.embedding.embedder import Embedder
     from kgot_lab.evaluation.significance import Estimate
     from kgot_lab.experiments.kgos.queries import CookbookQuery
-    from kgot_lab.experts.learning.failed_questions import AskedQuestion
+    from kgot_lab.experts.learning.failed_questions import QuestionRecord
     from kgot_lab.experts.learning.gaps import GapReport
     from kgot_lab.experts.learning.growth_regions import ProposedRegion
     from kgot_lab.graph import PropertyGraph
@@ -53,9 +53,9 @@ def data() -> tuple[PropertyGraph, tuple[CookbookQuery, ...]]:
 
 def asked(
     graph: PropertyGraph, queries: Sequence[CookbookQuery], config: RetrievalConfig, embedder: Embedder | None
-) -> list[tuple[CookbookQuery, AskedQuestion]]:
+) -> list[tuple[CookbookQuery, QuestionRecord]]:
     """The queries as an expert is asked them; the thumb is right: down where no gold node is told."""
-    from kgot_lab.experts.learning.failed_questions import AskedQuestion
+    from kgot_lab.experts.learning.failed_questions import QuestionRecord
     from kgot_lab.kgos.methods.search.intent_search import intent_search
 
     found = []
@@ -67,15 +67,17 @@ def asked(
         found.append(
             (
                 query,
-                AskedQuestion(query.id, query.text, "An answer.", told, told[:1], thumb=thumb, intent=intent),
+                QuestionRecord(
+                    query.id, query.text, "An answer.", told, told[:1], thumb=thumb, intent=intent
+                ),
             )
         )
     return found
 
 
 def erring(
-    questions: Sequence[tuple[CookbookQuery, AskedQuestion]], error: float, seed: int
-) -> list[AskedQuestion]:
+    questions: Sequence[tuple[CookbookQuery, QuestionRecord]], error: float, seed: int
+) -> list[QuestionRecord]:
     """The same with wrong thumbs at a rate."""
     from dataclasses import replace
 

@@ -36,11 +36,11 @@ def real_metadata() -> dict[str, Any]:
     from kgot_lab.experts.bundled_experts import SHIPPED_GRAPHS, ship_experts
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.repository import open_experts
-    from kgot_lab.experts.service import ExpertModels, ExpertOffice
+    from kgot_lab.experts.service import ExpertModels, ExpertService
     from kgot_lab.llm.scripted import Scripted
 
     model = Scripted(lambda prompt: "Cache repeated work [Source: cookbook:Cache repeated work]. " * 5)
-    office = ExpertOffice(
+    office = ExpertService(
         open_experts(), GraphFolder(more=SHIPPED_GRAPHS), ExpertModels({"model": lambda: model}, "model")
     )
     ship_experts(office)
@@ -85,7 +85,7 @@ def measured(experts: int, conversations: int, metadata: dict[str, Any]) -> dict
                 tables.conversation(last, expert, owner),
                 tables.messages(last),
             ),
-            "what was said before": lambda: tables.said_before(expert, owner, last, 2_000),
+            "what was said before": lambda: tables.earlier_messages(expert, owner, last, 2_000),
             "keep a message, on the disk": lambda: tables.say(last, "user", QUESTION),
         }
         took = {name: [milliseconds(ask) for _ in range(TIMES)] for name, ask in asked.items()}

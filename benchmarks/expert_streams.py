@@ -41,7 +41,7 @@ from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
-from kgot_lab.experts.service import ExpertModels, ExpertOffice
+from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.llm.presets import FREE
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.types import Reply, Usage
@@ -60,7 +60,7 @@ class Slowly:
             yield word
         yield Reply("".join(words).strip(), Usage(1, len(words)))
 
-office = ExpertOffice(open_experts(place), GraphFolder(None, {"cookbook": cookbook}), ExpertModels({"slowly": Slowly}, "slowly"))
+office = ExpertService(open_experts(place), GraphFolder(None, {"cookbook": cookbook}), ExpertModels({"slowly": Slowly}, "slowly"))
 if not office.tables.experts():
     office.create({"name": "Cookbook", "kg_db_id": "cookbook", "persona": {"name": "Cook"}})
 office.graphs.graph("cookbook")

@@ -21,7 +21,7 @@ from kgot_lab.benchmark.recall.claims import verdicts
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.reports import Report, derive
 from kgot_lab.evaluation.significance import Estimate, holm, interval
-from kgot_lab.evaluation.tables import decimal, signed, told_p
+from kgot_lab.evaluation.tables import decimal, format_p_value, signed
 from kgot_lab.experiments.beam.results import chat_grids, chat_report
 from kgot_lab.experiments.stores.cypher_trial import trial_table
 from kgot_lab.experiments.stores.tables import store_bars, store_tables
@@ -196,10 +196,10 @@ def gains(reports: list[Report]) -> str:
         whole, shut = (report.comparisons[part][plan.expected] for part in ("all", "locked"))
         cells = (
             span(whole.difference),
-            told_p(whole.p_holm),
+            format_p_value(whole.p_holm),
             span(shut.difference),
-            told_p(shut.p_holm),
-            told_p(p),
+            format_p_value(shut.p_holm),
+            format_p_value(p),
         )
         lines.append(f"| {report.dataset.name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -216,7 +216,7 @@ def claims(reports: list[Report]) -> str:
         same = [one for one in rows if one.claim == row.claim and one.dataset != "all"]
         apart = [f"{one.dataset} {one.said}" for one in same if one.said != row.said]
         lines.append(
-            f"| {row.claim.text} | {span(row.difference)} | {told_p(row.p_holm)} | {row.said} | {'; '.join(apart)} |"
+            f"| {row.claim.text} | {span(row.difference)} | {format_p_value(row.p_holm)} | {row.said} | {'; '.join(apart)} |"
         )
     return "\n".join(lines)
 

@@ -3,7 +3,7 @@
 LabError
 ├── BadInput          what the caller gave cannot be used
 │   ├── UnknownName   a name that is not in a table; lists the names that are
-│   ├── NotToBeAsked  a question that the chosen mode cannot answer; it may answer others
+│   ├── UnsupportedQuestion  a question that the chosen mode cannot answer; it may answer others
 │   ├── NoLongerWaits a claim that was decided on meanwhile, or is gone; says what became of it
 │   ├── RefusedEnvelope  a signed message that is not accepted; says why in one word
 │   └── TooLittle     documents from which nothing can be learnt
@@ -62,7 +62,7 @@ class UnknownName(BadInput):
         )
 
 
-class NotToBeAsked(BadInput):
+class UnsupportedQuestion(BadInput):
     """A question that the chosen mode cannot answer with what it is given; it may answer the others of a set."""
 
 

@@ -14,7 +14,7 @@ from datetime import date
 from pathlib import Path
 
 from kgot_lab.loop.replay.recording import Recording
-from kgot_lab.loop.replay.replay import remembered, started, walk_again
+from kgot_lab.loop.replay.replay import remembered, replay_walk, started
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.stores import open_for
 
@@ -29,7 +29,7 @@ def work_out(path: Path) -> int:
     begun, recording, fresh = started(run.events), Recording.of(run.events), path.with_suffix(".new")
     fresh.unlink(missing_ok=True)
     with closing(open_for(begun.dialect, *begun.readers)) as store:
-        walk = walk_again(run.events, recording, remembered(recording, run.events, store))
+        walk = replay_walk(run.events, recording, remembered(recording, run.events, store))
         now = list(record(walk, fresh, run=run.run, about={**run.about, "worked_out": str(date.today())}))
     head, *lines = fresh.read_text(encoding="utf-8").splitlines(keepends=True)
     head = json.dumps(

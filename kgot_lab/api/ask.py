@@ -11,20 +11,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from kgot_lab.api.progress import told_in_cell
+from kgot_lab.api.progress import display_progress
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput, LabError, ReplayMiss, TraceError, require, require_parts
 from kgot_lab.llm import connect
-from kgot_lab.llm.recorded import Recorded, asked_in
+from kgot_lab.llm.recorded import Recorded, prompts_in
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.forecast import forecast
 from kgot_lab.loop.limits import SMALL, Limits, limits_for
-from kgot_lab.loop.persistence.memory_session import asked_memory
+from kgot_lab.loop.persistence.memory_session import open_memory_session
 from kgot_lab.loop.replay.replay import Resources, resume, started
 from kgot_lab.loop.trace import Trace, append, load_run, made_by, record
 from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.stores import empty_store, store_again
+from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.surrogates import whole
 from kgot_lab.tools.facts import tools_for
@@ -70,7 +70,7 @@ def ask(
     require(attachments, Sequence, "attachments are a list of paths")
     if trace is not None:
         require(trace, (str, Path), "a trace is the path of a file")
-    with asked_memory(memory, question) if memory is not None else nullcontext() as asked:
+    with open_memory_session(memory, question) if memory is not None else nullcontext() as asked:
         if (
             documents is None
             and not attachments
@@ -97,7 +97,7 @@ def ask(
             else _stopped(trace, question, limits if preset != "auto" else None, names)
         )
         if isinstance(llm, Recorded):
-            llm.rewind(asked_in(trace, llm.name) if trace is not None and before else ())
+            llm.rewind(prompts_in(trace, llm.name) if trace is not None and before else ())
         tools = _tools(documents, attachments, follow=limits.reading == "paths")
         tools = asked.tools(tools) if asked else tools
         with _store(store, before) as opened:
@@ -126,7 +126,7 @@ def _run(
         kept = append(walk, trace) if before else record(walk, trace, about=made_by(llm))
         return _on_file(kept, trace, _head(llm, limits))
     created = datetime.now(UTC).isoformat(timespec="seconds")
-    return Trace(uuid4().hex[:12], created, tuple(told_in_cell(walk, _head(llm, limits))), made_by(llm))
+    return Trace(uuid4().hex[:12], created, tuple(display_progress(walk, _head(llm, limits))), made_by(llm))
 
 
 def _stopped(trace: str | Path, question: str, limits: Limits | None, names: Sequence[str]) -> Trace:
@@ -185,7 +185,7 @@ def _store(store: str | Path | Store, before: Trace | None) -> Iterator[Store]:
     one that is opened is closed.
     """
     if isinstance(store, str | Path):
-        with closing(store_again(store) if before and before.events else empty_store(store)) as opened:
+        with closing(reopen_store(store) if before and before.events else empty_store(store)) as opened:
             yield opened
         return
     require_parts(
@@ -203,7 +203,7 @@ def _holds_graph(store: object) -> bool:
 def _on_file(walk: Iterator[Event], trace: str | Path, head: str) -> Trace:
     """The run, once it is on file; what stops it says how to go on."""
     try:
-        for _ in told_in_cell(walk, head):
+        for _ in display_progress(walk, head):
             pass
     except TraceError:
         raise  # of the file itself

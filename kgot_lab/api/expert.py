@@ -15,7 +15,7 @@ from kgot_lab.experts.bundled_experts import SHIPPED_GRAPHS, shipped_configs
 from kgot_lab.experts.expert import Persona, merged
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
-from kgot_lab.experts.service import ExpertModels, ExpertOffice
+from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.experts.session import ExpertTalk
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.conversion import as_graph
@@ -48,7 +48,7 @@ def expert(
     if isinstance(knows, str) and knows in shipped:
         told, graphs = shipped[knows], SHIPPED_GRAPHS
     else:
-        if isinstance(knows, str) and not _is_there(knows):
+        if isinstance(knows, str) and not _exists(knows):
             raise UnknownName("shipped expert or place of a graph", knows, shipped)
         graph = opened_graph(str(knows)) if isinstance(knows, str | Path) else as_graph(knows)
         if not len(graph):
@@ -61,7 +61,7 @@ def expert(
     require_parts(
         llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives"
     )
-    office = ExpertOffice(
+    office = ExpertService(
         open_experts(),
         GraphFolder(None, graphs),
         ExpertModels({llm.name: lambda: llm}, llm.name),
@@ -73,7 +73,7 @@ def expert(
     )
 
 
-def _is_there(place: str) -> bool:
+def _exists(place: str) -> bool:
     try:
         return Path(place).expanduser().exists()
     except (OSError, RuntimeError):  # too long for a name, or the home of somebody who is not here

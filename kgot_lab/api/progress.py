@@ -17,7 +17,7 @@ SHOWN = 16  # lines at once: the last ones
 _BAR, _PAUSE = 30, 0.2  # signs of a bar, and seconds between two pictures of it
 
 
-def told_in_cell(events: Iterable[Event], head: str = "") -> Iterator[Event]:
+def display_progress(events: Iterable[Event], head: str = "") -> Iterator[Event]:
     """Pass events on, and where a notebook cell runs show the last of them below `head`, in one output that
     grows with the run.
     """

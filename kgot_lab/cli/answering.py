@@ -12,7 +12,7 @@ from kgot_lab.cli import memory as remembering
 from kgot_lab.cli import output_files as saving
 from kgot_lab.cli import question_setup as asking
 from kgot_lab.cli import terminal
-from kgot_lab.cli.resume import GoOn, command, finish, made_again
+from kgot_lab.cli.resume import GoOn, command, finish, regenerate_hint
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kgot_lab.cli.output_files import SavedGraph
     from kgot_lab.loop.events import Event
     from kgot_lab.loop.limits import Limits
-    from kgot_lab.loop.persistence.memory_session import AskedMemory
+    from kgot_lab.loop.persistence.memory_session import MemorySession
     from kgot_lab.loop.replay.replay import Resources
     from kgot_lab.stores.protocol import Store
 
@@ -61,7 +61,7 @@ def answer_question(
 
 
 def _answer_with(
-    memory: AskedMemory | None,
+    memory: MemorySession | None,
     question: str,
     configuration: Configuration,
     attached: Sequence[Path],
@@ -81,7 +81,7 @@ def _answer_with(
         raise BadInput(_ONE_MODEL)
     path = outputs.trace or terminal.new_trace()
     saved = Path(choice.save) if choice.save else None
-    terminal.check_apart(
+    terminal.require_distinct_paths(
         trace=path, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=configuration.model,
         execution_model=configuration.execution_model, graph=choice.graph, memory=configuration.memory,
         save_graph=saved if choice.graph is None or saved != Path(choice.graph) else None,
@@ -108,29 +108,29 @@ def _answer_with(
         raise BadInput(
             f"the graph in {choice.graph} is empty, so it answers nothing: name another, or documents with --documents DIR"
         )
-    tools = [] if alone else asking.tools_here(at_hand, configuration, limits)
+    tools = [] if alone else asking.available_tools(at_hand, configuration, limits)
     if memory is not None:
         tools, graph = memory.tools(tools), memory.begun.graph if memory.begun.facts else None
-        remembering.told_beginning(memory, configuration.memory)
-    store = asking.begun_store(choice, graph)
+        remembering.print_initial_graph(memory, configuration.memory)
+    store = asking.open_run_store(choice, graph)
     if named := getattr(store, "namespace", None):
         configuration = configuration.with_flags({"store.namespace": named})
-    page = asking.told_configuration(configuration, limits)
-    asking.told_beforehand(planning, limits)
+    page = asking.print_configuration(configuration, limits)
+    asking.print_forecast(planning, limits)
     task = QuestionTask(
         question, Resources(tools, planning, execution), limits, {"configuration": page}, attached
     )
     walked(
         task,
         store,
-        GoOn("resume", path, _given_again(configuration, attached, outputs)),
+        GoOn("resume", path, _resume_arguments(configuration, attached, outputs)),
         Outputs(path, html=outputs.html, as_json=outputs.as_json, saved=place),
         configuration,
         memory,
     )
 
 
-def _given_again(
+def _resume_arguments(
     configuration: Configuration, attached: Sequence[Path], outputs: Outputs
 ) -> dict[str, object]:
     """What `resume` is given to go on with a run."""
@@ -152,7 +152,7 @@ def walked(
     again: GoOn,
     outputs: Outputs,
     configuration: Configuration | None = None,
-    memory: AskedMemory | None = None,
+    memory: MemorySession | None = None,
 ) -> None:
     """Walk the loop, on file and on screen; the store is closed in the end."""
     from kgot_lab.loop.controller import think
@@ -178,18 +178,18 @@ def walked(
             certify=certify,
         )
         if configuration is not None:
-            _kept_in_the_end(opened, configuration.store, outputs, seen)
+            _save_final_graph(opened, configuration.store, outputs, seen)
 
 
-def _kept_in_the_end(store: Store, choice: StoreChoice, outputs: Outputs, events: Sequence[Event]) -> None:
+def _save_final_graph(store: Store, choice: StoreChoice, outputs: Outputs, events: Sequence[Event]) -> None:
     """Save the graph where that is told, and say where the store holds another than the run made."""
     place = outputs.saved
     if place is not None and outputs.trace is not None:
-        with made_again(
+        with regenerate_hint(
             outputs.trace, command("resume", outputs.trace, save_graph=place.another if place.taken else None)
         ):
             saving.keep_graph(store.graph(), events, place)
-    asking.told_if_shared(store, choice, events)
+    asking.print_store_differences(store, choice, events)
 
 
 def go_on(
@@ -208,7 +208,7 @@ def go_on(
 
 
 def _go_on_with(
-    memory: AskedMemory | None,
+    memory: MemorySession | None,
     trace: Path,
     configuration: Configuration,
     attached: Sequence[Path],
@@ -221,7 +221,7 @@ def _go_on_with(
     from kgot_lab.loop.certificate.certificate import certificate_of_run
     from kgot_lab.loop.replay.forks import by_hand
     from kgot_lab.loop.replay.replay import Resources, limits_of, resume
-    from kgot_lab.stores import store_again
+    from kgot_lab.stores import reopen_store
 
     run, begun = terminal.run_of(trace)
     begun_as = configuration_of(run.about)
@@ -229,7 +229,7 @@ def _go_on_with(
         configuration.store,
         Path(configuration.documents) if configuration.documents else None,
     )
-    terminal.check_apart(
+    terminal.require_distinct_paths(
         trace=trace, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=model, execution_model=execution,
         save_graph=choice.save,
     )  # fmt: skip
@@ -256,7 +256,7 @@ def _go_on_with(
             pass
         if choice.save:
             asked = choice.save != begun_as.store.save
-            saving.keep_graph_again(run.events, Path(choice.save), asked=asked)
+            saving.rewrite_graph(run.events, Path(choice.save), asked=asked)
         return
     begun_so = "configuration" in run.about  # then the head of the trace says how the models were named
     other = execution or (
@@ -268,10 +268,10 @@ def _go_on_with(
     )
     if outputs.tape is not None and other:
         raise BadInput(_ONE_MODEL)
-    connect = terminal.connect_model if model or begun_so else terminal.connect_again
+    connect = terminal.connect_model if model or begun_so else terminal.reconnect_model
     name = model or (configuration.model if begun_so else begun.planning)
     planning = connect(name, spending, outputs.tape, trace=trace, models=configuration.models)
-    connect = terminal.connect_model if execution or begun_so else terminal.connect_again
+    connect = terminal.connect_model if execution or begun_so else terminal.reconnect_model
     executing = connect(other, spending, trace=trace, models=configuration.models) if other else None
     again = GoOn(
         "resume", trace,
@@ -286,9 +286,9 @@ def _go_on_with(
     limits, passages = limits_of(begun), terminal.documents_of(run, documents)
     at_hand = asking.at_hand(configuration, passages, attached, planning, limits, spending)
     asking.check_prices(configuration, planning, executing, at_hand.vision)
-    tools = asking.tools_again(at_hand, configuration, begun)
+    tools = asking.resumed_tools(at_hand, configuration, begun)
     tools = tools if memory is None else memory.tools(tools)
-    saved = saving.place_again(choice, begun.start)
+    saved = saving.resumed_output_path(choice, begun.start)
     saving.check_snapshots(configuration.snapshots, begins=False)
     place = (
         (choice.kind or choice.at or "in_memory", choice.at if choice.kind else None)
@@ -296,12 +296,12 @@ def _go_on_with(
         else None
     )
     opened = (
-        store_again(*place, unsafe=choice.unsafe, namespace=choice.namespace)
+        reopen_store(*place, unsafe=choice.unsafe, namespace=choice.namespace)
         if place
         else terminal.store_of(begun, choice.unsafe)
     )
     with closing(opened) as store:
-        asking.told_namespace(store)
+        asking.print_namespace(store)
         try:
             walk = resume(trace, store, Resources(tools, planning, executing))
         except BadInput as error:
@@ -316,4 +316,4 @@ def _go_on_with(
         seen = finish(
             kept, trace, again, html=outputs.html, as_json=outputs.as_json, memory=memory, certify=certify
         )
-        _kept_in_the_end(store, choice, replace(outputs, trace=trace, saved=saved), seen)
+        _save_final_graph(store, choice, replace(outputs, trace=trace, saved=saved), seen)

@@ -225,7 +225,7 @@ def ask(
     config: options.ConfigFile = None,
 ) -> None:
     """Answer a question with a graph grown from your documents, or with one that is there."""
-    from kgot_lab.cli.configuration import limits_given, read_configuration
+    from kgot_lab.cli.configuration import parse_limits, read_configuration
 
     question = as_typed(question, "the question")
     if not question.strip():
@@ -237,10 +237,10 @@ def ask(
         "temperature": temperature,
         "vote_temperature": vote_temperature,
     }
-    budget = asking.budget_given(max_calls, max_seconds, max_dollars)
+    budget = asking.parse_budget(max_calls, max_seconds, max_dollars)
     configuration = read_configuration(config).with_flags({
         "documents": documents, "model": model, "execution_model": execution, "models": models, "preset": preset,
-        "format": answer_format, "limits": limits_given(settings or [], single), "snapshots": snapshots,
+        "format": answer_format, "limits": parse_limits(settings or [], single), "snapshots": snapshots,
         "memory": memory, "as_of": as_of, "certify": certify,
         "tools.names": _named(tools), "tools.web": web, "tools.mirror": mirror, "tools.engine": engine, "tools.vision_model": vision,
         "store.kind": store, "store.at": at, "store.namespace": namespace, "store.keep": keep, "store.wipe": wipe, "store.unsafe": unsafe,
@@ -332,14 +332,14 @@ def extract(
     ] = False,
 ) -> None:
     """Grow a graph from all facts of your documents, without a question."""
-    from kgot_lab.cli.configuration import limits_given, read_configuration
+    from kgot_lab.cli.configuration import parse_limits, read_configuration
     from kgot_lab.cli.extract import EXTRACTS, extract_graph
 
     if go_on and trace is None:
         raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
-    budget = asking.budget_given(max_calls, max_seconds, max_dollars)
+    budget = asking.parse_budget(max_calls, max_seconds, max_dollars)
     configuration = asking.used_by("extract", read_configuration(config), EXTRACTS).with_flags({
-        "documents": documents, "model": model, "models": models, "preset": preset, "limits": limits_given(settings or [], {}), **budget,
+        "documents": documents, "model": model, "models": models, "preset": preset, "limits": parse_limits(settings or [], {}), **budget,
     })  # fmt: skip
     again = {
         "model": model, "models": models, "preset": preset, "set": settings, "out": out, "trace": trace, "max_calls": max_calls,
@@ -380,7 +380,7 @@ def resume(
     """
     from kgot_lab.cli.configuration import configuration_of
 
-    budget = asking.budget_given(max_calls, max_seconds, max_dollars)
+    budget = asking.parse_budget(max_calls, max_seconds, max_dollars)
     run, _ = terminal.run_of(trace)
     configuration = configuration_of(run.about).with_flags({
         "documents": documents, "models": models, "tools.web": web, "tools.mirror": mirror, "snapshots": snapshots,
@@ -407,7 +407,7 @@ def show(
     from kgot_lab.loop.ledger import ledger
     from kgot_lab.loop.trace import load_run
 
-    terminal.check_apart(trace=trace, html=html)
+    terminal.require_distinct_paths(trace=trace, html=html)
     terminal.check_page(html)
     run = load_run(trace)
     for event in run.events:

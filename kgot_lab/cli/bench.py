@@ -105,7 +105,7 @@ def bench(
     )
     for report in reports:
         typer.echo(f"{report}\n")
-    for line in run_again(reports):
+    for line in rerun_lines(reports):
         terminal.say(line)
     typer.echo(
         f"written: {folder}/report.html, .md, .tex, .csv, .json, and a receipt for every system and data set"
@@ -117,7 +117,7 @@ def _older(folder: Path) -> str:
     return " The report there is that of an earlier run." if (folder / "report.md").exists() else ""
 
 
-def run_again(reports: Sequence[Report]) -> list[str]:
+def rerun_lines(reports: Sequence[Report]) -> list[str]:
     """A line for each data set and reason with the systems that had a receipt and were run again."""
     lines = []
     for report in reports:

@@ -102,7 +102,7 @@ def bench_questions(
     if estimate and table:
         raise BadInput("--estimate says what is left and --table what is there: leave out one of them")
     if table:
-        _refuse_beside_table(
+        _refuse_with_table(
             {
                 "--only": only,
                 "--set": sets,
@@ -124,7 +124,7 @@ def bench_questions(
         chosen, minutes, len(list(turns(design, chosen)))
     )  # before a model is connected: what is named must be there
     on_file = count_replies(reuse or (), design.samples)
-    _say_what_is_not_there(design, only or ())
+    _report_missing_systems(design, only or ())
     if estimate:
         check_comparison(
             design.plan(
@@ -154,15 +154,15 @@ class _Model:
     reuse: Sequence[Path] = ()
 
 
-def _refuse_beside_table(given: dict[str, object]) -> None:
+def _refuse_with_table(given: dict[str, object]) -> None:
     if named := [flag for flag, value in given.items() if value]:
         raise BadInput(f"--table shows all that is on file: leave {named[0]} out")
 
 
-def _say_what_is_not_there(design: Design, only: Sequence[str]) -> None:
+def _report_missing_systems(design: Design, only: Sequence[str]) -> None:
     """Say which systems are left out because this version has no such preset."""
     for name, system in design.systems.items():
-        if not system.is_there and not only:
+        if not system.exists_whole and not only:
             terminal.say(f"note: {name} is left out, since this version has no preset {system.preset!r}")
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.memory import memory_opened, time_given
+from kgot_lab.cli.memory import memory_opened, parse_time
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 
@@ -47,10 +47,10 @@ def list_answers(context: typer.Context, as_of: options.AsOf = None, as_json: op
     from kgot_lab.memory.claims.certificate import certificate_parts, certify
 
     with memory_opened(context) as claims, claims.storage.reading():
-        at = None if as_of is None else time_given(as_of)
+        at = None if as_of is None else parse_time(as_of)
         beliefs = claims.as_of(at, at) if at is not None else claims
         noted = [
-            (each, facts) for each, facts in claims.noted_answers().items() if at is None or each.at <= at
+            (each, facts) for each, facts in claims.recorded_answers().items() if at is None or each.at <= at
         ]
         rows = [
             certificate_parts(each.id, each.text, certify(beliefs, facts, at=at))

@@ -198,7 +198,7 @@ def _fields() -> list[str]:
     return [field for name in Configuration.model_fields for field in inner.get(name, [name])]
 
 
-def limits_given(settings: list[str], flags: Mapping[str, Any]) -> dict[str, Any]:
+def parse_limits(settings: list[str], flags: Mapping[str, Any]) -> dict[str, Any]:
     """Limits as a command was given them: by flags of their own, and as NAME=VALUE (reply_tokens.vote=500);
     raises BadInput.
     """

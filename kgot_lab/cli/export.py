@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kgot_lab.cli.terminal import check_apart, say
+from kgot_lab.cli.terminal import require_distinct_paths, say
 from kgot_lab.errors import BadInput
 from kgot_lab.text.harmless import harmless
 
@@ -31,8 +31,8 @@ def export(
     if not source.is_file():
         raise BadInput(f"there is no file {source}: name a snapshot or a trace")
     traced = is_trace(source)
-    check_apart(source=source, out=out)
-    check_apart(trace=source if traced else None, out=out)
+    require_distinct_paths(source=source, out=out)
+    require_distinct_paths(trace=source if traced else None, out=out)
     if out.exists() and out.suffix.lower() not in {".html", ".htm"}:
         raise BadInput(f"{out} is there and no page, and would be lost: name a file that ends in .html")
     if traced:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kgot_lab.cli import output_files as saving
 from kgot_lab.cli import question_setup as asking
 from kgot_lab.cli import terminal
-from kgot_lab.cli.resume import GoOn, made_again, told_how
+from kgot_lab.cli.resume import GoOn, regenerate_hint, resume_hint
 from kgot_lab.errors import BadInput
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def extract_graph(
     from kgot_lab.stores.files import check_graph_file
 
     path, model = trace or terminal.new_trace(), configuration.model
-    terminal.check_apart(trace=path, out=out, model=model)
+    terminal.require_distinct_paths(trace=path, out=out, model=model)
     if out.exists() and not go_on:
         raise BadInput(f"{out} exists already: name another file with --out FILE")
     check_graph_file(out)
@@ -62,13 +62,13 @@ def extract_graph(
     left = left_to_read(passages, limits, done)
     if done and not left:
         terminal.say("nothing is left to do: every document is read")
-        with made_again(path, _elsewhere(going_on, place)):
+        with regenerate_hint(path, _elsewhere(going_on, place)):
             saving.keep_graph(read, done, place)
         return
     spending = asking.spending_of(configuration, done)
     llm = terminal.connect_model(model, spending, trace=path if go_on else None, models=configuration.models)
     asking.check_prices(configuration, llm)
-    page = asking.told_configuration(configuration, limits)
+    page = asking.print_configuration(configuration, limits)
     forecast = forecast_of_texts(limits, [each.text for each in left], rate=asking.rate_of(llm))
     terminal.say(f"estimate, for {'what is left of the' if done else 'all'} documents: {forecast}")
     with InMemory() as store:
@@ -79,10 +79,10 @@ def extract_graph(
             if go_on
             else record(events, path, about={**made_by(llm), "configuration": page})
         )
-        with told_how(path, going_on):
+        with resume_hint(path, going_on):
             for event in kept:
                 terminal.show_event(event, begun)
-        with made_again(path, _elsewhere(going_on, place)):
+        with regenerate_hint(path, _elsewhere(going_on, place)):
             saving.keep_graph(store.graph(), load_run(path).events, place)
         terminal.say(f"the run is in {path}")
 

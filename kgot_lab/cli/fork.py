@@ -11,7 +11,7 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli import question_setup as asking
-from kgot_lab.cli.resume import GoOn, told_how
+from kgot_lab.cli.resume import GoOn, resume_hint
 from kgot_lab.errors import BadInput, ReplayMiss
 from kgot_lab.io.text_files import read_regular_text
 from kgot_lab.text.harmless import harmless
@@ -88,9 +88,9 @@ def fork_run(
     if change == change_of(run.events, event):
         raise BadInput(f"event {event} says just that already: nothing would be changed")
     path = out or trace.with_name(f"{trace.stem}_fork_{event}.jsonl")
-    terminal.check_apart(trace=trace, out=path)
+    terminal.require_distinct_paths(trace=trace, out=path)
     terminal.check_new(path)
-    budget = asking.budget_given(max_calls, max_seconds, max_dollars)
+    budget = asking.parse_budget(max_calls, max_seconds, max_dollars)
     configuration = configuration_of(run.about).with_flags(
         {"models": models, "documents": documents, **budget}
     )
@@ -102,10 +102,10 @@ def fork_run(
         passages = terminal.documents_of(run, folder)
         at_hand = asking.at_hand(configuration, passages, attach or [], llm, limits_of(begun), spending)
         asking.check_prices(configuration, llm, at_hand.vision)
-        live = Resources(asking.tools_again(at_hand, configuration, begun), llm)
-        asking.told_beforehand(llm, limits_of(begun))
+        live = Resources(asking.resumed_tools(at_hand, configuration, begun), llm)
+        asking.print_forecast(llm, limits_of(begun))
     if model is not None or "configuration" in run.about:
-        head["configuration"] = _grown_here(configuration, model).told(limits_of(begun))
+        head["configuration"] = _local_configuration(configuration, model).told(limits_of(begun))
     if "documents" in run.about:
         head["documents"] = run.about["documents"]
     again = GoOn(
@@ -118,7 +118,7 @@ def fork_run(
     missing: list[str] = []
     kept = forked(run, event, change, path, live=live, about=head)
     changed = len(without_losses(run.events[:event]))
-    with told_how(path, again):
+    with resume_hint(path, again):
         for number, each in enumerate(kept if model else _while_recorded(kept, missing)):
             if number >= changed:
                 terminal.show_event(each)
@@ -129,7 +129,7 @@ def fork_run(
     )
 
 
-def _grown_here(configuration: Configuration, model: str | None) -> Configuration:
+def _local_configuration(configuration: Configuration, model: str | None) -> Configuration:
     """The configuration of a fork that goes on: asked of one model, grown in this process, kept in no file of
     the run it was made from.
     """

@@ -86,7 +86,7 @@ def run_monitor(
         ):
             terminal.say(str(event))
             failed |= isinstance(event, StageFailed)
-            if ending.is_asked():
+            if ending.is_requested():
                 terminal.say("Stopped; the same command goes on.")
                 break
     if once and failed:

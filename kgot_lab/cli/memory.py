@@ -23,7 +23,7 @@ from kgot_lab.types import Triple
 
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration
-    from kgot_lab.loop.persistence.memory_session import AskedMemory
+    from kgot_lab.loop.persistence.memory_session import MemorySession
     from kgot_lab.memory.claims.claim import Claim
     from kgot_lab.memory.claims.claims import Claims
     from kgot_lab.memory.claims.reports import Fallen
@@ -49,11 +49,11 @@ _SourceOption = Annotated[
 # ------------------------------------------------------------------------------------------------------
 
 
-def memory_of(configuration: Configuration, question: str) -> AbstractContextManager[AskedMemory | None]:
+def memory_of(configuration: Configuration, question: str) -> AbstractContextManager[MemorySession | None]:
     """The memory that a question is asked with, open; None for no memory. Raises BadInput and
     StoreUnavailable before anything is asked.
     """
-    from kgot_lab.loop.persistence.memory_session import asked_memory
+    from kgot_lab.loop.persistence.memory_session import open_memory_session
 
     if configuration.memory is None:
         if configuration.as_of is not None:
@@ -63,11 +63,11 @@ def memory_of(configuration: Configuration, question: str) -> AbstractContextMan
         raise BadInput(
             "--memory is what the question begins with, and so is --graph or a kept store: leave one of them out"
         )
-    at = None if configuration.as_of is None else time_given(configuration.as_of)
-    return asked_memory(configuration.memory, question, at=at)
+    at = None if configuration.as_of is None else parse_time(configuration.as_of)
+    return open_memory_session(configuration.memory, question, at=at)
 
 
-def told_beginning(memory: AskedMemory, where: str | None) -> None:
+def print_initial_graph(memory: MemorySession, where: str | None) -> None:
     """Say how much of the memory the question begins with."""
     terminal.say(
         f"memory {where}: the question begins with {memory.begun}"
@@ -75,7 +75,7 @@ def told_beginning(memory: AskedMemory, where: str | None) -> None:
     )
 
 
-def time_given(text: str) -> datetime:
+def parse_time(text: str) -> datetime:
     """A time as a command is given it, in UTC where it names no zone; raises BadInput."""
     try:
         time = datetime.fromisoformat(text.strip())
@@ -118,7 +118,7 @@ def list_facts(
     from kgot_lab.memory.claims.justification import combined_confidence
 
     with memory_opened(context) as claims:
-        at = None if as_of is None else time_given(as_of)
+        at = None if as_of is None else parse_time(as_of)
         beliefs = claims.as_of(at, at if at is not None else claims.now())
         name = None if about is None else as_typed(about, "the name")
         facts = (
@@ -160,7 +160,7 @@ def tell_why(context: typer.Context, fact: _Fact, as_json: options.AsJson = Fals
             for claim in claims.supports_of(meant)
         ]  # fmt: skip
         answers = claims.answers_on(meant)
-        known = bool(rows) or meant in claims.noted_facts()
+        known = bool(rows) or meant in claims.recorded_facts()
     if as_json:
         told = [{"question": each.id, "answer": each.text, "at": each.at.isoformat()} for each in answers]
         typer.echo(json.dumps({**fact_parts(meant), "holds": bool(rows), "claims": rows, "answers": told}))
@@ -311,7 +311,7 @@ def _fact_named(claims: Claims, text: str) -> Triple:
     if len(parts) == 3 and all(parts):
         return Triple(parts[0], parts[1], parts[2])
     found = (
-        [fact for fact in claims.noted_facts() if fact_id(fact).startswith(text)]
+        [fact for fact in claims.recorded_facts() if fact_id(fact).startswith(text)]
         if _ID.fullmatch(text)
         else []
     )
@@ -337,7 +337,7 @@ def _runs_that_read(claims: Claims, erased: Iterable[Claim]) -> list[str]:
 
 def _noted(claims: Claims, fact: Triple) -> Triple:
     """A fact of which something is known, whether or not it holds; raises BadInput for another."""
-    if claims.read(fact) not in set(map(claims.read, claims.noted_facts())):
+    if claims.read(fact) not in set(map(claims.read, claims.recorded_facts())):
         raise BadInput(
             f"nothing is known of {fact}, so nothing was changed: `kgot-lab memory FILE facts` lists what holds"
         )

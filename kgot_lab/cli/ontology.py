@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.memory import BY_COMMAND, memory_opened, print_rows, time_given
+from kgot_lab.cli.memory import BY_COMMAND, memory_opened, parse_time, print_rows
 from kgot_lab.errors import BadInput
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
@@ -72,7 +72,7 @@ def declare_relation(
     with memory_opened(context) as claims:
         name = as_typed(relation, "the relation")
         change = claims.declare(name, cast("Cardinality", cardinality), by=by)
-        known = any(fact.relation == name for fact in claims.noted_facts())
+        known = any(fact.relation == name for fact in claims.recorded_facts())
     _tell_change(change, as_json, f"{name} is {cardinality}")
     if not known:
         terminal.say(f"note: no fact has the relation {name!r} yet")
@@ -89,7 +89,7 @@ def tell_changes(
     it is contested.
     """
     with memory_opened(context) as claims:
-        at = None if as_of is None else time_given(as_of)
+        at = None if as_of is None else parse_time(as_of)
         beliefs = claims if at is None else claims.as_of(at)
         periods = beliefs.changes_of(as_typed(subject, "the subject"), as_typed(relation, "the relation"))
         now = at if at is not None else claims.now()
@@ -171,7 +171,7 @@ def unmerge_name(
 def _named(claims: Claims, text: str) -> str:
     """A name that some fact has; raises BadInput for another, which would be a slip."""
     name = as_typed(text, "the name")
-    if not any(name in (fact.subject, fact.object) for fact in claims.noted_facts()):
+    if not any(name in (fact.subject, fact.object) for fact in claims.recorded_facts()):
         raise BadInput(
             f"no fact names {name!r}, so nothing was changed: `kgot-lab memory FILE facts` shows the names"
         )

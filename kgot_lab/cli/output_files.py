@@ -52,7 +52,7 @@ def place_to_save(path: Path, option: str, why_not: Callable[[PropertyGraph], st
 
     Raises BadInput, also where there is a reason not to write over the graph that the file holds; "" is none.
     """
-    from kgot_lab.stores.files import check_graph_file, form_written_here, read_named_graph
+    from kgot_lab.stores.files import check_graph_file, lossless_format, read_named_graph
 
     terminal.check_writable(path)
     check_graph_file(path)
@@ -67,7 +67,7 @@ def place_to_save(path: Path, option: str, why_not: Callable[[PropertyGraph], st
         ) from None
     if told := why_not(graph):
         raise BadInput(f"{option} {path} {told}")
-    form = form_written_here(path)
+    form = lossless_format(path)
     if not form:
         told = "is not as this program writes a graph, so parts of it (IRIs, languages, types, defaults, remarks) would be lost"
         raise BadInput(f"{option} {path} {told}: name another file")
@@ -83,7 +83,7 @@ def place_of_choice(choice: StoreChoice) -> SavedGraph | None:
     return place_to_save(Path(choice.save), "--save-graph", lambda _: "" if same else _LOST)
 
 
-def place_again(choice: StoreChoice, begun: PropertyGraph) -> SavedGraph | None:
+def resumed_output_path(choice: StoreChoice, begun: PropertyGraph) -> SavedGraph | None:
     """Where the graph of a run that goes on is saved: a new file, or the one that still holds what the run
     began with; raises BadInput.
     """
@@ -107,7 +107,7 @@ def keep_graph(graph: PropertyGraph, events: Sequence[Event], place: SavedGraph)
     terminal.say(f"{graph} written to {place.path}")
 
 
-def keep_graph_again(events: Sequence[Event], path: Path, *, asked: bool) -> None:
+def rewrite_graph(events: Sequence[Event], path: Path, *, asked: bool) -> None:
     """Write the graph of a run that has its answer where the file is missing, or still holds what the run
     began with.
 
@@ -163,7 +163,7 @@ def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> 
         if isinstance(event, Wrote) and ours:
             number += 1
             path = Path(folder) / f"snapshot_{number}.json"
-            ours = _kept_snapshot(PropertyGraph.of(truth.nodes.values(), truth.edges.values()), path)
+            ours = _matches_snapshot(PropertyGraph.of(truth.nodes.values(), truth.edges.values()), path)
             if not ours:
                 again = command("resume", trace, snapshots=SavedGraph(Path(folder)).another)
                 terminal.say(
@@ -184,7 +184,7 @@ def check_snapshots(folder: str | None, *, begins: bool) -> None:
     terminal.check_writable(path / "snapshot_1.json")
 
 
-def _kept_snapshot(graph: PropertyGraph, path: Path) -> bool:
+def _matches_snapshot(graph: PropertyGraph, path: Path) -> bool:
     """Whether a snapshot is this graph, made if it was not there."""
     from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 

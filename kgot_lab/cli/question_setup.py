@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kgot_lab.types import LLM, Document
 
 
-def budget_given(calls: int | None, seconds: float | None, dollars: float | None) -> dict[str, float | None]:
+def parse_budget(calls: int | None, seconds: float | None, dollars: float | None) -> dict[str, float | None]:
     """The budget that a command is given, by the names it has in a configuration; raises BadInput for one
     that nothing can be done with.
     """
@@ -50,7 +50,7 @@ def spending_of(configuration: Configuration, done: Iterable[Event] = ()) -> Spe
 _PLAIN = {"search", "read_attachment"}  # what a small model gets
 
 
-def tools_here(
+def available_tools(
     at_hand: AtHand,
     configuration: Configuration,
     limits: Limits | None = None,
@@ -146,7 +146,7 @@ def graph_to_begin(choice: StoreChoice) -> PropertyGraph | None:
         return kept.graph()
 
 
-def begun_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
+def open_run_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
     """The store of a run, opened when nothing can be refused any more: it may empty or fill what it finds, as
     it was told.
     """
@@ -168,17 +168,17 @@ def begun_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
         keep=choice.keep,
         wipe=choice.wipe,
     )
-    told_namespace(store)
+    print_namespace(store)
     return store if graph is None else _holding(graph, store)
 
 
-def told_namespace(store: Store) -> None:
+def print_namespace(store: Store) -> None:
     """Say in which of a server's graphs a run grows its own."""
     if named := getattr(store, "namespace", ""):
         terminal.say(f"the graph grows in the namespace {named}")
 
 
-def told_if_shared(store: Store, choice: StoreChoice, events: Sequence[Event]) -> None:
+def print_store_differences(store: Store, choice: StoreChoice, events: Sequence[Event]) -> None:
     """Say where a store that outlives a run holds something else in the end than the run's writes make."""
     from kgot_lab.loop.trace import graph_after, not_following, parted_at
 
@@ -250,7 +250,7 @@ def used_by(command: str, configuration: Configuration, fields: Collection[str])
     return used
 
 
-def told_configuration(configuration: Configuration, limits: Limits) -> str:
+def print_configuration(configuration: Configuration, limits: Limits) -> str:
     """The configuration as YAML, printed back."""
     page = configuration.told(limits)
     terminal.say("".join(f"  {line}\n" for line in ["# configuration", *page.splitlines()]).rstrip())
@@ -261,17 +261,17 @@ def check_prices(configuration: Configuration, *models: LLM | None) -> None:
     """Refuse a limit in dollars where the price of a model is not known, before any of them is asked; raises
     BadInput.
     """
-    from kgot_lab.llm.budget import price_asked
+    from kgot_lab.llm.budget import requested_price
 
     for llm in models if configuration.budget.dollars is not None else ():
-        if llm is not None and price_asked(llm) is None:
+        if llm is not None and requested_price(llm) is None:
             how = "in a file of models (--models), below its name: price: {prompt: …, completion: …} in US dollars a million tokens"
             raise BadInput(
                 f"the price of {llm.name} is not known, so --max-dollars cannot be kept: give it {how}, or limit calls or seconds"
             )
 
 
-def told_beforehand(llm: LLM, limits: Limits) -> None:
+def print_forecast(llm: LLM, limits: Limits) -> None:
     """Say what a run of two turns will take, before anything is sent, where that is much time or money."""
     from kgot_lab.llm.presets import FREE
     from kgot_lab.loop.forecast import forecast
@@ -283,17 +283,17 @@ def told_beforehand(llm: LLM, limits: Limits) -> None:
 
 def rate_of(llm: LLM) -> Rate:
     """How fast a model is, as far as is known, and what it charges."""
-    from kgot_lab.llm.budget import Rate, price_asked
+    from kgot_lab.llm.budget import Rate, requested_price
 
-    return Rate(price=price_asked(llm))
+    return Rate(price=requested_price(llm))
 
 
-def tools_again(at_hand: AtHand, configuration: Configuration, begun: Started) -> list[Tool]:
+def resumed_tools(at_hand: AtHand, configuration: Configuration, begun: Started) -> list[Tool]:
     """The tools of a run that goes on; raises BadInput, which says what to name again, where one of them
     cannot work.
     """
     try:
-        return tools_here(at_hand, configuration, named=list(begun.tools))
+        return available_tools(at_hand, configuration, named=list(begun.tools))
     except BadInput as error:
         files = (
             f" and its files ({', '.join(begun.attachments)}) with --attach FILE" if begun.attachments else ""

@@ -128,7 +128,7 @@ def answer_questions(
     """
     from kgot_lab.benchmark.questions.attempt import check_question_system
     from kgot_lab.benchmark.questions.sets import DUMMY, Selection
-    from kgot_lab.cli.configuration import limits_given, read_configuration
+    from kgot_lab.cli.configuration import parse_limits, read_configuration
     from kgot_lab.llm.budget import Budget
 
     if plots is not None:
@@ -148,7 +148,7 @@ def answer_questions(
         "vote_temperature": vote_temperature,
     }
     of_the_loop = {
-        "execution_model": execution, "limits": limits_given(settings or [], single), "tools.web": web,
+        "execution_model": execution, "limits": parse_limits(settings or [], single), "tools.web": web,
         "tools.mirror": mirror, "tools.engine": engine, "tools.vision_model": vision, "store.kind": store,
     }  # fmt: skip
     if system != "loop":
@@ -202,7 +202,7 @@ def _answer(name: str, selection: Selection, place: Path, configuration: Configu
             web=chosen.web, mirror=pages, engine=chosen.engine,
         )  # fmt: skip
         check_run(whole, selection, by, place, graded=how.grader is not None)
-        asking.told_configuration(configuration, limits)
+        asking.print_configuration(configuration, limits)
         names = (configuration.model, configuration.execution_model, how.grader, chosen.vision_model)
         planning, execution, grader, vision = (
             terminal.connect_model(each, models=registry) if each else None for each in names

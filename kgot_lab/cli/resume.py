@@ -31,7 +31,7 @@ from kgot_lab.errors import (
 
 if TYPE_CHECKING:
     from kgot_lab.loop.events import Event
-    from kgot_lab.loop.persistence.memory_session import AskedMemory
+    from kgot_lab.loop.persistence.memory_session import MemorySession
 
 
 def command(name: str, *arguments: object, **options: object) -> str:
@@ -84,7 +84,7 @@ class GoOn:
 
 
 @contextmanager
-def told_how(path: Path, again: GoOn) -> Iterator[None]:
+def resume_hint(path: Path, again: GoOn) -> Iterator[None]:
     """When Ctrl-C, a model, the budget, the sandbox or a disk stops what is done, say where the run is kept
     and how to go on.
     """
@@ -128,7 +128,7 @@ def finish(
     *,
     html: Path | None = None,
     as_json: bool = False,
-    memory: AskedMemory | None = None,
+    memory: MemorySession | None = None,
     certify: bool = False,
 ) -> list[Event]:
     """Show events as they happen, have a memory learn, then show the answer with what it rests on; all of
@@ -143,7 +143,7 @@ def finish(
 
     seen: list[Event] = []
     begun = time.perf_counter()
-    with told_how(path, again):
+    with resume_hint(path, again):
         for event in events:
             seen.append(event)
             if not (certify and isinstance(event, Answered)):
@@ -156,13 +156,13 @@ def finish(
             learnt=None if memory is None else memory.learn(load_run(path)),
             certificate=certificate,
         )
-    with made_again(path, command("resume", path, html=html, certify=again.options.get("certify"))):
+    with regenerate_hint(path, command("resume", path, html=html, certify=again.options.get("certify"))):
         write_page(seen, html, certificate)
     return seen
 
 
 @contextmanager
-def made_again(path: Path, how: object) -> Iterator[None]:
+def regenerate_hint(path: Path, how: object) -> Iterator[None]:
     """Where an output of a whole run cannot be written, say that the run is kept and by which command the
     output is made once more.
     """

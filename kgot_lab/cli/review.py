@@ -144,7 +144,7 @@ def _in_turn(reviewer: Reviewer) -> None:
             _did(reviewer, key, queued)
         except LabError as error:  # somebody was first, or nonsense was typed: said, and the review goes on
             terminal.say(f"not done: {error}")
-            reviewer.look_again()
+            reviewer.reload()
     typer.echo(reviewer.nothing_waits if not reviewer.decided else "Nothing waits any more.")
 
 
@@ -169,7 +169,7 @@ def _decide(reviewer: Reviewer, queued: Queued, verdict: str, **instead: Any) ->
     told = reviewer.decide(queued.claim.id, verdict, **instead)
     typer.echo(harmless(f"{_DONE[verdict]}: {queued.claim.fact}"))
     typer.echo("\n".join(fallen_lines(told)))
-    reviewer.look_again()
+    reviewer.reload()
 
 
 def _override(reviewer: Reviewer, queued: Queued) -> None:
@@ -218,7 +218,7 @@ def _reviewer(claims: Claims, by: str) -> Reviewer:
 
 def _looking(claims: Claims, by: str) -> Reviewer:
     reviewer = _reviewer(claims, by)
-    reviewer.look_again()
+    reviewer.reload()
     return reviewer
 
 
@@ -239,10 +239,10 @@ def _line(row: dict[str, Any]) -> str:
 
 def _card(queued: Queued, weighed: Weighed) -> Iterator[str]:
     """A claim with what speaks for it and what it would change, in lines that can be printed."""
-    from kgot_lab.memory.claims.times import span_said
+    from kgot_lab.memory.claims.times import format_span
 
     claim, span = queued.claim, queued.claim.span
-    valid = span_said(claim.valid_from, claim.valid_until)
+    valid = format_span(claim.valid_from, claim.valid_until)
     yield _cut(str(claim.fact))
     yield _cut(f"  “{span.text}”" if span and span.text else "  no sentence is noted that says it")
     where = f", letters {span.start:,} to {span.end:,}" if span else ""

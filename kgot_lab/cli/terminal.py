@@ -111,14 +111,14 @@ def connect_model(
     from kgot_lab.llm import connect as connecting
     from kgot_lab.llm.budget import Budget, Budgeted, Spending
     from kgot_lab.llm.models import load_models
-    from kgot_lab.llm.recorded import Recorded, Recorder, asked_in
+    from kgot_lab.llm.recorded import Recorded, Recorder, prompts_in
 
     named = load_models(models) if models else {}
     meant = named[spec].model if spec in named else spec
     if meant == "local":
         local_model()  # fetched where it is missing
     llm = connecting(spec, models=named, say=say)  # waits for a server should be seen
-    asked = asked_in(trace, llm.name) if trace is not None else []
+    asked = prompts_in(trace, llm.name) if trace is not None else []
     if isinstance(llm, Recorded):
         llm.rewind(asked)
     limits = budget.budget if isinstance(budget, Spending) else budget
@@ -126,7 +126,7 @@ def connect_model(
     return llm if tape is None else Recorder(llm, tape, asked=asked)
 
 
-def connect_again(
+def reconnect_model(
     name: str, budget: Budget | Spending, tape: Path | None = None, *, trace: Path, models: str | None = None
 ) -> LLM:
     """The model that a trace names; raises BadInput for a server, of which a trace does not keep the whole
@@ -189,9 +189,9 @@ def fetched_model() -> Path:
     )
 
     from kgot_lab.llm.fetch import fetch_model
-    from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, find_model, is_there, models_folder
+    from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, exists_whole, find_model, models_folder
 
-    if os.environ.get(VARIABLE) or is_there(models_folder() / QWEN_CODER.name):
+    if os.environ.get(VARIABLE) or exists_whole(models_folder() / QWEN_CODER.name):
         return find_model()
     say("Fetching the local model, 1.1 GB, once (Ctrl-C stops; the next time it goes on from there).")
     columns = (
@@ -366,7 +366,7 @@ def standard_input() -> TextIO:
     return sys.stdin
 
 
-def check_apart(**files: object) -> None:
+def require_distinct_paths(**files: object) -> None:
     """Raise BadInput where two options, or what a command reads and an option, name one file; a list names
     several, an address none.
     """
@@ -416,9 +416,9 @@ def show_end(
     With a certificate the answer is told as far as that lets it be told; with one that is withheld goes all
     that it rests on.
     """
-    from kgot_lab.loop.certificate.certificate import told_as_certified
+    from kgot_lab.loop.certificate.certificate import certified_text
     from kgot_lab.loop.events import Answered, ToolReturned
-    from kgot_lab.loop.formatting import fact_told
+    from kgot_lab.loop.formatting import format_fact
     from kgot_lab.loop.ledger import ledger
     from kgot_lab.loop.replay.replay import started
     from kgot_lab.memory.claims.certificate import certificate_parts
@@ -429,7 +429,7 @@ def show_end(
     )
     final = given
     if certificate is not None:
-        (final,) = (event for event in told_as_certified([given], certificate) if isinstance(event, Answered))
+        (final,) = (event for event in certified_text([given], certificate) if isinstance(event, Answered))
         if certificate.ruling == "withheld" and learnt is not None:
             learnt = replace(learnt, old=(), new=(), unheld=())
     found = {
@@ -474,7 +474,7 @@ def show_end(
         )
     for number, fact in enumerate(final.evidence):
         supports = final.supports[number] if number < len(final.supports) else ()
-        words, said = fact_told(str(fact), supports)
+        words, said = format_fact(str(fact), supports)
         typer.echo("  " + harmless(words if words == str(fact) else " ".join([words, *said])))
         for support in supports if words == str(fact) else ():
             title = found[support.source].title if support.source in found else ""
@@ -529,13 +529,11 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
     """
     if html is None:
         return
-    from kgot_lab.loop.certificate.certificate import told_as_certified
+    from kgot_lab.loop.certificate.certificate import certified_text
     from kgot_lab.loop.trace import not_following, parted_at, up_to_parting
     from kgot_lab.viz.html import html as html_of
 
     if (parted := parted_at(events)) is not None:
         say(f"note: the page shows the graph of this run up to event {parted}: {not_following(parted)}")
     shown = up_to_parting(events)
-    say(
-        f"page: {html_of(shown if certificate is None else told_as_certified(shown, certificate)).save(html)}"
-    )
+    say(f"page: {html_of(shown if certificate is None else certified_text(shown, certificate)).save(html)}")

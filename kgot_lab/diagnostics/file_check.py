@@ -81,9 +81,9 @@ def salvage_file(path: Path | str) -> Salvaged:
 
 def _kind_of(path: Path) -> str:
     from kgot_lab.memory.tables.layout import CLAIMS_LAYOUT
-    from kgot_lab.stores.sqlite.file import require_closed_here
+    from kgot_lab.stores.sqlite.file import require_closed
 
-    require_closed_here(path)
+    require_closed(path)
     head = _head_of(path).removeprefix(codecs.BOM_UTF8)
     if not head:
         raise BadInput(

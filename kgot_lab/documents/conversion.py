@@ -59,7 +59,7 @@ def converted(data: bytes, extension: str) -> Converted:
     """What is in a file, or in `error` why that cannot be said."""
     try:
         if extension in _OFFICE:
-            _check_office(data, *_OFFICE[extension])
+            _check_office_file(data, *_OFFICE[extension])
         from markitdown import MissingDependencyException, StreamInfo, converters
 
         try:
@@ -94,7 +94,7 @@ def converted(data: bytes, extension: str) -> Converted:
         return {"error": f"cannot be read as {extension} ({type(error).__name__}: {str(error)[:200]})"}
 
 
-def _check_office(data: bytes, main_part: str, kind: str, inside: str) -> None:
+def _check_office_file(data: bytes, main_part: str, kind: str, inside: str) -> None:
     """Raise BadInput unless this is such a file, and no larger inside than it should be."""
     try:
         require_short_list(io.BytesIO(data))

@@ -108,7 +108,7 @@ def _read(module: str) -> _Read | None:
         return None
     source = path.read_bytes()
     tree = ast.parse(source)
-    read = _Read(hashlib.sha256(b"\0".join([source, *_data_beside(path, tree)])).hexdigest(), tree)
+    read = _Read(hashlib.sha256(b"\0".join([source, *_data_files(path, tree)])).hexdigest(), tree)
     for name, origin in _imports(read.tree):
         read.imported[name] = origin
     for name, node in _pieces(read.tree.body):
@@ -116,7 +116,7 @@ def _read(module: str) -> _Read | None:
     return read
 
 
-def _data_beside(path: Path, tree: ast.AST) -> Iterator[bytes]:
+def _data_files(path: Path, tree: ast.AST) -> Iterator[bytes]:
     """The files of JSON in the folder of a module that it names, such as weights: with others it is another
     system.
     """

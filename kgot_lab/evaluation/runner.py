@@ -79,11 +79,11 @@ def run_to(
     the error as its cause, for anything else.
     """
     code, wanted = source_digest(system), question_put(dataset, name, keep)
-    if (kept := kept_run(path, system, dataset, wanted | {CODE_HASH: code})) is not None:
+    if (kept := stored_run(path, system, dataset, wanted | {CODE_HASH: code})) is not None:
         return kept
     with one_at_a_time(path, waits):
         if (
-            kept := kept_run(path, system, dataset, wanted | {CODE_HASH: code})
+            kept := stored_run(path, system, dataset, wanted | {CODE_HASH: code})
         ) is not None:  # another made it while it was waited for
             return kept
         stage = built(system, name)
@@ -128,7 +128,7 @@ def question_put(dataset: Dataset, name: str, keep: int) -> dict[str, Json]:
     return asks | {"system": name, "kept": keep, "queries": len(dataset.queries)}
 
 
-def kept_run(
+def stored_run(
     path: Path, system: Retriever | Built, dataset: Dataset, wanted: Mapping[str, Json]
 ) -> Run | None:
     """What a receipt holds, where it is of this system; None where there is none, or one of another system or
@@ -145,7 +145,7 @@ def kept_run(
     return None if _changes(head, system, dataset, str(wanted[CODE_HASH])) else load_receipt(path)
 
 
-def why_again(path: Path, system: Retriever | Built, dataset: Dataset) -> str:
+def rerun_reason(path: Path, system: Retriever | Built, dataset: Dataset) -> str:
     """Why a system that has a receipt is run again, in words: "its code changed"; empty where it is not, or
     has none.
     """

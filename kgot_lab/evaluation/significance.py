@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.measures import Scores
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
 
 Numbers = NDArray[np.float64]
 
@@ -377,7 +377,7 @@ def _corrected(point: Estimate, jackknife: Numbers, means: Numbers, confidence: 
 def _cells(row: Comparison) -> tuple[Cell, ...]:
     sure = row.p_holm < 0.05
     gap = row.difference
-    p_values = (Cell(told_p(row.p)), Cell(told_p(row.p_holm), sure))
+    p_values = (Cell(format_p_value(row.p)), Cell(format_p_value(row.p_holm), sure))
     span = Cell(f"{signed(gap.low)} to {signed(gap.high)}")
     shown = (
         decimal(row.detectable) if row.detectable else "–"

@@ -43,7 +43,7 @@ def span(estimate: Estimate) -> str:
     return f"{signed(estimate.low)} to {signed(estimate.high)}"
 
 
-def p_said(p: float) -> str:
+def format_p(p: float) -> str:
     """A p as a short text: one of hardly anything is said to be below .001."""
     return "below .001" if p < 0.001 else decimal(p)
 

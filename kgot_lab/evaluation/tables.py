@@ -125,7 +125,7 @@ def decimal(number: float) -> str:
     return f"{number:.3f}".replace("0.", ".", 1) if abs(number) < 0.9995 else f"{number:.3f}"
 
 
-def told_p(p: float) -> str:
+def format_p_value(p: float) -> str:
     """A p-value with three digits, below .001 only that."""
     return "<.001" if p < 0.001 else decimal(p)
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import ExpertConfig, changed_config
-from kgot_lab.experts.repository import ExpertTables, JudgedAnswer, KeptTrial, NotThere
+from kgot_lab.experts.repository import ExpertTables, JudgedAnswer, NotFound, StoredTrial
 from kgot_lab.experts.trials.assignment import TrialVariant, variant_of
 from kgot_lab.experts.trials.outcomes import TrialOutcome
 from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict, trial_verdict
@@ -35,8 +35,8 @@ class TrialChoice:
         return {"trial": self.trial, "variant": self.variant, "digest": digest}
 
 
-def begin_trial(tables: ExpertTables, expert: str, a: object, b: object, plan: TrialPlan) -> KeptTrial:
-    """Begin a trial of two changes of an expert, {} for the expert as it is; raises BadInput, and NotThere
+def begin_trial(tables: ExpertTables, expert: str, a: object, b: object, plan: TrialPlan) -> StoredTrial:
+    """Begin a trial of two changes of an expert, {} for the expert as it is; raises BadInput, and NotFound
     for the expert.
     """
     config = tables.expert(expert).config
@@ -52,7 +52,7 @@ def begin_trial(tables: ExpertTables, expert: str, a: object, b: object, plan: T
     return tables.add_trial(expert, {"plan": asdict(plan), "a": a, "b": b})
 
 
-def chosen_variant(config: ExpertConfig, trial: KeptTrial, conversation: str) -> TrialChoice:
+def chosen_variant(config: ExpertConfig, trial: StoredTrial, conversation: str) -> TrialChoice:
     """What a conversation is answered with while a trial is going on."""
     variant = variant_of(trial.id, conversation, _plan(trial).shares)
     return TrialChoice(trial.id, variant, changed_config(config, trial.body[variant]))
@@ -60,17 +60,17 @@ def chosen_variant(config: ExpertConfig, trial: KeptTrial, conversation: str) ->
 
 def verdict_on(
     tables: ExpertTables, expert: str, id: str, now: datetime
-) -> tuple[KeptTrial, TrialVerdict | None]:
-    """What a trial of an expert shows so far, None before anything is settled; raises NotThere."""
+) -> tuple[StoredTrial, TrialVerdict | None]:
+    """What a trial of an expert shows so far, None before anything is settled; raises NotFound."""
     found = [each for each in tables.trials(expert) if each.id == id]
     if not found:
-        raise NotThere("trial")
+        raise NotFound("trial")
     (trial,) = found
     outcomes = [outcome for each in tables.judged(expert) if (outcome := _outcome(each, id, now)) is not None]
     return trial, trial_verdict(outcomes, _plan(trial)) if outcomes else None
 
 
-def _plan(trial: KeptTrial) -> TrialPlan:
+def _plan(trial: StoredTrial) -> TrialPlan:
     told = dict(trial.body["plan"])
     return TrialPlan(**told | {"shares": tuple(told["shares"])})
 

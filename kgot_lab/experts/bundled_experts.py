@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.experts.expert import expert_config
-from kgot_lab.experts.graph_worker import graph_read_apart
-from kgot_lab.experts.repository import AlreadyThere, NotThere
-from kgot_lab.experts.service import ExpertOffice
+from kgot_lab.experts.graph_worker import read_graph_in_worker
+from kgot_lab.experts.repository import AlreadyExists, NotFound
+from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.cookbook import cookbook
 
@@ -22,7 +22,7 @@ _PACKAGE = Path(__file__).parents[1]
 
 SHIPPED_GRAPHS: Mapping[str, Callable[[], PropertyGraph]] = {
     "cookbook": cookbook,
-    "kgot_lab": lambda: graph_read_apart(_PACKAGE),
+    "kgot_lab": lambda: read_graph_in_worker(_PACKAGE),
 }
 
 
@@ -32,7 +32,7 @@ def shipped_configs() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"expert_{path.stem}", json.loads(path.read_text(encoding="utf-8"))
 
 
-def ship_experts(office: ExpertOffice) -> tuple[str, ...]:
+def ship_experts(office: ExpertService) -> tuple[str, ...]:
     """Keep the shipped experts where they never were; the ids of those that are new. What somebody deleted
     stays away.
     """
@@ -40,10 +40,10 @@ def ship_experts(office: ExpertOffice) -> tuple[str, ...]:
     for id, told in shipped_configs():
         try:
             office.expert(id)
-        except NotThere:
+        except NotFound:
             try:
                 office.tables.add_expert(expert_config(told), id=id)  # its graph is read later
-            except AlreadyThere:
+            except AlreadyExists:
                 continue
             new.append(id)
     return tuple(new)

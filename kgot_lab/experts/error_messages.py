@@ -27,7 +27,7 @@ _PATH = re.compile(r"(?<![\w:/.])(?:/|[A-Za-z]:\\)[^\s'\"\\/:;,)]+(?:[\\/][^\s'\
 _MOST = 500  # letters of a reason
 
 
-def failure_told(error: Exception, *unsaid: str) -> str:
+def failure_message(error: Exception, *unsaid: str) -> str:
     """The sentence for the caller; what is not theirs to mend goes into the log, without the words that are
     to stay `unsaid`.
     """

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.experts.expert import GRAPH_ID, CrossEdge, ExpertConfig
-from kgot_lab.experts.graph_worker import graph_read_apart
+from kgot_lab.experts.graph_worker import read_graph_in_worker
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.extraction.folder import folder_stamp
 from kgot_lab.kgos.methods.index import index_of
@@ -119,7 +119,7 @@ class GraphFolder:
                 stamp = _stamp_of(path)
                 if kept is None or kept.stamp != stamp:
                     kept = _ReadGraph(
-                        stamp, graph_read_apart(path) if path.is_dir() else opened_graph(str(path))
+                        stamp, read_graph_in_worker(path) if path.is_dir() else opened_graph(str(path))
                     )
                     index_of(kept.graph)
             except LabError as error:

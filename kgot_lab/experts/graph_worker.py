@@ -12,7 +12,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.query.graph_loading import opened_graph
 
 
-def graph_read_apart(folder: Path) -> PropertyGraph:
+def read_graph_in_worker(folder: Path) -> PropertyGraph:
     """The graph of a folder; raises BadInput where it cannot be read."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as apart:
         try:

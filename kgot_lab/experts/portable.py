@@ -13,7 +13,7 @@ from typing import Any
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.expert import SCHEMA_VERSION, Expert, ExpertConfig, expert_config
 from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.service import ExpertOffice
+from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Json
 
@@ -45,7 +45,7 @@ def exported(expert: Expert, graphs: GraphFolder) -> dict[str, Json]:
     return told | {"sha256": _hash(told)}
 
 
-def taken(told: object, office: ExpertOffice, *, graphs: Mapping[str, str] | None = None) -> TakenExpert:
+def taken(told: object, office: ExpertService, *, graphs: Mapping[str, str] | None = None) -> TakenExpert:
     """An exported expert as it fits here; `graphs` says which graph of ours stands for one of its own.
 
     Its graphs have to be here, under their own names or those of `graphs`. Edge types and dimensions that
@@ -73,7 +73,7 @@ def taken(told: object, office: ExpertOffice, *, graphs: Mapping[str, str] | Non
     return _fitting(config, office)
 
 
-def _fitting(config: ExpertConfig, office: ExpertOffice) -> TakenExpert:
+def _fitting(config: ExpertConfig, office: ExpertService) -> TakenExpert:
     """A configuration without what is not here, and words on that."""
     warnings = []
     skills = [each for each in config.playbook_skills if each in office.playbooks]

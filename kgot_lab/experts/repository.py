@@ -28,14 +28,14 @@ _LONGEST_ID = (
 _PREVIEW = 80  # letters of the first question
 
 
-class NotThere(BadInput):
+class NotFound(BadInput):
     """An expert, a conversation or a message that is not there, or not the caller's: the words are the same."""
 
     def __init__(self, what: str):
         super().__init__(f"there is no such {what}")
 
 
-class AlreadyThere(BadInput):
+class AlreadyExists(BadInput):
     """An id that an expert has, or had: none comes again (C-E9)."""
 
     def __init__(self, id: str):
@@ -79,7 +79,7 @@ class JudgedAnswer:
 
 
 @dataclass(frozen=True)
-class KeptTrial:
+class StoredTrial:
     """A trial as it is kept: what was stated of it before it began, and from when until when it ran."""
 
     id: str
@@ -128,10 +128,10 @@ class ExpertTables:
         return tuple(map(_expert, rows[:limit])), len(rows) > limit
 
     def expert(self, id: str) -> Expert:
-        """An expert by its id; raises NotThere."""
+        """An expert by its id; raises NotFound."""
         found = self.storage.rows(sql.EXPERT, {"id": id})
         if not found:
-            raise NotThere("expert")
+            raise NotFound("expert")
         return _expert(found[0])
 
     def add_expert(self, config: ExpertConfig, *, copy_of: str = "", id: str = "") -> Expert:
@@ -148,7 +148,7 @@ class ExpertTables:
                 )
             }
             if id and id in taken:
-                raise AlreadyThere(id)
+                raise AlreadyExists(id)
             first = [base] if not copy_of else []
             names = (*first, *(f"{base}_{number}" for number in range(1 if copy_of else 2, len(taken) + 3)))
             chosen = id or next(name for name in names if name not in taken)
@@ -157,7 +157,7 @@ class ExpertTables:
         return _expert((chosen, _body(config), at, at))
 
     def change_expert(self, id: str, change: Callable[[ExpertConfig], ExpertConfig]) -> Expert:
-        """Change an expert by a function of what it is; raises NotThere, and what the function raises."""
+        """Change an expert by a function of what it is; raises NotFound, and what the function raises."""
         with self.storage.changing():
             before = self.expert(id)
             body = _body(change(before.config))
@@ -166,7 +166,7 @@ class ExpertTables:
 
     def remove_expert(self, id: str, *, conversations: bool) -> tuple[str, ...]:
         """Remove an expert, with all conversations if that is wanted; the ids of those that went. Raises
-        NotThere.
+        NotFound.
         """
         with self.storage.changing():
             self.expert(id)
@@ -209,10 +209,10 @@ class ExpertTables:
         return tuple(map(_conversation, rows)), int(total)
 
     def conversation(self, id: str, expert: str, owner: str) -> ChatConversation:
-        """A conversation of somebody with an expert; raises NotThere, also for one of somebody else."""
+        """A conversation of somebody with an expert; raises NotFound, also for one of somebody else."""
         found = self.storage.rows(sql.CONVERSATION, {"id": id, "expert": expert, "owner": owner})
         if not found:
-            raise NotThere("conversation")
+            raise NotFound("conversation")
         return _conversation(found[0])
 
     def continued(self, expert: str, owner: str, said: Sequence[tuple[str, str]]) -> str | None:
@@ -250,13 +250,13 @@ class ExpertTables:
     def say(
         self, conversation: str, role: str, content: str, metadata: Mapping[str, Json] | None = None
     ) -> ChatMessage:
-        """Keep what was said; raises NotThere where the conversation is gone meanwhile."""
+        """Keep what was said; raises NotFound where the conversation is gone meanwhile."""
         id = f"msg_{secrets.token_urlsafe(12)}"
         with self.storage.changing():
             ((last,),) = self.storage.rows(sql.LAST_MESSAGE, {"id": conversation})
             chain = self.storage.rows("SELECT chain FROM conversations WHERE id = :id", {"id": conversation})
             if not chain:
-                raise NotThere("conversation")
+                raise NotFound("conversation")
             at = self._at()
             told = {
                 "conversation": conversation,
@@ -277,7 +277,7 @@ class ExpertTables:
         """All that was said in a conversation, in its order."""
         return tuple(map(_message, self.storage.rows(sql.MESSAGES, {"id": conversation})))
 
-    def said_before(
+    def earlier_messages(
         self, expert: str, owner: str, conversation: str, most: int
     ) -> tuple[tuple[str, str, str], ...]:
         """The last things that were said in other conversations of somebody with an expert, as (id, role,
@@ -298,7 +298,7 @@ class ExpertTables:
         return tuple((owner, id, content, moment(at)) for owner, id, content, at in rows)
 
     def remove_conversation(self, id: str, expert: str, owner: str) -> None:
-        """Remove a conversation; raises NotThere."""
+        """Remove a conversation; raises NotFound."""
         with self.storage.changing():
             self.conversation(id, expert, owner)
             self._remove([id])
@@ -311,7 +311,7 @@ class ExpertTables:
     # ----------------------------------------------------------------------------------
 
     def put_opinion(self, message: str, thumb: int, *, conversation: str, expert: str, owner: str) -> None:
-        """Note what somebody thinks of an answer, +1 or -1, the last time counts; raises NotThere, also for a
+        """Note what somebody thinks of an answer, +1 or -1, the last time counts; raises NotFound, also for a
         question.
         """
         with self.storage.changing():
@@ -319,7 +319,7 @@ class ExpertTables:
             self.storage.rows(sql.PUT_OPINION, {"message": message, "thumb": thumb, "at": self._at()})
 
     def take_opinion_back(self, message: str, *, conversation: str, expert: str, owner: str) -> None:
-        """Let somebody think nothing of an answer any more; raises NotThere, also for a question, and not
+        """Let somebody think nothing of an answer any more; raises NotFound, also for a question, and not
         where nothing was thought.
         """
         with self.storage.changing():
@@ -330,7 +330,7 @@ class ExpertTables:
         asked = {"message": message, "conversation": conversation, "expert": expert, "owner": owner}
         found = self.storage.rows(sql.MESSAGE_OF, asked)
         if not found or found[0][1] != "assistant":
-            raise NotThere("answer")
+            raise NotFound("answer")
 
     def thumbs(self, conversation: str) -> dict[str, int]:
         """What was thought of the answers of a conversation, +1 or -1 by the answer's id."""
@@ -350,7 +350,7 @@ class ExpertTables:
     # --- trials
     # -------------------------------------------------------------------------------------------------------
 
-    def add_trial(self, expert: str, body: Mapping[str, Json]) -> KeptTrial:
+    def add_trial(self, expert: str, body: Mapping[str, Json]) -> StoredTrial:
         """Begin a trial of an expert; raises BadInput while another one is going on."""
         id = f"trial_{secrets.token_urlsafe(9)}"
         with self.storage.changing():
@@ -363,13 +363,13 @@ class ExpertTables:
             self.storage.rows(
                 sql.ADD_TRIAL, {"id": id, "expert": expert, "body": json.dumps(dict(body)), "at": at}
             )
-        return KeptTrial(id, body, moment(at), None)
+        return StoredTrial(id, body, moment(at), None)
 
-    def trials(self, expert: str) -> tuple[KeptTrial, ...]:
+    def trials(self, expert: str) -> tuple[StoredTrial, ...]:
         """All trials of an expert, the first first."""
         return tuple(map(_trial, self.storage.rows(sql.TRIALS, {"expert": expert})))
 
-    def running_trial(self, expert: str) -> KeptTrial | None:
+    def running_trial(self, expert: str) -> StoredTrial | None:
         """The trial of an expert that is going on."""
         found = self.storage.rows(sql.RUNNING, {"expert": expert})
         return _trial(found[0]) if found else None
@@ -414,9 +414,9 @@ def _conversation(row: ClaimRow) -> ChatConversation:
     return ChatConversation(id, expert, moment(started), moment(last), preview, chain, int(count))
 
 
-def _trial(row: ClaimRow) -> KeptTrial:
+def _trial(row: ClaimRow) -> StoredTrial:
     id, body, begun, ended = row
-    return KeptTrial(id, json.loads(body), moment(begun), None if ended is None else moment(ended))
+    return StoredTrial(id, json.loads(body), moment(begun), None if ended is None else moment(ended))
 
 
 def _message(row: ClaimRow) -> ChatMessage:

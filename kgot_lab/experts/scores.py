@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.experts.expert import ExpertConfig
-from kgot_lab.experts.service import ExpertOffice
+from kgot_lab.experts.service import ExpertService
 
 _MEASURED = Path(__file__).parent / "shipped" / "scores"
 
 
-def expert_scores(office: ExpertOffice, id: str) -> dict[str, Any]:
+def expert_scores(office: ExpertService, id: str) -> dict[str, Any]:
     """The scores of an expert: `measured` by a benchmark, or None, and `in_use` over its answers; raises
-    NotThere.
+    NotFound.
 
     What was measured is told of an expert that is as it was then; somebody who changes it has another.
     """

@@ -15,10 +15,10 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.ab_trials import begin_trial, chosen_variant
 from kgot_lab.experts.chat.consulting import Consultants, check_remote
 from kgot_lab.experts.chat.playbook import Playbook, authored_playbooks
-from kgot_lab.experts.chat.turn import ExpertTurn, told_before
+from kgot_lab.experts.chat.turn import ExpertTurn, chat_history
 from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merged
 from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.repository import ChatConversation, ChatMessage, ExpertTables, KeptTrial
+from kgot_lab.experts.repository import ChatConversation, ChatMessage, ExpertTables, StoredTrial
 from kgot_lab.experts.trials.verdict import TrialPlan
 from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
 from kgot_lab.types import LLM, Json
@@ -54,7 +54,7 @@ class ExpertModels:
 
 
 @dataclass
-class ExpertOffice:
+class ExpertService:
     """Experts, their graphs, their models and their conversations, for one server."""
 
     tables: ExpertTables
@@ -85,7 +85,7 @@ class ExpertOffice:
         return [shown_expert(each, active.get(each.id)) for each in found], more
 
     def expert(self, id: str) -> Expert:
-        """An expert by its id; raises NotThere."""
+        """An expert by its id; raises NotFound."""
         return self.tables.expert(id)
 
     def create(self, told: object, *, id: str = "") -> Expert:
@@ -101,7 +101,7 @@ class ExpertOffice:
         return self.tables.add_expert(self._checked(config), id=id)
 
     def update(self, id: str, change: object) -> Expert:
-        """An expert with a partial change (C-E2); raises NotThere, BadInput and UnknownName."""
+        """An expert with a partial change (C-E2); raises NotFound, BadInput and UnknownName."""
         return self.tables.change_expert(id, lambda before: self._checked(changed_config(before, change)))
 
     def duplicate(self, id: str, new_name: str, overrides: object = None) -> Expert:
@@ -114,15 +114,15 @@ class ExpertOffice:
         )
 
     def delete(self, id: str, *, conversations: bool = False) -> int:
-        """Delete an expert; how many conversations went with it. Raises NotThere."""
+        """Delete an expert; how many conversations went with it. Raises NotFound."""
         gone = self.tables.remove_expert(id, conversations=conversations)
         if self.forgetting is not None:
             for each in gone:
                 self.forgetting(each)
         return len(gone)
 
-    def begin_trial(self, id: str, a: object, b: object, plan: TrialPlan) -> KeptTrial:
-        """Begin a trial of two changes of an expert; raises NotThere, BadInput, and UnknownName for what is
+    def begin_trial(self, id: str, a: object, b: object, plan: TrialPlan) -> StoredTrial:
+        """Begin a trial of two changes of an expert; raises NotFound, BadInput, and UnknownName for what is
         not here.
         """
         config = self.expert(id).config
@@ -170,7 +170,7 @@ class ExpertOffice:
         model: str | None = None,
         wishes: str = "",
     ) -> ExpertTurn:
-        """A question, kept in its conversation and ready to be answered. Raises NotThere, BadInput and
+        """A question, kept in its conversation and ready to be answered. Raises NotFound, BadInput and
         UnknownName.
 
         With a conversation's id, what was said in it counts, and not the history that the caller tells
@@ -188,7 +188,7 @@ class ExpertOffice:
             else:
                 found = self.tables.continued(expert_id, owner, said)
                 conversation = found or self.tables.begin(expert_id, owner, asked, said)
-            before = told_before(self.tables.messages(conversation))
+            before = chat_history(self.tables.messages(conversation))
             asked_as = self.tables.say(conversation, "user", asked).id
             trial = self.tables.running_trial(expert_id)
         choice = None
@@ -225,7 +225,7 @@ class ExpertOffice:
         self, expert: str, owner: str, *, limit: int = 20, offset: int = 0
     ) -> tuple[tuple[ChatConversation, ...], int]:
         """The conversations of somebody with an expert, the last first, and how many there are. Raises
-        NotThere.
+        NotFound.
 
         Of an expert that was deleted without them, they are still their owner's.
         """
@@ -237,12 +237,12 @@ class ExpertOffice:
     def conversation(
         self, id: str, expert: str, owner: str
     ) -> tuple[ChatConversation, tuple[ChatMessage, ...]]:
-        """A conversation and all that was said in it. Raises NotThere."""
+        """A conversation and all that was said in it. Raises NotFound."""
         with self.tables.storage.reading():
             return self.tables.conversation(id, expert, owner), self.tables.messages(id)
 
     def remove_conversation(self, id: str, expert: str, owner: str) -> None:
-        """Remove a conversation, and what was noted of it elsewhere. Raises NotThere."""
+        """Remove a conversation, and what was noted of it elsewhere. Raises NotFound."""
         self.tables.remove_conversation(id, expert, owner)
         if self.forgetting is not None:
             self.forgetting(id)

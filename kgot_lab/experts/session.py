@@ -15,16 +15,16 @@ from kgot_lab.experts.chat.chat_events import (
     ChatEvent,
     ChatFailed,
     SourceNode,
-    SourcesTold,
-    ThoughtTold,
-    TokenTold,
+    SourcesEvent,
+    ThoughtEvent,
+    TokenEvent,
 )
 from kgot_lab.experts.chat.citations import CITED, FALSE_MARK, CitableNode, Citables
 from kgot_lab.experts.chat.thought import Thought
 from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.expert import Expert
 from kgot_lab.experts.graph_folder import KnownGraphs
-from kgot_lab.experts.service import LOCAL_OWNER, ExpertOffice
+from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
 from kgot_lab.text.counted import counted
 
 
@@ -97,8 +97,8 @@ def answer_parts(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPa
 class ExpertTalk:
     """A talk with one expert, in one conversation; `turns` are the answers so far."""
 
-    def __init__(self, office: ExpertOffice, expert_id: str, *, owner: str = LOCAL_OWNER) -> None:
-        require(office, ExpertOffice, "a talk needs the office that keeps the expert")
+    def __init__(self, office: ExpertService, expert_id: str, *, owner: str = LOCAL_OWNER) -> None:
+        require(office, ExpertService, "a talk needs the office that keeps the expert")
         self.office, self.owner = office, owner
         self.expert: Expert = office.expert(expert_id)
         self.conversation: str | None = None
@@ -111,7 +111,7 @@ class ExpertTalk:
 
     def ask(self, question: str) -> AnsweredTalk:
         """Ask, and wait for the whole answer; what was said before counts. Raises BadInput for a question
-        that is none, and NotThere.
+        that is none, and NotFound.
         """
         for _ in self.events(question):
             pass
@@ -121,7 +121,7 @@ class ExpertTalk:
         """Ask, and be told what happens as it happens; in the end the answer is the last of `turns`, also
         where this was closed before.
 
-        Raises BadInput and NotThere.
+        Raises BadInput and NotFound.
         """
         require(question, str, "a question is a text")
         turn = self.office.ask(self.expert.id, self.owner, question, conversation_id=self.conversation)
@@ -129,7 +129,7 @@ class ExpertTalk:
             turn, tell_failure=lambda error, *_: str(error)
         )  # who asks from Python is the owner of it all
         self.conversation = turn.conversation
-        heard = _Heard(turn)
+        heard = _Request(turn)
         try:
             with closing(cast(_Closes, turn.events())) as happening:
                 for event in happening:
@@ -149,7 +149,7 @@ class _Closes(Protocol):
 
 
 @dataclass
-class _Heard:
+class _Request:
     """What was heard of a turn so far."""
 
     turn: ExpertTurn
@@ -161,11 +161,11 @@ class _Heard:
 
     def hear(self, event: ChatEvent) -> None:
         match event:
-            case SourcesTold():
+            case SourcesEvent():
                 self.sources = event.nodes
-            case ThoughtTold():
+            case ThoughtEvent():
                 self.thought = event.thought
-            case TokenTold():
+            case TokenEvent():
                 self.text += event.content
             case ChatFailed():
                 self.trouble = event.content

@@ -52,20 +52,20 @@ def sentences_of(edges: Iterable[Edge]) -> frozenset[str]:
     )
 
 
-def with_supports_kept(diff: Diff) -> Diff:
+def merge_supports(diff: Diff) -> Diff:
     """The same change, but for supports that edges lost by it: they note what they had, and what they gained.
 
     Two pairs of texts may stand among an edge's properties in any order, as RDF has them: what was there is
     taken for what it was.
     """
-    kept = [(before, after, _keeping(before, after)) for before, after in diff.changed_edges]
+    kept = [(before, after, _without_duplicates(before, after)) for before, after in diff.changed_edges]
     return replace(
         diff,
         changed_edges=tuple((before, now) for before, after, now in kept if now is after or now != before),
     )
 
 
-def _keeping(before: Edge, after: Edge) -> Edge:
+def _without_duplicates(before: Edge, after: Edge) -> Edge:
     had = noted(before.properties)
     if set(had) <= set(noted(after.properties)):
         return after

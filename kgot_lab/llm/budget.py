@@ -14,7 +14,7 @@ from typing import Protocol, runtime_checkable
 from kgot_lab.errors import BadInput, LLMError, OverBudget, require_amount, require_count
 from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.llm.streaming import in_steps, streamed
-from kgot_lab.llm.structured import NotesOfSteps, checked_reply, noted_once
+from kgot_lab.llm.structured import NotesOfSteps, checked_reply, record_once
 from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 
 IMAGE_TOKENS = 48_200  # the most that one image counts with the models we know: 8 tiles of gpt-4o-mini; others count 5,000 or less
@@ -121,7 +121,7 @@ def charged_account(llm: LLM | None) -> Spending | None:
     return llm.spending if isinstance(llm, Accountable) else None
 
 
-def price_asked(llm: LLM) -> Price | None:
+def requested_price(llm: LLM) -> Price | None:
     """What a model charges, through whatever is wrapped around it; None where it does not say, since a price
     unknown is not nothing.
     """
@@ -131,7 +131,7 @@ def price_asked(llm: LLM) -> Price | None:
 def worst_of(llm: LLM, prompt: Prompt) -> Usage:
     """The most tokens that one call of a model can take, and what they cost where the price is known."""
     most = llm.worst(prompt) if isinstance(llm, Reckons) else Usage(tokens_of(prompt), prompt.max_tokens)
-    return replace(most, cost=(price_asked(llm) or FREE).of(most.prompt_tokens, most.completion_tokens))
+    return replace(most, cost=(requested_price(llm) or FREE).of(most.prompt_tokens, most.completion_tokens))
 
 
 class Spending:
@@ -219,7 +219,7 @@ class Spending:
         Where only the calls under way stand in its way, it waits for them: they seldom take as much as they
         might.
         """
-        with noted_once(self) as used, self.under_way(worst, used):
+        with record_once(self) as used, self.under_way(worst, used):
             yield used.append
 
     @contextmanager
@@ -298,7 +298,7 @@ def may_be_charged(dollars: float) -> None:
         llm.count_unanswered(dollars)
 
 
-def may_ask_again(wait: float = 0.0) -> None:
+def may_retry(wait: float = 0.0) -> None:
     """Raise OverBudget where a model that asks once more for the same reply, after a wait in seconds, could
     pass a budget around it.
     """
@@ -344,7 +344,7 @@ class Budgeted:
     @property
     def price(self) -> Price | None:
         """What the model behind it charges."""
-        return price_asked(self._llm)
+        return requested_price(self._llm)
 
     @property
     def engine(self) -> str:

@@ -69,14 +69,14 @@ class Refusal:
         return next((kind for kind in _KINDS if self.reason.startswith(kind)), "no answer that can be used")
 
 
-class ToldOfServer(str):
+class ServerMessage(str):
     """A line on a request that failed; `unquoted` is the same without the server's own words, which a log is
     not to hold.
     """
 
     unquoted: str
 
-    def __new__(cls, text: str, unquoted: str) -> ToldOfServer:
+    def __new__(cls, text: str, unquoted: str) -> ServerMessage:
         made = super().__new__(cls, text)
         made.unquoted = unquoted
         return made
@@ -84,7 +84,7 @@ class ToldOfServer(str):
 
 def without_quotes(told: str) -> str:
     """What a model says of its waits, without the words of its server."""
-    return told.unquoted if isinstance(told, ToldOfServer) else told
+    return told.unquoted if isinstance(told, ServerMessage) else told
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Manner:
         return None
 
 
-def asked_wait(headers: Mapping[str, str]) -> float | None:
+def requested_wait(headers: Mapping[str, str]) -> float | None:
     """Seconds in a Retry-After header: a number, or an HTTP date (RFC 9110, 10.2.3)."""
     told = headers.get("retry-after", "")
     if re.fullmatch(r"\d+(\.\d*)?", told, re.ASCII):
@@ -281,7 +281,7 @@ def _no_connection(error: Exception, address: str) -> Refusal:
 def _status_refusal(error: Any, longest_asked: float) -> Refusal:
     spent = getattr(error, "code", None) == "insufficient_quota"  # a 429 that no waiting mends
     reason = f"HTTP {error.status_code}: {_message(error)}"
-    wait = asked_wait(error.response.headers)
+    wait = requested_wait(error.response.headers)
     if wait is not None and wait > longest_asked:
         return Refusal(f"{reason} (it asks to wait {wait:.0f} s)", error.status_code)
     again = not spent and (error.status_code in _PASSING or error.status_code >= 500)

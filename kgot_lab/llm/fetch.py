@@ -24,8 +24,8 @@ from kgot_lab.llm.model_file import (
     barred,
     check,
     download_by_hand,
+    exists_whole,
     find_model,
-    is_there,
     models_folder,
 )
 
@@ -53,7 +53,7 @@ def fetch_model(
     """
     folder = folder or models_folder()
     path = folder / model.name
-    if os.environ.get(VARIABLE) or is_there(path):
+    if os.environ.get(VARIABLE) or exists_whole(path):
         return find_model(model, folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)

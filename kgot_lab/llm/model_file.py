@@ -60,13 +60,13 @@ def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Pat
     A file named by $KGOT_LAB_MODEL is the caller's choice and used as it is.
     """
     if chosen := os.environ.get(VARIABLE):
-        if not is_there(Path(chosen)):
+        if not exists_whole(Path(chosen)):
             raise ModelMissing(
                 f"${VARIABLE} names {chosen}, and there is no such file: correct the variable or unset it"
             )
         return Path(chosen)
     path = (folder or models_folder()) / model.name
-    if not is_there(path):
+    if not exists_whole(path):
         raise ModelMissing(
             f"the local model is not on this computer yet. {FETCH} fetches it once. {download_by_hand(model, path)}"
         )
@@ -77,7 +77,7 @@ def find_model(model: ModelFile = QWEN_CODER, folder: Path | None = None) -> Pat
     return path
 
 
-def is_there(path: Path) -> bool:
+def exists_whole(path: Path) -> bool:
     """Whether a model's file is where it should be; raises ModelMissing where this user may not look."""
     try:
         return path.is_file()

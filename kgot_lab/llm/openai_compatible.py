@@ -16,12 +16,12 @@ from typing import Any
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.io.http_client import UnusableBody, bounded_client
 from kgot_lab.io.proxies import proxy_variable, way_to
-from kgot_lab.llm.budget import LEAST_SECONDS, may_ask_again, may_be_charged, seconds_left, tokens_of
+from kgot_lab.llm.budget import LEAST_SECONDS, may_be_charged, may_retry, seconds_left, tokens_of
 from kgot_lab.llm.capabilities import (
     Manner,
     Refusal,
     Sending,
-    ToldOfServer,
+    ServerMessage,
     broken_off,
     refusal_of,
     refused_in_answer,
@@ -189,7 +189,7 @@ class OpenAICompatible:
             error.status = outcome.status
             raise error
         wait = self._wait(outcome, asking.attempt)
-        may_ask_again(wait)
+        may_retry(wait)
         count = f"request {asking.attempt} of {self._most(asking, outcome)}"
         self._say(self._told(outcome, f"{count}, the next in {wait:.1f} s"))
         self._sleep(wait)
@@ -308,8 +308,8 @@ class OpenAICompatible:
                 self._say(self._told(refusal, f"from now on without {manner.left_out[-1]}"))
         return True
 
-    def _told(self, refusal: Refusal, then: str) -> ToldOfServer:
-        return ToldOfServer(
+    def _told(self, refusal: Refusal, then: str) -> ServerMessage:
+        return ServerMessage(
             f"{self.name}: {self._keyless(refusal.reason)}; {then}", f"{self.name}: {refusal.kind}; {then}"
         )
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
 from kgot_lab.io.text_files import read_regular
-from kgot_lab.llm.budget import Spending, charged_account, price_asked, worst_of
+from kgot_lab.llm.budget import Spending, charged_account, requested_price, worst_of
 from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.llm.streaming import in_words, streamed
 from kgot_lab.llm.structured import checked_reply, is_logprob, json_fault, note_recorded
@@ -188,7 +188,7 @@ class Recorder:
     @property
     def price(self) -> Price | None:
         """What the live model charges."""
-        return price_asked(self._llm)
+        return requested_price(self._llm)
 
     @property
     def spending(self) -> Spending | None:
@@ -325,7 +325,7 @@ def _replies_of_tape(lines: Sequence[Mapping[str, Json]], tape: str, model: str)
 
 
 def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: str) -> _Held:
-    asked = _asked_lines(lines)
+    asked = _prompt_lines(lines)
     models = list(dict.fromkeys(str(line.get("model")) for line in asked))
     if not models:
         raise TraceError(f"no model was asked in the run {trace}: it holds no reply to answer with")
@@ -346,23 +346,23 @@ def _replies_of_trace(lines: Sequence[Mapping[str, Json]], trace: str, model: st
     )
     keys = Keys(head.model)
     return head, {
-        keys.of(_prompt_asked(line, trace)): reply_from_json(line)
+        keys.of(_prompt_text(line, trace)): reply_from_json(line)
         for line in asked
         if line.get("model") == head.model
     }
 
 
-def asked_in(trace: str | Path, model: str) -> list[tuple[Prompt, Reply]]:
+def prompts_in(trace: str | Path, model: str) -> list[tuple[Prompt, Reply]]:
     """What a run on file asked a model, and its replies, in their order; raises TraceError."""
-    lines = _asked_lines(list(_lines(Path(trace))))
+    lines = _prompt_lines(list(_lines(Path(trace))))
     return [
-        (_prompt_asked(line, str(trace)), reply_from_json(line))
+        (_prompt_text(line, str(trace)), reply_from_json(line))
         for line in lines
         if line.get("model") == model
     ]
 
 
-def _asked_lines(lines: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
+def _prompt_lines(lines: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
     """The Asked events of a run; what was asked inside tools is in what they returned."""
     return [
         line
@@ -400,7 +400,7 @@ def _message(role: str, text: str, images: Sequence[str] = ()) -> Message:
     return Message(role, text, tuple(images))
 
 
-def _prompt_asked(line: Mapping[str, Json], trace: str) -> Prompt:
+def _prompt_text(line: Mapping[str, Json], trace: str) -> Prompt:
     try:
         return prompt_from_json(line["prompt"])
     except (KeyError, TypeError) as error:

@@ -128,7 +128,7 @@ class StreamedAnswer:
 
         try:
             with (
-                _as_the_client_says(),
+                _as_client_error(),
                 closing(
                     client.post(
                         address, body=body, cast_to=object, stream=True, stream_cls=openai.Stream[object]
@@ -170,7 +170,7 @@ class StreamedAnswer:
 
 
 @contextmanager
-def _as_the_client_says() -> Iterator[None]:
+def _as_client_error() -> Iterator[None]:
     """Raise what goes wrong while an answer is read as the client raises what goes wrong before."""
     import openai
 

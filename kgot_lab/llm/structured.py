@@ -25,7 +25,7 @@ _Shape = TypeVar("_Shape", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class NotedCall:
+class RecordedCall:
     """What one call of a model cost, and the accounts that it was charged to; `recorded` if it was paid in an earlier sitting."""
 
     usage: Usage
@@ -33,11 +33,11 @@ class NotedCall:
     recorded: bool = False
 
 
-_NOTED: ContextVar[list[NotedCall] | None] = ContextVar("noted", default=None)
+_NOTED: ContextVar[list[RecordedCall] | None] = ContextVar("noted", default=None)
 
 
 @contextmanager
-def noting_calls(noted: list[NotedCall]) -> Iterator[None]:
+def noting_calls(noted: list[RecordedCall]) -> Iterator[None]:
     """Note in a list every call of a model that is made meanwhile, also one that fails; not those of other
     threads.
     """
@@ -51,15 +51,15 @@ def noting_calls(noted: list[NotedCall]) -> Iterator[None]:
 def note_recorded(usage: Usage) -> None:
     """Note a call that was paid before, and is only walked again."""
     if (noted := _NOTED.get()) is not None:
-        noted.append(NotedCall(usage, recorded=True))
+        noted.append(RecordedCall(usage, recorded=True))
 
 
 @contextmanager
-def noted_once(account: object = None) -> Iterator[list[Usage]]:
+def record_once(account: object = None) -> Iterator[list[Usage]]:
     """A call, noted at its end with the usages put into this list, in place of what is noted of the calls it
     is made of.
     """
-    outer, inner, used = _NOTED.get(), list[NotedCall](), list[Usage]()
+    outer, inner, used = _NOTED.get(), list[RecordedCall](), list[Usage]()
     before = _NOTED.set(
         None if outer is None else inner
     )  # threads in copies of one context must not see each other's calls as theirs
@@ -72,12 +72,12 @@ def noted_once(account: object = None) -> Iterator[list[Usage]]:
 
 
 class NotesOfSteps:
-    """As `noted_once`, for a call that is made in steps: `used` holds its usages, and its notes go to whoever takes its last step."""
+    """As `record_once`, for a call that is made in steps: `used` holds its usages, and its notes go to whoever takes its last step."""
 
     def __init__(self, account: object = None):
         self.used: list[Usage] = []
         self._account = account
-        self._inner: list[NotedCall] = []
+        self._inner: list[RecordedCall] = []
 
     def step(self) -> AbstractContextManager[None]:
         """What is asked within this is part of the call."""
@@ -89,10 +89,12 @@ class NotesOfSteps:
             outer.extend(_joined(self._inner, self.used, self._account))
 
 
-def _joined(inner: list[NotedCall], used: list[Usage], account: object) -> list[NotedCall]:
+def _joined(inner: list[RecordedCall], used: list[Usage], account: object) -> list[RecordedCall]:
     """One note of a call in place of those of the calls it is made of, where it says what it used."""
     if used and (account is not None or not inner):
-        return [NotedCall(Usage.total(used), (*(each for call in inner for each in call.accounts), account))]
+        return [
+            RecordedCall(Usage.total(used), (*(each for call in inner for each in call.accounts), account))
+        ]
     return inner
 
 
@@ -101,7 +103,7 @@ def checked_reply(llm: LLM, prompt: Prompt) -> Reply:
     and what came instead.
     """
     require_name(llm)
-    with noted_once() as used:
+    with record_once() as used:
         try:
             reply = named_reply(llm, llm(prompt))
         except LLMError as error:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from kgot_lab.errors import BadInput, NotToBeAsked, require, require_parts
+from kgot_lab.errors import BadInput, UnsupportedQuestion, require, require_parts
 from kgot_lab.loop.conclude import conclude
 from kgot_lab.loop.events import EMPTY, Answered, Event, Started
 from kgot_lab.loop.insert import insert
@@ -66,11 +66,11 @@ def think(
         )
     if limits.reading == "paths":
         if attachments:
-            raise NotToBeAsked(
+            raise UnsupportedQuestion(
                 "the mode paths reads documents that a search finds, not attached files: leave them out, or take another preset"
             )
         if not store.schema().nodes and not any(map(sought_by, tools)):
-            raise NotToBeAsked(
+            raise UnsupportedQuestion(
                 'the mode paths needs a tool that finds documents, such as search(documents) or one of yours with finds="query", '
                 "or a store that holds a graph"
             )
@@ -94,7 +94,7 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
         execution=run.execution.name,
         dialect=run.store.dialect.name,
         readers=tuple(reader.dialect.name for reader in readers(run.store)),
-        tools={name: told_of(tool) for name, tool in run.tools.items()},
+        tools={name: remember_failure(tool) for name, tool in run.tools.items()},
         computes=run.compute is not None,
         graph=start.digest if start else "",
         start=start,
@@ -124,7 +124,7 @@ def computing(store: object, limits: Limits) -> Callable[[str], str] | None:
     return partial(store.compute, seconds=limits.python_seconds) if isinstance(store, Computer) else None
 
 
-def told_of(tool: Tool) -> dict[str, Json]:
+def remember_failure(tool: Tool) -> dict[str, Json]:
     """What a run tells of a tool as it begins; by what it finds documents only where its arguments would make
     one think otherwise.
     """

@@ -20,7 +20,7 @@ from kgot_lab.loop.state import State, state_after
 from kgot_lab.loop.truncation import relevance
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.text.sentences import sentences
-from kgot_lab.text.words import named_words, telling_words
+from kgot_lab.text.words import content_words, named_words
 from kgot_lab.types import Diff, Document, Edge, Json
 
 _WHOLE = 5000  # nodes and edges up to which every name of the graph is known; of a larger one, those near what the rows hold
@@ -133,7 +133,7 @@ def saying(edge: Edge, documents: Iterable[Document]) -> tuple[Support, ...]:
     A relation of telling words must share one with the sentence; one without any ("in", "of") need not.
     """
     ends = [named_words(edge.source), named_words(edge.target)]
-    relation = set(telling_words(re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", edge.type)))
+    relation = set(content_words(re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", edge.type)))
     found: list[tuple[int, Support]] = []
     for document in documents:
         title = named_words(document.title.split("(")[0])
@@ -143,7 +143,7 @@ def saying(edge: Edge, documents: Iterable[Document]) -> tuple[Support, ...]:
             if all(here) or (
                 any(here) and all(now or (end and end == title) for now, end in zip(here, ends, strict=True))
             ):
-                found.append((len(relation & set(telling_words(text))), Support(document.id, text)))
+                found.append((len(relation & set(content_words(text))), Support(document.id, text)))
     best = max((shared for shared, _ in found), default=0)
     if relation and not best:
         return ()

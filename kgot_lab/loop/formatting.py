@@ -57,7 +57,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Telling:
+class FormattedEvent:
     """What an event says: its caption, a word and what follows it on a line, further lines, and everything in
     parts under a title.
     """
@@ -98,7 +98,7 @@ def cost_of(usage: Usage) -> str:
     return f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens, {usage.seconds:.1f} s"
 
 
-def tell(event: Event) -> Telling:
+def tell(event: Event) -> FormattedEvent:
     """An event in words, at every length."""
     return _TELLERS.get(type(event), _unknown)(event)
 
@@ -107,7 +107,7 @@ def tell(event: Event) -> Telling:
 # ----------------------------------------------------------------------------------------------------
 
 
-def _started(event: Started) -> Telling:
+def _started(event: Started) -> FormattedEvent:
     models = (
         event.planning
         if event.planning == event.execution
@@ -117,39 +117,39 @@ def _started(event: Started) -> Telling:
     asked = event.question or "(none: every fact)"
     if event.start:
         how += f"; begins with a graph of {counted(len(event.start), 'node')}"
-    return Telling("question", "question", asked, (Part("words", event.question),), (how,))
+    return FormattedEvent("question", "question", asked, (Part("words", event.question),), (how,))
 
 
-def _asked(event: Asked) -> Telling:
+def _asked(event: Asked) -> FormattedEvent:
     cost = cost_of(event.usage) + ", cut short" * event.cut
     told = Part("emphasis", event.role), Part("words", f" · {event.model} · {cost}")
-    return Telling(f"asked: {event.role}", "asked", f"{event.role}: {cost}", told)
+    return FormattedEvent(f"asked: {event.role}", "asked", f"{event.role}: {cost}", told)
 
 
-def _cut(event: Cut) -> Telling:
+def _cut(event: Cut) -> FormattedEvent:
     much = f"about {event.kept:,} tokens kept, {event.left_out:,} left out"
     told = (Part("words", f"the {event.what}: {much}"),)
-    return Telling(
+    return FormattedEvent(
         f"cut short: {event.what}", "cut", f"{_flat(event.what, 60)}: {much}", told, title="Cut short"
     )
 
 
-def _ballot(event: Ballot) -> Telling:
+def _ballot(event: Ballot) -> FormattedEvent:
     choice, word = event.choice or "neither", f"ballot {event.number}"
     told = (
         Part("words", f"{event.number}: "),
         Part("strong", choice),
         *([Part("verbatim", event.text)] if event.text else []),
     )
-    return Telling(f"{word}: {choice}", word, f"{choice}: {_flat(event.text)}", told)
+    return FormattedEvent(f"{word}: {choice}", word, f"{choice}: {_flat(event.text)}", told)
 
 
-def _voted(event: Voted) -> Telling:
+def _voted(event: Voted) -> FormattedEvent:
     decided = Part("strong", event.choice)
     if not event.asked:
         why = "; ".join(event.reasons)
         told = decided, Part("words", f", without a vote: {why}")
-        return Telling(
+        return FormattedEvent(
             f"{event.choice} without a vote", "decided", f"{event.choice}: {_flat(why, _NAMES)}", told
         )
     counts = f"{event.inserts} INSERT, {event.retrieves} RETRIEVE" + f", {event.invalid} invalid" * bool(
@@ -161,28 +161,30 @@ def _voted(event: Voted) -> Telling:
     line = (
         f"{event.choice} ({counts}; {event.asked} of {event.possible} asked, agreement {event.agreement:.2f})"
     )
-    return Telling(f"vote: {event.choice}", "voted", line, (decided, Part("words", f": {counts}. {share}.")))
+    return FormattedEvent(
+        f"vote: {event.choice}", "voted", line, (decided, Part("words", f": {counts}. {share}."))
+    )
 
 
-def _merged(event: Merged) -> Telling:
+def _merged(event: Merged) -> FormattedEvent:
     told = Part("words", "several reasons became one:"), Part("verbatim", event.reason)
-    return Telling("reasons merged", "missing", _flat(event.reason), told)
+    return FormattedEvent("reasons merged", "missing", _flat(event.reason), told)
 
 
-def _forced(event: Forced) -> Telling:
+def _forced(event: Forced) -> FormattedEvent:
     said = (
         "nothing more is fetched: read what is there"
         if event.what == "read"
         else "nothing could be read: a guess"
     )
-    return Telling(f"forced to {event.what}", "forced", said, (Part("words", said),))
+    return FormattedEvent(f"forced to {event.what}", "forced", said, (Part("words", said),))
 
 
 # --- tools
 # ----------------------------------------------------------------------------------------------------------------
 
 
-def _chose(event: Chose) -> Telling:
+def _chose(event: Chose) -> FormattedEvent:
     tools = ", ".join(dict.fromkeys(call.tool for call in event.calls)) or "no tool"
     calls = _flat("; ".join(map(str, event.calls)), _NAMES) or "no call that was not made before"
     skipped = (
@@ -191,10 +193,10 @@ def _chose(event: Chose) -> Telling:
         else ()
     )
     told = Part("calls", event.calls) if event.calls else Part("words", "none")
-    return Telling(f"chose {tools}", "chose", calls, (told, *skipped), title="Chose tools")
+    return FormattedEvent(f"chose {tools}", "chose", calls, (told, *skipped), title="Chose tools")
 
 
-def _returned(event: ToolReturned) -> Telling:
+def _returned(event: ToolReturned) -> FormattedEvent:
     ended = "failed" if event.failed else "returned"
     found = [document.title or document.id for document in event.sources]
     sources = [Part("small", f"From: {'; '.join(found)}")] if found else []
@@ -203,7 +205,7 @@ def _returned(event: ToolReturned) -> Telling:
         Part("verbatim", event.text, f"{ended.capitalize()}: {_flat(event.text, 100, '…')}"),
         *sources,
     )
-    return Telling(
+    return FormattedEvent(
         f"{event.call.tool} {ended}",
         ended,
         _flat(", ".join(found), _NAMES) or _flat(event.text),
@@ -216,19 +218,19 @@ def _returned(event: ToolReturned) -> Telling:
 # -----------------------------------------------------------------------------------------------------------
 
 
-def _wrote(event: Wrote) -> Telling:
+def _wrote(event: Wrote) -> FormattedEvent:
     change = f"{event.diff}" + (f", from {event.source}" if event.source else "")
     told = Part("verbatim", event.statement), Part("paragraph", change), Part("diff", event.diff)
     facts = tuple(_flat(fact_of(edge), _NAMES) for edge in event.diff.added_edges)
-    return Telling(f"wrote {event.diff}", "wrote", str(event.diff), told, facts)
+    return FormattedEvent(f"wrote {event.diff}", "wrote", str(event.diff), told, facts)
 
 
-def _read(event: Read) -> Telling:
+def _read(event: Read) -> FormattedEvent:
     found = Part("rows", event.rows) if event.rows else Part("paragraph", "No rows.")
     rows = counted(len(event.rows), "row")
     if event.constant:
         rows += f", {len(event.constant)} of them said by the statement itself"
-    return Telling(
+    return FormattedEvent(
         f"read {rows}",
         "read",
         f"{_flat(event.statement)} -> {rows}",
@@ -239,19 +241,19 @@ def _read(event: Read) -> Telling:
 _REFUSED = Part("words", "The store refused it:")
 
 
-def _failed(event: Failed) -> Telling:
+def _failed(event: Failed) -> FormattedEvent:
     said = f"{_flat(event.reason)}: {_flat(event.statement)}"
     told = Part("verbatim", event.statement), _REFUSED, Part("verbatim", event.reason)
-    return Telling("read failed", "refused", said, told, title="Read failed")
+    return FormattedEvent("read failed", "refused", said, told, title="Read failed")
 
 
-def _repaired(event: Repaired) -> Telling:
+def _repaired(event: Repaired) -> FormattedEvent:
     wrong = Part("verbatim", event.statement), _REFUSED, Part("verbatim", event.error)
     told = *wrong, Part("words", "The model mended it:"), Part("verbatim", event.mended)
-    return Telling("mended", "repaired", f"{_flat(event.error)} -> {_flat(event.mended)}", told)
+    return FormattedEvent("mended", "repaired", f"{_flat(event.error)} -> {_flat(event.mended)}", told)
 
 
-def _refused(event: Refused) -> Telling:
+def _refused(event: Refused) -> FormattedEvent:
     what = "write" if event.writing else "read"
     said = f"{_flat(event.reason)}: {_flat(event.statement)}"
     told = (
@@ -259,17 +261,17 @@ def _refused(event: Refused) -> Telling:
         Part("words", f"This {what} was given up:"),
         Part("verbatim", event.reason),
     )
-    return Telling(f"gave up a {what}", "refused", said, told)
+    return FormattedEvent(f"gave up a {what}", "refused", said, told)
 
 
 # --- answering
 # ------------------------------------------------------------------------------------------------------------
 
 
-def _computed(event: Computed) -> Telling:
+def _computed(event: Computed) -> FormattedEvent:
     printed = Part("words", "Failed:" if event.failed else "Printed:"), Part("verbatim", event.output)
     said = f"{_flat(event.code)} -> {_flat(event.output)}"
-    return Telling(
+    return FormattedEvent(
         "arithmetic failed" if event.failed else "computed",
         "computed",
         said,
@@ -277,42 +279,44 @@ def _computed(event: Computed) -> Telling:
     )
 
 
-def _parsed(event: Parsed) -> Telling:
+def _parsed(event: Parsed) -> FormattedEvent:
     brief = "no candidate" if event.problem else f"candidate: {event.text}"
     told = (Part("words", event.text or f"none: {event.problem}"),)
-    return Telling(brief, "parsed", event.text or event.problem, told, title="Candidate answer")
+    return FormattedEvent(brief, "parsed", event.text or event.problem, told, title="Candidate answer")
 
 
-def _answered(event: Answered) -> Telling:
+def _answered(event: Answered) -> FormattedEvent:
     guess = f" (a guess: {event.why_guess})" if event.forced else ""
     said = Part("strong", event.text), Part("words", guess)
-    return Telling(f"answer: {event.text}", "answer", f"{event.text}{guess}", (*said, *_rests_on(event)))
+    return FormattedEvent(
+        f"answer: {event.text}", "answer", f"{event.text}{guess}", (*said, *_rests_on(event))
+    )
 
 
 def _rests_on(event: Answered) -> Iterator[Part]:
     """Each fact that an answer rests on, with the sentences that say it and the documents they stand in."""
     for number, fact in enumerate(event.evidence):
-        words, said = fact_told(str(fact), event.supports[number] if number < len(event.supports) else ())
+        words, said = format_fact(str(fact), event.supports[number] if number < len(event.supports) else ())
         yield Part("paragraph", words)
         yield from (Part("small", each) for each in said)
 
 
-def fact_told(fact: str, supports: Sequence[Support]) -> tuple[str, list[str]]:
+def format_fact(fact: str, supports: Sequence[Support]) -> tuple[str, list[str]]:
     """A fact that an answer rests on as one reads it, and what says it; where a node stands for a sentence,
     its title and the sentence.
     """
     title, says, place = fact.partition(f" --[{SAYS_SENTENCE}]--> ")
     if says and supports and is_place(place) and title_at(place) == title:
         return f"{title}: “{supports[0].sentence}”", [f"[{each.source}]" for each in supports if each.source]
-    return fact, list(map(sentence_told, supports))
+    return fact, list(map(format_sentence, supports))
 
 
-def sentence_told(support: Support) -> str:
+def format_sentence(support: Support) -> str:
     """A sentence that says a fact, and the document it stands in."""
     return f"“{support.sentence}” [{support.source}]" if support.source else f"“{support.sentence}”"
 
 
-def _unknown(event: Event) -> Telling:
+def _unknown(event: Event) -> FormattedEvent:
     """An event of a kind that is not known here: its fields as they are."""
     held = (
         [f"{item.name}: {getattr(event, item.name)}" for item in fields(event)]
@@ -320,10 +324,10 @@ def _unknown(event: Event) -> Telling:
         else [object.__repr__(event)]
     )
     name = type(event).__name__
-    return Telling(name, name, _flat("; ".join(held)), (Part("verbatim", "\n".join(held)),))
+    return FormattedEvent(name, name, _flat("; ".join(held)), (Part("verbatim", "\n".join(held)),))
 
 
-_TELLERS: Mapping[type[Event], Callable[[Any], Telling]] = {
+_TELLERS: Mapping[type[Event], Callable[[Any], FormattedEvent]] = {
     Started: _started, Asked: _asked, Cut: _cut, Ballot: _ballot, Voted: _voted, Merged: _merged, Forced: _forced,
     Chose: _chose, ToolReturned: _returned, Wrote: _wrote, Read: _read, Failed: _failed, Repaired: _repaired, Refused: _refused,
     Computed: _computed, Parsed: _parsed, Answered: _answered,

@@ -19,10 +19,10 @@ from kgot_lab.errors import (
     wants_memory,
     words_of,
 )
-from kgot_lab.graph.provenance import Support, noted, sentence_of, with_supports_kept
+from kgot_lab.graph.provenance import Support, merge_supports, noted, sentence_of
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import without_known_keys
-from kgot_lab.llm.structured import NotedCall, is_usage, noting_calls
+from kgot_lab.llm.structured import RecordedCall, is_usage, noting_calls
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import (
     LOST_CALL,
@@ -60,8 +60,8 @@ from kgot_lab.stores.protocol import Store
 from kgot_lab.text.sentences import SentenceRules, sentences
 from kgot_lab.text.surrogates import whole
 from kgot_lab.text.tokens import shorten, tokens
-from kgot_lab.text.words import telling_words
-from kgot_lab.tools.metered import costs_told
+from kgot_lab.text.words import content_words
+from kgot_lab.tools.metered import format_costs
 from kgot_lab.tools.tool import Result, Tool, checked_result, sought_by
 from kgot_lab.types import Diff, Document, Edge, Message, Prompt, Triple, Usage
 
@@ -172,9 +172,9 @@ def unsearched(run: Loop, most: int = 4) -> list[str]:
     Nearest are the names in sentences on things that the question names, then those in sentences that share
     its words.
     """
-    asked = set(telling_words(run.state.question))
+    asked = set(content_words(run.state.question))
     used = asked | set(
-        telling_words(
+        content_words(
             joined_lines(str(value) for call in run.state.calls for value in call.arguments.values())
         )
     )
@@ -182,13 +182,13 @@ def unsearched(run: Loop, most: int = 4) -> list[str]:
     begun = run.state.start.edges if len(run.state.start.edges) <= _FEW else ()
     edges = [*begun, *(edge for diff in run.state.diffs for edge in diff.added_edges)]
     shared = relevance(run.state.question, [sentence_of(edge.properties) for edge in edges])
-    about = [set(telling_words(titles.get(_latest_source(edge), "").split("(")[0])) for edge in edges]
+    about = [set(content_words(titles.get(_latest_source(edge), "").split("(")[0])) for edge in edges]
     order = sorted(
         range(len(edges)),
         key=lambda number: (not (about[number] and about[number] <= asked), -shared[number], number),
     )
     names = (proper(name) for number in order for name in (edges[number].target, edges[number].source))
-    return list(dict.fromkeys(name for name in names if name and not set(telling_words(name)) <= used))[:most]
+    return list(dict.fromkeys(name for name in names if name and not set(content_words(name)) <= used))[:most]
 
 
 def _latest_source(edge: Edge) -> str:
@@ -215,7 +215,7 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
     """Call a tool, again where its failure may pass; a failure is a text the model sees, never a fact."""
     wait = run.limits.tool_wait
     for attempt in range(1, run.limits.tool_attempts + 1):
-        noted: list[NotedCall] = []
+        noted: list[RecordedCall] = []
         try:
             result = _called(run, call, noted)
         except ToolFailed as error:
@@ -231,8 +231,10 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
             sleep(wait if error.wait is None else error.wait)
             wait *= 2
         except BaseException as error:  # the run stops within the tool: what it cost until then is kept, and the tool begins again
-            told_of = [error.spent] if isinstance(error, LLMError) and error.spent is not None else []
-            yield from _inside(run, call, "", _charged(run, told_of, noted), lost=True)
+            remember_failure = (
+                [error.spent] if isinstance(error, LLMError) and error.spent is not None else []
+            )
+            yield from _inside(run, call, "", _charged(run, remember_failure, noted), lost=True)
             raise
         else:
             if not result.recorded:
@@ -246,7 +248,7 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
     raise AssertionError("unreachable")
 
 
-def _called(run: Loop, call: ToolCall, noted: list[NotedCall]) -> Result:
+def _called(run: Loop, call: ToolCall, noted: list[RecordedCall]) -> Result:
     """What a tool returns, with the calls of models in it noted; raises ToolFailed, also for whatever is
     wrong with the tool itself.
 
@@ -280,12 +282,12 @@ def _called(run: Loop, call: ToolCall, noted: list[NotedCall]) -> Result:
         raise ToolFailed(f"{call.tool} is broken: {error}") from error
 
 
-def _charged(run: Loop, reported: Iterable[Usage], noted: Sequence[NotedCall]) -> list[Usage]:
+def _charged(run: Loop, reported: Iterable[Usage], noted: Sequence[RecordedCall]) -> list[Usage]:
     """What models behind a tool cost, once the budgets of the run know of what they did not see themselves."""
     accounts = {
         account for llm in (run.planning, run.execution) if (account := charged_account(llm)) is not None
     }
-    costs = costs_told(reported, noted)
+    costs = format_costs(reported, noted)
     for cost in costs:
         for account in accounts:
             if not cost.recorded and account not in cost.accounts:
@@ -317,7 +319,7 @@ def written(store: Store, statement: str) -> Diff:
     one. Raises QueryFailed.
     """
     diff = store.write(statement)
-    kept = with_supports_kept(diff)
+    kept = merge_supports(diff)
     now = {after.identity: after for _, after in kept.changed_edges}
     again = [(after, now.get(after.identity, before)) for before, after in diff.changed_edges]
     if again := [(after, final) for after, final in again if final != after]:
@@ -385,10 +387,10 @@ def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     """
     every, before = sourced_sentences(returned, run.limits.sentences), run.state.sentences
     pieces = [piece for piece in every if piece.text not in before]
-    grounded = list(_said_again(run, [piece for piece in every if piece.text in before]))
-    looked_up = set(telling_words(joined_lines(map(str, returned.call.arguments.values()))))
+    grounded = list(_is_repeated(run, [piece for piece in every if piece.text in before]))
+    looked_up = set(content_words(joined_lines(map(str, returned.call.arguments.values()))))
     pieces = (
-        [piece for piece in pieces if looked_up & set(telling_words(str(piece)))]
+        [piece for piece in pieces if looked_up & set(content_words(str(piece)))]
         if run.state.question
         else pieces
     )
@@ -424,7 +426,7 @@ def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
     return [run.store.dialect.add(grounded_facts(grounded, run.store))] if grounded else []
 
 
-def _said_again(run: Loop, pieces: Iterable[SourcedSentence]) -> Iterator[tuple[Triple, SourcedSentence]]:
+def _is_repeated(run: Loop, pieces: Iterable[SourcedSentence]) -> Iterator[tuple[Triple, SourcedSentence]]:
     """The facts whose sentence another document says too: it supports them as well, and no model need read it
     again.
     """

@@ -83,7 +83,7 @@ def _split(more: int, fewer: int) -> Callable[[Sequence[Event], KnownAnswer], It
 # -----------------------------------------------------------------------------------------------------------
 
 
-def _mended_reads(events: Sequence[Event], _: KnownAnswer) -> Iterator[int]:
+def _repaired_reads(events: Sequence[Event], _: KnownAnswer) -> Iterator[int]:
     """The reads that gave rows once the refused statement of a RETRIEVE ballot was mended."""
     refused = {event.statement for event in events if isinstance(event, Failed)}
     for event in events:
@@ -106,7 +106,7 @@ def _repaired(events: Sequence[Event], _: KnownAnswer) -> Iterator[int]:
             yield at
 
 
-def _read_again(events: Sequence[Event], _: KnownAnswer) -> Iterator[int]:
+def _retried_reads(events: Sequence[Event], _: KnownAnswer) -> Iterator[int]:
     last: Read | None = None
     for at, event in enumerate(events):
         if isinstance(event, Read):
@@ -197,13 +197,13 @@ LESSONS: Mapping[str, Lesson] = {
     "a vote split 2:1": Lesson("three ballots, and one of them is outvoted", _split(2, 1)),
     "a vote split 3:2": Lesson("five ballots, and two of them are outvoted", _split(3, 2)),
     "a wrong RETRIEVE mended": Lesson(
-        "the store refuses the statement of a ballot; mended, it reads rows", _mended_reads
+        "the store refuses the statement of a ballot; mended, it reads rows", _repaired_reads
     ),
     "a refused statement repaired": Lesson(
         "the store refuses a statement; the model mends it, and it runs", _repaired
     ),
     "an empty read asked again": Lesson(
-        "a read finds nothing, and the model is asked for another", _read_again
+        "a read finds nothing, and the model is asked for another", _retried_reads
     ),
     "a forced answer": Lesson("no read gave rows that say it, so the model must guess", _forced),
     "arithmetic": Lesson("the rows hold the numbers, and Python computes with them", _computed),

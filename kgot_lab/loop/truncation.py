@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kgot_lab.text.tokens import tokens
-from kgot_lab.text.words import telling_words
+from kgot_lab.text.words import content_words
 
 
 def relevance(question: str, texts: Sequence[str]) -> list[float]:
     """How much each text shares with the question: the summed rarity of shared words, idf = ln(1 + n / df)."""
-    asked = set(telling_words(question))
-    bags = [set(telling_words(text)) for text in texts]
+    asked = set(content_words(question))
+    bags = [set(content_words(text)) for text in texts]
     frequency = Counter(word for bag in bags for word in bag)
     return [
         math.fsum(math.log(1 + len(texts) / frequency[word]) for word in asked & bag) for bag in bags

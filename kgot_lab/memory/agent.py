@@ -16,10 +16,10 @@ from kgot_lab.memory.extraction import Extraction
 from kgot_lab.memory.turn_records import (
     AnswersNow,
     LearningMemory,
-    Noted,
-    TellsCopies,
-    TellsWhatHolds,
-    ToldTurn,
+    NotifiesChanges,
+    NotifiesErasure,
+    TurnOutcome,
+    UserTurn,
 )
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.harmless import harmless
@@ -190,7 +190,7 @@ class Agent:
         self.provider, self.config = provider, config or AgentConfig()
         self.memory = ConversationMemory() if memory is None else memory
         self.turns = 0
-        if isinstance(self.config.knowledge_graph, TellsCopies):
+        if isinstance(self.config.knowledge_graph, NotifiesErasure):
             self.config.knowledge_graph.copied_by(self)
 
     def let_go(self, turn: str | None, holds: Callable[[Triple], bool]) -> None:
@@ -214,7 +214,7 @@ class Agent:
         *earlier, asked = _checked_messages(messages)
         self.turns += 1
         events: list[TurnEvent] = []
-        told = ToldTurn(
+        told = UserTurn(
             run_id or f"turn {self.turns}", self.turns, asked.text, asked.role, self.config.clock()
         )
         noted = self._note(told, events)
@@ -233,11 +233,11 @@ class Agent:
             self.config.entity_memory.note(noted.learnt)
         return TurnResult(text, noted.learnt, noted.new, context, tuple(events))
 
-    def _note(self, told: ToldTurn, events: list[TurnEvent]) -> Noted:
+    def _note(self, told: UserTurn, events: list[TurnEvent]) -> TurnOutcome:
         """What came of a message: the triples that it states are kept."""
         memory = self.config.knowledge_graph
         if memory is None:
-            return Noted()
+            return TurnOutcome()
         try:
             found = memory.extracted(told.text, repairs=self.config.repairs)
         except Exception as error:  # whatever a model sends, or fails by, the turn goes on
@@ -270,14 +270,14 @@ class Agent:
                     )
                 )
 
-    def _context(self, told: ToldTurn, new: tuple[Triple, ...]) -> str:
+    def _context(self, told: UserTurn, new: tuple[Triple, ...]) -> str:
         """What the model is told: the things spoken of lately, and the relations that the message's words
         lead to.
         """
         memory, entities = self.config.knowledge_graph, self.config.entity_memory
         keywords, parts = keywords_of(told.text), list[str]()
         if entities is not None:
-            now = memory.holding_now(entities.noted, told) if isinstance(memory, TellsWhatHolds) else None
+            now = memory.holding_now(entities.noted, told) if isinstance(memory, NotifiesChanges) else None
             parts.append(entities.build_context(now, set(keywords)))
         if memory is not None:
             without = frozenset() if self.config.own_turn else frozenset(new)

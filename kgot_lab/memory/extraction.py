@@ -14,7 +14,7 @@ from kgot_lab.memory.time_expressions import StatedTimes, stated_time
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.surrogates import whole
 from kgot_lab.text.tokens import shorten, tokens
-from kgot_lab.text.words import telling_words
+from kgot_lab.text.words import content_words
 from kgot_lab.types import LLM, Document, Message, Prompt, Triple
 
 ExtractionMode = Literal["schema", "grounded"]
@@ -112,14 +112,14 @@ def extract_by_schema(llm: LLM, text: str, *, repairs: int = 1, times: bool = Fa
     )
     made = structured(llm, prompt, shape) if repairs else parse(checked_reply(llm, prompt).text, shape)
     kept, refused = dict[Triple, list[StatedTimes]](), list[str]()
-    there = frozenset(telling_words(shown))
+    there = frozenset(content_words(shown))
     for each in made.triples:
         subject, relation, object = (
             " ".join(str(whole(part)).split()) for part in (each.subject, each.relation, each.object)
         )
         triple = Triple(subject, relation, object, each.confidence)
         span = _times_of(each, shown) if isinstance(each, TimedTriple) else (None, None)
-        if _is_rubbish(triple) or not _is_said(triple, there, shown) or span is None:
+        if _is_rubbish(triple) or not _is_grounded(triple, there, shown) or span is None:
             refused.append(str(triple)[:_MOST_PART])
         else:
             kept.setdefault(triple, [])
@@ -175,13 +175,13 @@ def _times_of(triple: TimedTriple, text: str) -> StatedTimes | None:
     return since, until
 
 
-def _is_said(triple: Triple, there: frozenset[str], text: str) -> bool:
+def _is_grounded(triple: Triple, there: frozenset[str], text: str) -> bool:
     """Whether a text names both ends; the speaker is always there. A model may put them in other words, so
     one word of each will do.
     """
 
     def named(part: str) -> bool:
-        words = set(telling_words(part))
+        words = set(content_words(part))
         return bool(words & there) if words else part.casefold() in text.casefold()
 
     return (triple.subject.casefold() == SPEAKER or named(triple.subject)) and (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from kgot_lab.graph.provenance import Support, note, noted
 from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.sentences import SentenceRules, sentences
-from kgot_lab.text.words import telling_words
+from kgot_lab.text.words import content_words
 from kgot_lab.types import Document, Message, Triple
 
 _LONGEST = 300  # letters of a fact; what is longer is a sentence that was copied
@@ -82,7 +82,7 @@ def grounded_and_not(
     grounded: list[tuple[Triple, SourcedSentence]] = []
     invented: list[Triple] = []
     for triple in read_triples(text):
-        piece = next((piece for piece in shown if says_fact(piece, triple)), None)
+        piece = next((piece for piece in shown if is_grounded_in(piece, triple)), None)
         if piece is None:
             invented.append(triple)
         else:
@@ -90,13 +90,13 @@ def grounded_and_not(
     return grounded, invented
 
 
-def says_fact(piece: SourcedSentence, triple: Triple) -> bool:
+def is_grounded_in(piece: SourcedSentence, triple: Triple) -> bool:
     """Whether a triple is grounded: every word of its object and one of its subject stand in the sentence or
     its title, and they differ.
     """
-    there = set(telling_words(str(piece)))
-    named = set(telling_words(triple.object)) or {triple.object.lower()}
-    about = set(telling_words(triple.subject))
+    there = set(content_words(str(piece)))
+    named = set(content_words(triple.object)) or {triple.object.lower()}
+    about = set(content_words(triple.subject))
     if triple.subject.lower() == triple.object.lower() or (about and not about & there):
         return False
     return named <= there | {triple.object.lower()} and bool(named & there)
@@ -109,10 +109,10 @@ def grounded_facts(grounded: Iterable[tuple[Triple, SourcedSentence]], store: St
     supports: dict[Triple, list[Support]] = {}
     for triple, piece in grounded:
         supports.setdefault(triple, []).append(Support(piece.source, piece.text))
-    return [(triple, note((*_noted_before(triple, store), *new))) for triple, new in supports.items()]
+    return [(triple, note((*_existing_supports(triple, store), *new))) for triple, new in supports.items()]
 
 
-def _noted_before(triple: Triple, store: Store) -> tuple[Support, ...]:
+def _existing_supports(triple: Triple, store: Store) -> tuple[Support, ...]:
     """The supports of a fact that the store already holds."""
     same = (
         edge

@@ -13,7 +13,7 @@ from kgot_lab.errors import BadInput, UnknownName, described_value, require, req
 from kgot_lab.memory.extraction import Extraction, ExtractionMode, with_origin
 from kgot_lab.memory.extractor import Extractor
 from kgot_lab.memory.triple_store import ReadTriples, TripleStore, newest_of
-from kgot_lab.memory.turn_records import Noted, ToldTurn
+from kgot_lab.memory.turn_records import TurnOutcome, UserTurn
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import LLM, Json, Triple
 
@@ -105,16 +105,16 @@ class KnowledgeGraphMemory:
             lambda triple: self._is_sure(triple) and triple not in without,
         )
 
-    def keep(self, told: ToldTurn, found: Extraction) -> Noted:
+    def keep(self, told: UserTurn, found: Extraction) -> TurnOutcome:
         """Keep what was found in a message of a conversation, with its turn and time."""
         learnt = tuple(with_origin(found.triples, source_turn=told.number, created_at=told.at))
         new = tuple(triple for triple in learnt if not self.store.query(*triple.identity))
         if learnt:
             self.update(learnt)
-        return Noted(learnt, new)
+        return TurnOutcome(learnt, new)
 
     def context_for(
-        self, told: ToldTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
+        self, told: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
     ) -> str:
         """What a model is told when a message is answered: see `build_context`."""
         return self.build_context(keywords, without=without)

@@ -22,7 +22,12 @@ from kgot_lab.memory.matching import (
     require_pattern,
     spaced_words,
 )
-from kgot_lab.memory.sqlite_files import LONGEST_WAIT, refuse_damaged, refuse_other_kinds, said_of_file
+from kgot_lab.memory.sqlite_files import (
+    LONGEST_WAIT,
+    explain_sqlite_error,
+    refuse_damaged,
+    refuse_other_kinds,
+)
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
@@ -206,7 +211,7 @@ class SQLiteTripleStore:
         try:
             yield
         except sqlite3.Error as error:
-            raise said_of_file(error, self.path) from None
+            raise explain_sqlite_error(error, self.path) from None
 
 
 def _refuse_foreign(path: Path) -> None:

@@ -28,7 +28,7 @@ def refuse_other_kinds(error: sqlite3.Error, path: Path) -> None:
         raise BadInput(f"{path}: not an SQLite file, so it was not touched; give another path") from None
 
 
-def said_of_file(error: Exception, path: Path | None) -> LabError:
+def explain_sqlite_error(error: Exception, path: Path | None) -> LabError:
     """What an error of SQLite's means for who uses the file."""
     where = path or "what is kept in memory"
     if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):

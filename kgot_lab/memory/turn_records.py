@@ -15,7 +15,7 @@ from kgot_lab.types import Triple
 
 
 @dataclass(frozen=True)
-class ToldTurn:
+class UserTurn:
     """A message that an agent was told: the name and number of its turn, its text, who said it, and when."""
 
     turn: str
@@ -36,7 +36,7 @@ class AnswersNow:
 
 
 @dataclass(frozen=True)
-class Noted:
+class TurnOutcome:
     """What came of a message: the triples that it taught, those of them that were new, and those that wait
     for review.
     """
@@ -54,11 +54,11 @@ class LearningMemory(Protocol):
     def extracted(self, text: str, *, repairs: int = 1) -> Extraction:
         """What a model finds in a text; a bad reply is mended once if `repairs` is 1."""
 
-    def keep(self, told: ToldTurn, found: Extraction) -> Noted:
+    def keep(self, told: UserTurn, found: Extraction) -> TurnOutcome:
         """Keep what was found in a message."""
 
     def context_for(
-        self, told: ToldTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
+        self, told: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
     ) -> str:
         """What a model is told of what keywords lead to, when a message is answered; triples in `without` are
         left out.
@@ -78,7 +78,7 @@ class KeepsCopies(Protocol):
 
 
 @runtime_checkable
-class TellsCopies(Protocol):
+class NotifiesErasure(Protocol):
     """A memory that forgets and erases, and tells whoever keeps copies."""
 
     def copied_by(self, keeper: KeepsCopies) -> None:
@@ -86,12 +86,12 @@ class TellsCopies(Protocol):
 
 
 @runtime_checkable
-class TellsWhatHolds(Protocol):
+class NotifiesChanges(Protocol):
     """A memory whose facts change: what was noted of an earlier turn may hold no more, or another may answer
     in its place.
     """
 
-    def holding_now(self, noted: Iterable[Triple], told: ToldTurn) -> Mapping[Triple, Sequence[AnswersNow]]:
+    def holding_now(self, noted: Iterable[Triple], told: UserTurn) -> Mapping[Triple, Sequence[AnswersNow]]:
         """What answers in the place of each of some triples when a message is answered: itself, others, or
         none.
         """

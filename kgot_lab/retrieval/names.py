@@ -46,7 +46,7 @@ def called(title: str) -> str:
     anything.
     """
     name = compared_name(BRACKETS.sub("", title))
-    return name if is_telling(name) else ""
+    return name if is_distinctive(name) else ""
 
 
 def capitalised(text: str) -> set[str]:
@@ -61,7 +61,7 @@ def capitalised(text: str) -> set[str]:
         for run in CAPITALISED.finditer(sentence):
             for name in (run.group(), *JOINT.split(run.group())):
                 found.add(" ".join(dropwhile(OPENERS.__contains__, compared_name(name).split())))
-    return {name for name in found if is_telling(name)}
+    return {name for name in found if is_distinctive(name)}
 
 
 class Titles:
@@ -109,6 +109,6 @@ class Titles:
             at += length or 1
 
 
-def is_telling(name: str) -> bool:
+def is_distinctive(name: str) -> bool:
     """Whether a name as it is compared would not name just anything."""
     return bool(name) and (" " in name or (len(name) > 2 and name not in COMMON))

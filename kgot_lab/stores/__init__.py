@@ -9,7 +9,7 @@ from kgot_lab.stores.opening import (
     open_for,
     open_fused,
     open_store,
-    store_again,
+    reopen_store,
 )
 from kgot_lab.stores.protocol import Dialect, Schema, Store
 from kgot_lab.stores.value_index import edges_between, holds_value
@@ -28,5 +28,5 @@ __all__ = [
     "open_for",
     "open_fused",
     "open_store",
-    "store_again",
+    "reopen_store",
 ]

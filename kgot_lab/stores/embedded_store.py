@@ -34,20 +34,20 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _alone(act: Callable[Concatenate[Kept, P], R]) -> Callable[Concatenate[Kept, P], R]:
+def _alone(act: Callable[Concatenate[EmbeddedStore, P], R]) -> Callable[Concatenate[EmbeddedStore, P], R]:
     """A method of a store that one thread at a time is in: its graph, its log and its sandbox hold still
     meanwhile.
     """
 
     @wraps(act)
-    def alone(store: Kept, /, *given: P.args, **named: P.kwargs) -> R:
+    def alone(store: EmbeddedStore, /, *given: P.args, **named: P.kwargs) -> R:
         with store._alone:
             return act(store, *given, **named)
 
     return alone
 
 
-class Kept:
+class EmbeddedStore:
     """What the embedded stores share; they differ in the language of their statements.
 
     `execute` runs them, for this store alone, and is by default a sandbox opened at the first, in which a

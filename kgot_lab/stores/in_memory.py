@@ -7,7 +7,7 @@ from keyword import iskeyword
 from unicodedata import normalize
 
 from kgot_lab.graph.dict_graph import inverse
-from kgot_lab.stores.embedded_store import Kept
+from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.paths import python_paths
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.statement_literals import python_words
@@ -90,7 +90,7 @@ PYTHON = Dialect(
 )
 
 
-class InMemory(Kept):
+class InMemory(EmbeddedStore):
     """A store whose statements are Python."""
 
     dialect = PYTHON

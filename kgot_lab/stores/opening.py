@@ -317,7 +317,7 @@ def _begun(store: Store, place: str, *, keep: bool, wipe: bool) -> Store:
     return store
 
 
-def store_again(
+def reopen_store(
     where: Where, at: Where | None = None, *, unsafe: bool = False, namespace: str | None = None
 ) -> Store:
     """The opened store of a run that goes on, with all that is there, of which `resume` says whether the run

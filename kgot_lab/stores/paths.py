@@ -17,7 +17,7 @@ from kgot_lab.errors import BadInput, described_value, require_count
 _DIGITS = 6  # of a worth behind the point: every engine reads so short a number exactly
 
 
-class AskedPaths(NamedTuple):
+class PathQuery(NamedTuple):
     """From which names, over which sentences (what each is worth by its node), and how many rows; all in
     alphabetical order.
     """
@@ -27,7 +27,7 @@ class AskedPaths(NamedTuple):
     most: int
 
 
-def asked_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> AskedPaths:
+def path_query(names: Sequence[str], worth: Mapping[str, float], most: int) -> PathQuery:
     """What is asked, without the names that no node can have: those with half a surrogate pair. Raises
     BadInput for what is no number.
     """
@@ -44,12 +44,12 @@ def asked_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> 
     numbers = {
         place: round(float(worth[place]), _DIGITS) + 0.0 for place in sorted(filter(_is_writable, worth))
     }  # + 0.0: no -0.0
-    return AskedPaths(tuple(sorted(set(filter(_is_writable, names)))), numbers, most)
+    return PathQuery(tuple(sorted(set(filter(_is_writable, names)))), numbers, most)
 
 
 def python_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> str:
     """The statement in Python that reads paths."""
-    asked = asked_paths(names, worth, most)
+    asked = path_query(names, worth, most)
     return f"result = paths({list(asked.names)!r}, {asked.worth!r}, {most})"
 
 

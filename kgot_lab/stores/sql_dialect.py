@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from kgot_lab.sandbox.inside.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
-from kgot_lab.stores.paths import asked_paths
+from kgot_lab.stores.paths import path_query
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.sql import edge_row, node_row
 from kgot_lab.types import Edge
@@ -101,7 +101,7 @@ def sql_paths(names: Sequence[str], worth: Mapping[str, float], most: int, *, co
     """From the sentences that are worth something: `touch` holds what each mentions, and the name that says
     it.
     """
-    asked = asked_paths(names, worth, most)
+    asked = path_query(names, worth, most)
     starts = ", ".join(f"({sql_literal(name)})" for name in asked.names if "\0" not in name) or "(NULL)"
     places = (
         ", ".join(

@@ -27,7 +27,7 @@ _COMMON = frozenset(
 )
 
 
-def telling_words(text: str) -> list[str]:
+def content_words(text: str) -> list[str]:
     """The telling words of a text, lower-cased, lightly stemmed."""
     return [light_stem(word) for word in _WORD.findall(composed(text).lower()) if word not in _COMMON]
 
@@ -58,7 +58,7 @@ def named_words(text: str) -> tuple[str, ...]:
     return tuple(_NAMED.findall(composed(text.casefold())))
 
 
-def standing_words(text: str) -> tuple[str, ...]:
+def content_stems(text: str) -> tuple[str, ...]:
     """The same, where each letter of a script that sets no spaces between words is a word."""
     return tuple(part for word in named_words(text) for part in _UNSPACED.findall(word))
 
@@ -67,10 +67,10 @@ def stands_in(value: str, text: str) -> bool:
     """Whether a value stands in a text, word for word, side by side and in order; one of signs alone in a
     text that is the same.
     """
-    words = standing_words(value)
+    words = content_stems(value)
     if not words:
         return bool(value.strip()) and value.strip() == text.strip()
-    return f" {' '.join(words)} " in f" {' '.join(standing_words(text))} "
+    return f" {' '.join(words)} " in f" {' '.join(content_stems(text))} "
 
 
 def plain_answer(answer: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import isclose
 
 from kgot_lab.errors import LLMError
-from kgot_lab.llm.structured import NotedCall, checked_reply
+from kgot_lab.llm.structured import RecordedCall, checked_reply
 from kgot_lab.types import LLM, Prompt, Reply, Usage
 
 
@@ -37,7 +37,7 @@ class Metered:
         return reply
 
 
-def costs_told(reported: Iterable[Usage], noted: Sequence[NotedCall]) -> tuple[NotedCall, ...]:
+def format_costs(reported: Iterable[Usage], noted: Sequence[RecordedCall]) -> tuple[RecordedCall, ...]:
     """What models behind a tool cost: the calls that were noted, and what the tool reports that none of them
     is, nor all together.
     """
@@ -52,7 +52,7 @@ def costs_told(reported: Iterable[Usage], noted: Sequence[NotedCall]) -> tuple[N
         Usage.total(more), Usage.total(call.usage for call in left)
     ):
         more = []
-    return (*noted, *map(NotedCall, more))
+    return (*noted, *map(RecordedCall, more))
 
 
 def _is_all(sum_told: Usage, sum_noted: Usage) -> bool:

@@ -10,7 +10,7 @@ from itertools import groupby, zip_longest
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned, Wrote
-from kgot_lab.loop.formatting import fact_told
+from kgot_lab.loop.formatting import format_fact
 from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.replay.forks import by_hand, origin
 from kgot_lab.loop.trace import Trace, graph_after
@@ -213,7 +213,7 @@ def _evidence(events: Sequence[Event]) -> Markup:
     pairs = zip_longest(
         answer.evidence, answer.supports[: len(answer.evidence)], fillvalue=()
     )  # a trace from elsewhere may hold fewer
-    told = [fact_told(str(fact), supports) for fact, supports in pairs]
+    told = [format_fact(str(fact), supports) for fact, supports in pairs]
     rows = (
         [{"fact": fact, "said by": " ".join(said)} for fact, said in told]
         if any(said for _, said in told)

@@ -218,11 +218,11 @@ def open_notebook(page: Page, name: str) -> None:
         )
     else:
         page.goto(f"/lab/tree/{path}?reset")
-    is_there = (
+    exists_whole = (
         f"window.jupyterapp && {PANEL}?.context?.isReady && {PANEL}.context.path === {json.dumps(path)}"
     )
     all_stand = f"{CELLS}.length === {PANEL}.content.model.cells.length && {CELLS}.every((cell) => cell.node.isConnected)"
-    _wait_until(page, f"{is_there} && {all_stand}", 300)
+    _wait_until(page, f"{exists_whole} && {all_stand}", 300)
 
 
 def close_notebooks(page: Page) -> None:

@@ -16,7 +16,7 @@ from kgot_lab.experts.federation.marketplace import published_expert
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.http.tokens import tenant_of
 from kgot_lab.experts.repository import open_experts
-from kgot_lab.experts.service import ExpertModels, ExpertOffice
+from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.llm import connect
 from kgot_lab.llm.scripted import Scripted
 
@@ -198,7 +198,7 @@ def test_a_server_says_at_its_start_that_its_model_is_not_there_and_what_to_do(m
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("KGOT_LAB_MODEL", raising=False)
     tables = open_experts()
-    office = ExpertOffice(tables, GraphFolder(), ExpertModels({"local": lambda: connect("local")}, "local"))
+    office = ExpertService(tables, GraphFolder(), ExpertModels({"local": lambda: connect("local")}, "local"))
     make_ready(office)
     said = capsys.readouterr().err
     assert (

@@ -18,7 +18,7 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.evaluation.results import CODE_HASH, EMBEDDER_HASH, load_receipt
 from kgot_lab.evaluation.significance import grouped_interval, grouped_p
-from kgot_lab.evaluation.tables import decimal, signed, told_p
+from kgot_lab.evaluation.tables import decimal, format_p_value, signed
 from kgot_lab.experiments.trails.embedders import (
     ANEW,
     embedder_of,
@@ -107,7 +107,7 @@ def test_the_page_on_recall_says_what_the_receipts_give(both):
     )
     for system in both[1].scores:
         gap, p = gap_between(both[1], both[0], system, "locked")
-        assert f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}], p {told_p(p)}" in page
+        assert f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}], p {format_p_value(p)}" in page
     for report in both:
         assert embedder_of(report).partition(" (")[0] in page
         for system in report.scores:

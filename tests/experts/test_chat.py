@@ -19,17 +19,17 @@ from kgot_lab.experts.chat.chat_events import (
     ChatFailed,
     ConversationStarted,
     Injected,
-    SourcesTold,
-    ThoughtTold,
-    TokenTold,
+    SourcesEvent,
+    ThoughtEvent,
+    TokenEvent,
 )
 from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode, Citables, CitationCheck, named_nodes
 from kgot_lab.experts.chat.prompting import (
     MOST_TOLD_EDGES,
     MOST_TOLD_NODES,
-    ExpertAsked,
+    PromptQuestion,
     expert_prompt,
-    told_context,
+    prompt_context,
 )
 from kgot_lab.experts.chat.turn import ExpertTurn, looked_for
 from kgot_lab.experts.expert import expert_config
@@ -57,7 +57,7 @@ def said(office, conversation: str) -> list[tuple[str, str]]:
 
 
 def text(events) -> str:
-    return "".join(event.content for event in events if isinstance(event, TokenTold))
+    return "".join(event.content for event in events if isinstance(event, TokenEvent))
 
 
 # --- stages
@@ -72,11 +72,11 @@ def test_a_turn_goes_through_its_stages_and_keeps_the_question_first_and_the_ans
     events = asked.events()
     first = [next(events) for _ in range(4)]
     assert (
-        list(map(type, first)) == [ConversationStarted, Injected, SourcesTold, ThoughtTold]
+        list(map(type, first)) == [ConversationStarted, Injected, SourcesEvent, ThoughtEvent]
         and not model.asked
     )
     rest = list(events)
-    assert isinstance(rest[-1], ChatDone) and {type(each) for each in rest[:-1]} == {TokenTold}
+    assert isinstance(rest[-1], ChatDone) and {type(each) for each in rest[:-1]} == {TokenEvent}
     question, answer = office.tables.messages(asked.conversation)
     assert (
         answer.content == text(rest)
@@ -175,8 +175,8 @@ def limitations_told(
     """The prompt, the limitations of all nodes that it tells, and those of them that it does not name."""
     known = KnownGraphs(names, graph, "")
     config = expert_config({**COOK, "kg_db_id": None, "kg_db_ids": list(names)})
-    told = told_context(known, intent_search(graph, question, config=config.search_config()))
-    system = expert_prompt(config, told, ExpertAsked(question)).messages[0].text
+    told = prompt_context(known, intent_search(graph, question, config=config.search_config()))
+    system = expert_prompt(config, told, PromptQuestion(question)).messages[0].text
     whole = known.graph
     spoken_of = {node for node in whole.ids if _named(node) in system}
     due = {edge.target for edge in whole.edges if edge.type == "has_limitation" and edge.source in spoken_of}
@@ -271,7 +271,7 @@ def test_the_property_is_not_empty_and_notices_a_limitation_that_is_dropped(monk
 @given(limited_graphs(), questions)
 def test_at_most_ten_nodes_and_fifteen_edges_are_told(graph, question):
     config = replace(expert_config(COOK).search_config(), limit=50)
-    told = told_context(KnownGraphs(("g",), graph, ""), intent_search(graph, question, config=config))
+    told = prompt_context(KnownGraphs(("g",), graph, ""), intent_search(graph, question, config=config))
     lines = told.text.split("\n")
     assert len(told.nodes) == sum(line.startswith("- [") for line in lines) <= MOST_TOLD_NODES
     assert len(told.edges) == sum("]--> " in line or "]-->" in line for line in lines) <= MOST_TOLD_EDGES
@@ -284,7 +284,7 @@ def test_things_that_several_graphs_know_count_against_the_ten():
     }
     joined = SeveralGraphs.of(same)
     config = replace(expert_config(COOK).search_config(), limit=50)
-    told = told_context(
+    told = prompt_context(
         KnownGraphs(("a", "b", "c"), joined, ""), intent_search(joined, "cache", config=config)
     )
     assert 0 < len(told.nodes) <= MOST_TOLD_NODES and told.cut
@@ -295,7 +295,7 @@ def test_every_limitation_of_the_cookbook_is_told_with_what_it_limits():
     for edge in graph.edges:
         if edge.type == "has_limitation":
             name = str(graph.node_properties[graph.row(edge.source)].get("name", edge.source))
-            told = told_context(
+            told = prompt_context(
                 KnownGraphs(("g",), graph, ""), intent_search(graph, f"what are the limits of {name}")
             )
             assert edge.source not in {node.id for node in told.nodes} or edge.target in {

@@ -12,7 +12,7 @@ from support.claim_places import InPostgres
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import changed_config, expert_config
-from kgot_lab.experts.repository import AlreadyThere, NotThere, chain_of, open_experts
+from kgot_lab.experts.repository import AlreadyExists, NotFound, chain_of, open_experts
 from kgot_lab.experts.service import shown_expert
 
 NUMBER = count()
@@ -44,9 +44,9 @@ def test_an_id_is_made_of_the_persona_and_never_comes_again(tables):
     assert tables.remove_expert(second.id, conversations=False) == ()
     assert cook(tables).id == "expert_py_guru_3"
     assert tables.add_expert(first.config, copy_of=first.id).id == "expert_py_guru_copy_2"
-    with pytest.raises(AlreadyThere):
+    with pytest.raises(AlreadyExists):
         tables.add_expert(first.config, id=second.id)
-    with pytest.raises(NotThere):
+    with pytest.raises(NotFound):
         tables.expert(second.id)
     assert next(each.id for each in tables.experts()) == first.id
 
@@ -119,16 +119,17 @@ def test_a_conversation_is_its_owners_and_its_experts_alone(tables):
     assert [message.content for message in tables.messages(mine)] == ["What is caching?", "Keeping things."]
     assert tables.conversation(mine, one.id, "ann").message_count == 2
     for expert, owner in ((one.id, "bob"), (other.id, "ann")):
-        with pytest.raises(NotThere):
+        with pytest.raises(NotFound):
             tables.conversation(mine, expert, owner)
-        with pytest.raises(NotThere):
+        with pytest.raises(NotFound):
             tables.remove_conversation(mine, expert, owner)
         assert (
-            tables.conversations(expert, owner) == ((), 0) and tables.said_before(expert, owner, "", 10) == ()
+            tables.conversations(expert, owner) == ((), 0)
+            and tables.earlier_messages(expert, owner, "", 10) == ()
         )
     assert (
-        tables.said_before(one.id, "ann", mine, 10) == ()
-        and len(tables.said_before(one.id, "ann", "another", 10)) == 2
+        tables.earlier_messages(one.id, "ann", mine, 10) == ()
+        and len(tables.earlier_messages(one.id, "ann", "another", 10)) == 2
     )
     assert tables.activity("ann")[one.id][0] == 1 and tables.activity("bob") == {}
     assert shown_expert(one, tables.activity("ann")[one.id])["conversation_count"] == 1
@@ -185,9 +186,9 @@ def test_an_opinion_is_of_an_answer_and_the_last_one_counts(tables):
     asked, answered = tables.say(id, "user", "Q"), tables.say(id, "assistant", "A", {"intent": "x"})
     where = {"conversation": id, "expert": expert, "owner": "ann"}
     for wrong in (asked.id, "msg_none"):
-        with pytest.raises(NotThere):
+        with pytest.raises(NotFound):
             tables.put_opinion(wrong, 1, **where)
-    with pytest.raises(NotThere):
+    with pytest.raises(NotFound):
         tables.put_opinion(answered.id, 1, **{**where, "owner": "bob"})
     tables.put_opinion(answered.id, 1, **where)
     tables.put_opinion(answered.id, -1, **where)
@@ -214,6 +215,6 @@ def test_what_was_said_is_refused_once_its_conversation_is_gone(tables):
     expert = cook(tables).id
     id = tables.begin(expert, "ann", "Q")
     tables.remove_conversation(id, expert, "ann")
-    with pytest.raises(NotThere):
+    with pytest.raises(NotFound):
         tables.say(id, "assistant", "A")
     assert tables.messages(id) == ()

@@ -13,7 +13,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.experts.chat.playbook import authored_playbooks, matching_sections, read_playbook
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
-from kgot_lab.experts.service import ExpertModels, ExpertOffice
+from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.text.words import stands_in
 from kgot_lab.types import Reply
@@ -249,7 +249,7 @@ def test_what_an_expert_may_not_use_does_not_reach_its_prompt(skills, told):
             asked.append(prompt.messages[0].text)
             return Reply("Yes.")
 
-    office = ExpertOffice(
+    office = ExpertService(
         open_experts(), GraphFolder(None, {"cookbook": cookbook}), ExpertModels({"noting": Noting}, "noting")
     )
     expert = office.create(

@@ -15,7 +15,7 @@ from kgot_lab.experts.federation.marketplace import fetched_expert, listed_exper
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.portable import exported, taken
 from kgot_lab.experts.repository import open_experts
-from kgot_lab.experts.service import ExpertModels, ExpertOffice
+from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Node
 
@@ -41,7 +41,7 @@ def sent(office):
 
 def other_office(**graphs):
     made = {name: (lambda graph=graph: graph) for name, graph in graphs.items()}
-    return ExpertOffice(open_experts(), GraphFolder(more=made), ExpertModels({"m": echoing}, "m"))
+    return ExpertService(open_experts(), GraphFolder(more=made), ExpertModels({"m": echoing}, "m"))
 
 
 def test_an_expert_comes_back_as_it_was(office, sent):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.expert_server import COOK, COOK_ID, echoing, expert_office
 
-from kgot_lab.experts.chat.chat_events import ChatDone, SourcesTold, ThoughtTold, TokenTold
+from kgot_lab.experts.chat.chat_events import ChatDone, SourcesEvent, ThoughtEvent, TokenEvent
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.chat.sentences import KNOWS_NOT, NO_SOURCE, SentencePieces, sentences_schema
 from kgot_lab.llm.scripted import Scripted
@@ -146,7 +146,7 @@ def test_an_expert_that_answers_in_sentences_holds_the_model_to_them_and_tells_t
         and "(not in the context)" in done.text
         and "{" not in done.text
     )
-    assert "".join(each.content for each in events if isinstance(each, TokenTold)) == done.text
+    assert "".join(each.content for each in events if isinstance(each, TokenEvent)) == done.text
 
 
 # --- what no word of is found
@@ -155,8 +155,8 @@ def test_an_expert_that_answers_in_sentences_holds_the_model_to_them_and_tells_t
 
 def thought_of_asking(office, question):
     events = list(office.ask(COOK_ID, "ada", question).events())
-    (thought,) = (each.thought for each in events if isinstance(each, ThoughtTold))
-    (sources,) = (each for each in events if isinstance(each, SourcesTold))
+    (thought,) = (each.thought for each in events if isinstance(each, ThoughtEvent))
+    (sources,) = (each for each in events if isinstance(each, SourcesEvent))
     return thought, sources.nodes, events[-1]
 
 

@@ -10,10 +10,10 @@ import pytest
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.chat.chat_events import ChatDone, TokenTold
+from kgot_lab.experts.chat.chat_events import ChatDone, TokenEvent
 from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode
 from kgot_lab.experts.expert import Persona
-from kgot_lab.experts.repository import NotThere
+from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.session import AnswerPart, ExpertTalk, answer_parts
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Edge, Node
@@ -79,14 +79,14 @@ def test_a_talk_keeps_to_one_conversation_in_which_what_was_said_counts():
 def test_what_happens_is_told_as_it_happens():
     talk = talk_of(ANSWER)
     events = list(talk.events(QUESTION))
-    assert "".join(each.content for each in events if isinstance(each, TokenTold)) == talk.turns[0].text
+    assert "".join(each.content for each in events if isinstance(each, TokenEvent)) == talk.turns[0].text
     assert isinstance(events[-1], ChatDone) and events[-1].message_id == talk.turns[0].message
 
 
 def test_what_was_said_before_it_was_broken_off_is_an_answer_with_its_citations():
     talk = talk_of(ANSWER, "Second.")
     events = talk.events(QUESTION)
-    told = [each for each in islice(events, 9) if isinstance(each, TokenTold)]
+    told = [each for each in islice(events, 9) if isinstance(each, TokenEvent)]
     events.close()
     (answered,) = talk.turns
     assert answered.text == "".join(each.content for each in told) and answered.trouble == "it was broken off"
@@ -200,7 +200,7 @@ def test_nothing_is_kept_on_disk(tmp_path, monkeypatch):
 
 def test_a_talk_needs_an_expert_that_is_there():
     office = talk_of().office
-    with pytest.raises(NotThere):
+    with pytest.raises(NotFound):
         ExpertTalk(office, "expert_nobody")
     with pytest.raises(BadInput, match="office"):
         ExpertTalk(None, "expert_nobody")

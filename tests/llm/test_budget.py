@@ -19,9 +19,9 @@ from kgot_lab.llm.budget import (
     Rate,
     Spending,
     estimate,
-    may_ask_again,
     may_be_charged,
-    price_asked,
+    may_retry,
+    requested_price,
     tokens_of,
 )
 from kgot_lab.llm.presets import Price
@@ -116,7 +116,7 @@ def test_a_tape_and_another_budget_around_a_model_do_not_hide_its_price(tmp_path
     ):
         with pytest.raises(OverBudget, match="price"):
             Budgeted(around, Budget(dollars=1))(PROMPT)
-    assert price_asked(Recorder(Metered(), tmp_path / "c")) == Metered.price
+    assert requested_price(Recorder(Metered(), tmp_path / "c")) == Metered.price
     assert unknown.calls == 0
 
 
@@ -268,7 +268,7 @@ class TimingOut(Metered):
     def __call__(self, prompt: Prompt) -> Reply:
         for attempt in range(3):
             if attempt:
-                may_ask_again()
+                may_retry()
             self.calls += 1
             may_be_charged(0.1)
         raise LLMError("no answer")

@@ -39,7 +39,7 @@ from kgot_lab.llm.recorded import Recorded, Recorder
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.llm.settings import Settings
 from kgot_lab.llm.streaming import StreamingLLM, streamed
-from kgot_lab.llm.structured import NotedCall, noting_calls
+from kgot_lab.llm.structured import RecordedCall, noting_calls
 from kgot_lab.llm.thinking import SpokenPieces, split_thought
 from kgot_lab.types import LLM, Message, Prompt, Reply, Usage
 
@@ -447,7 +447,7 @@ def test_a_tape_keeps_what_was_streamed_and_tells_it_in_words(tmp_path: Path) ->
 
 def test_a_budget_counts_a_stream_once_and_stops_before_it_would_pass() -> None:
     llm = Budgeted(Budgeted(Scripted(["Once upon a time."] * 2), Budget()), Budget(calls=1))
-    noted: list[NotedCall] = []
+    noted: list[RecordedCall] = []
     with noting_calls(noted):
         _, reply = told_by(llm)
     assert (llm.calls, llm.spent.completion_tokens, llm.spending.calls) == (1, 4, 1)
@@ -474,7 +474,7 @@ def test_a_stream_that_is_stopped_or_breaks_off_counts_as_the_most_it_can_take()
 
 
 def test_each_step_of_a_stream_may_be_taken_in_another_context() -> None:
-    noted: list[NotedCall] = []
+    noted: list[RecordedCall] = []
     with asking(says_on(*WORDS)) as (model, _, _told):
         stream = streamed(Budgeted(model, Budget(seconds=AMPLE)), HELLO)
         with noting_calls(noted):

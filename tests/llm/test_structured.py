@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, BadReply, LLMError
 from kgot_lab.llm.budget import Budget, Budgeted, Spending
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.llm.structured import (
-    NotedCall,
+    RecordedCall,
     checked_reply,
     mending,
     noting_calls,
@@ -233,7 +233,7 @@ def test_calls_in_threads_of_one_tool_are_all_noted():
 
     spending = Spending(Budget())
     for model, accounts in ((Model(), {None}), (Budgeted(Model(), spending), {None, spending})):
-        noted = list[NotedCall]()
+        noted = list[RecordedCall]()
         with noting_calls(noted), ThreadPoolExecutor(3) as pool:
             prompts = [Prompt((Message("user", str(number)),)) for number in (1, 2, 3)]
             for call in [pool.submit(copy_context().run, checked_reply, model, prompt) for prompt in prompts]:

@@ -22,7 +22,7 @@ from kgot_lab.loop.events import Asked, Event, Started, ToolReturned
 from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE
 from kgot_lab.loop.persistence.initial_graph import graph_of_claims, nearest_facts, remembered_near
 from kgot_lab.loop.persistence.learning import learn_run
-from kgot_lab.loop.persistence.memory_session import asked_memory
+from kgot_lab.loop.persistence.memory_session import open_memory_session
 from kgot_lab.loop.persistence.retraction_filter import without_retracted
 from kgot_lab.loop.persistence.same_source import SameSources
 from kgot_lab.loop.trace import Trace, load_run
@@ -184,7 +184,10 @@ def test_two_questions_at_once_lose_nothing(tmp_path):
         with PlainFacts() as store:
             question = ONE.gold.chains[number].question
             runs.append(lab.ask(question, looking(ONE), Simulated(ONE.gold), preset=PATHS, store=store))
-    with asked_memory(path, runs[0].question) as one, asked_memory(path, runs[1].question) as other:
+    with (
+        open_memory_session(path, runs[0].question) as one,
+        open_memory_session(path, runs[1].question) as other,
+    ):
         assert one.begun.facts == other.begun.facts == 0, "neither knows of the other"
         one.learn(runs[0])
         other.learn(runs[1])
@@ -305,9 +308,12 @@ def test_a_document_of_which_a_part_was_written_anew_is_the_same_and_said_to_hav
         claims.learn([Claim(Triple("x", "says", span.text), "notes.md#1", span) for span in spans])
         sources = SameSources(claims)
         for same in (text, text.replace(" ", "\n"), f"News. {text}"):
-            assert sources.told_apart(Document("notes.md#1", same)).id == "notes.md#1" and not sources.remarks
+            assert (
+                sources.distinguish_sources(Document("notes.md#1", same)).id == "notes.md#1"
+                and not sources.remarks
+            )
         changed = Document("notes.md#1", text.replace("Rome", "Paris"))
-        assert sources.told_apart(changed) == changed
+        assert sources.distinguish_sources(changed) == changed
     assert "notes.md#1 has changed: 1 of 2 sentences" in sources.remarks["notes.md#1"]
 
 
@@ -451,6 +457,6 @@ def test_a_store_that_holds_a_graph_beside_a_memory_and_a_time_before_there_is_o
             )
     with (
         pytest.raises(BadInput, match="no memory at"),
-        asked_memory(tmp_path / "none.db", "Who?", at=datetime.now(UTC)),
+        open_memory_session(tmp_path / "none.db", "Who?", at=datetime.now(UTC)),
     ):
         pass

@@ -40,8 +40,8 @@ from kgot_lab.memory.grounded_extraction import (
     EXTRACT,
     SourcedSentence,
     grounded_facts,
+    is_grounded_in,
     read_triples,
-    says_fact,
 )
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores.in_memory import PYTHON
@@ -214,7 +214,7 @@ def test_a_name_is_told_from_a_kind_and_a_date(text, name):
 )
 def test_a_triple_is_grounded_when_the_sentence_says_its_object(triple, grounded):
     assert (
-        says_fact(SourcedSentence("She worked with Charles Babbage.", "Ada Lovelace", "d1", 1), triple)
+        is_grounded_in(SourcedSentence("She worked with Charles Babbage.", "Ada Lovelace", "d1", 1), triple)
         is grounded
     )
 

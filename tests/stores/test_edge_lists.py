@@ -11,7 +11,7 @@ import pytest
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.exchange import from_networkx, to_networkx
-from kgot_lab.stores.files import form_written_here, read_graph, read_named_graph
+from kgot_lab.stores.files import lossless_format, read_graph, read_named_graph
 from kgot_lab.types import Edge, Node
 
 
@@ -36,7 +36,7 @@ def test_a_table_of_edges_is_read_whatever_its_columns_are_called(tmp_path, name
     assert set(map(repr, graph.edges)) == set(
         map(repr, [Edge("ada", "knows", "bob", {"since": 1843}), Edge("bob", "related_to", "carol", {})])
     )
-    assert form_written_here(tmp_path / name) == ""
+    assert lossless_format(tmp_path / name) == ""
 
 
 def test_a_line_ends_where_a_file_says_so_and_at_no_other_separator(tmp_path):

@@ -20,7 +20,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Wrote
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.stores import delete_namespace, empty_store, namespaces, open_store, store_again
+from kgot_lab.stores import delete_namespace, empty_store, namespaces, open_store, reopen_store
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.stores.sparql.namespaces import graph_iri
 from kgot_lab.tools.search import search
@@ -239,9 +239,9 @@ def test_a_run_that_goes_on_finds_what_is_in_its_namespace_or_a_new_one(place, n
     with closing(place.begin(namespace=name)) as store:
         store.write(place.said.add)
         grown = store.graph()
-    with closing(store_again(place.kind, place.at, namespace=name)) as store:
+    with closing(reopen_store(place.kind, place.at, namespace=name)) as store:
         assert store.graph() == grown
-    with closing(store_again(place.kind, place.at)) as store:
+    with closing(reopen_store(place.kind, place.at)) as store:
         assert len(store.graph()) == 0 and store.namespace != name
 
 

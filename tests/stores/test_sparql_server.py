@@ -157,7 +157,7 @@ def test_a_change_that_somebody_else_follows_at_once_is_not_made_twice(
         SparqlServer(url, namespace=name) as other,
     ):
         store.write("INSERT DATA { :n :count 0 }")
-        tell, told = store._told_to, []
+        tell, told = store._run_update, []
 
         def tell_and_be_followed(update):
             tell(update)
@@ -165,7 +165,7 @@ def test_a_change_that_somebody_else_follows_at_once_is_not_made_twice(
             if len(told) == 1:
                 other.write(COUNT_UP)
 
-        monkeypatch.setattr(store, "_told_to", tell_and_be_followed)
+        monkeypatch.setattr(store, "_run_update", tell_and_be_followed)
         assert str(store.write(COUNT_UP)) == "~1 nodes" and len(told) == 1
         assert store.read("SELECT ?c { :n :count ?c }") == ({"c": 2},)
         assert store.graph().node("n").properties == {"count": 2} == next(iter(store.search("n"))).properties

@@ -22,9 +22,9 @@ from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.http.auth import GuardRules
 from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.http.tokens import TenantRole, new_token
-from kgot_lab.experts.learning.review_queue import LearningDesk
+from kgot_lab.experts.learning.review_queue import ReviewQueue
 from kgot_lab.experts.repository import open_experts
-from kgot_lab.experts.service import ExpertModels, ExpertOffice
+from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.llm.presets import FREE
@@ -118,12 +118,12 @@ def expert_office(
     place: Path | str = ":memory:",
     folder: Path | None = None,
     expert: Mapping[str, Any] | None = COOK,
-) -> ExpertOffice:
+) -> ExpertService:
     """An office with one expert on the cookbook; the first model is the usual one."""
     kept = models or (echoing(),)
     makers: dict[str, Callable[[], LLM]] = {each.name: lambda each=each: each for each in kept}  # type: ignore[misc]
     graphs = GraphFolder(folder, {"cookbook": the_cookbook})
-    office = ExpertOffice(open_experts(place), graphs, ExpertModels(makers, kept[0].name))
+    office = ExpertService(open_experts(place), graphs, ExpertModels(makers, kept[0].name))
     if expert is not None and not office.tables.experts():
         office.create(dict(expert))
     return office
@@ -134,7 +134,7 @@ class ServedExperts:
     """A server that runs: its address, its office, and a client of it."""
 
     url: str
-    office: ExpertOffice
+    office: ExpertService
     client: httpx.Client
 
     def token(self, tenant: str, role: TenantRole = "user") -> str:
@@ -190,7 +190,7 @@ def text_of(events: list[Event]) -> str:
 
 @contextmanager
 def served(
-    office: ExpertOffice, rules: GuardRules | None = None, desk: LearningDesk | None = None
+    office: ExpertService, rules: GuardRules | None = None, desk: ReviewQueue | None = None
 ) -> Iterator[ServedExperts]:
     """A real server of an office on a free port of loopback, until the block ends."""
     listening = socket.socket()

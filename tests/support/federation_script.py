@@ -12,7 +12,7 @@ from typing import Any
 from kgot_lab.errors import RefusedEnvelope
 from kgot_lab.experts.federation.answering import Federation, refusal_json, refusal_status
 from kgot_lab.experts.federation.envelope import canonical_json
-from kgot_lab.experts.federation.keys import kept_instance_key
+from kgot_lab.experts.federation.keys import load_instance_key
 from kgot_lab.experts.federation.nonces import open_nonces
 from kgot_lab.experts.federation.peers import Peer, Peers
 from support.federation import acting_server, answered_question, echo, send
@@ -20,7 +20,7 @@ from support.federation import acting_server, answered_question, echo, send
 
 def main(folder: Path, asker: str) -> None:
     """Say address and public key on one line, and answer until the process is ended."""
-    key = kept_instance_key(folder / "key.pem")
+    key = load_instance_key(folder / "key.pem")
     federation = Federation(
         key, Peers(Peer("asker", "http://127.0.0.1:1", asker)), open_nonces(folder / "seen.db")
     )

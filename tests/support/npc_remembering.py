@@ -9,7 +9,7 @@ from typing import Any
 from kgot_lab.domains.npc.layers.memory import NpcMemory, WorldLayers
 from kgot_lab.domains.npc.layers.models import ContextRanking
 from kgot_lab.domains.npc.layers.session_context import HotBudget, hot_context
-from kgot_lab.domains.npc.layers.session_log import HeardLog
+from kgot_lab.domains.npc.layers.session_log import CharacterLog
 from kgot_lab.domains.npc.layers.tool import query_entities
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.errors import LabError
@@ -58,7 +58,7 @@ def ways(
     }
     public = {
         name
-        for kind in (NpcMemory, HeardLog)
+        for kind in (NpcMemory, CharacterLog)
         for name, _ in inspect.getmembers(kind, inspect.isfunction)
         if name[0] != "_"
     }

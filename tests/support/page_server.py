@@ -13,7 +13,7 @@ from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.http.auth import GuardRules
 from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.repository import open_experts
-from kgot_lab.experts.service import ExpertModels, ExpertOffice
+from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.llm.scripted import Scripted
@@ -68,10 +68,10 @@ def odd_graph() -> PropertyGraph:
     return PropertyGraph.of(nodes, [Edge(*each) for each in edges])
 
 
-def office_of(model: Scripted, store: Path | str = ":memory:") -> ExpertOffice:
+def office_of(model: Scripted, store: Path | str = ":memory:") -> ExpertService:
     """The expert on cooking, and one on a graph with odd names."""
     graphs = GraphFolder(None, {"cookbook": cookbook, "odd": odd_graph})
-    office = ExpertOffice(open_experts(store), graphs, ExpertModels({"scripted": lambda: model}, "scripted"))
+    office = ExpertService(open_experts(store), graphs, ExpertModels({"scripted": lambda: model}, "scripted"))
     office.create(COOK, id="expert_cookbook")
     odd = {
         "name": f"Odd {MARKUP}",
@@ -84,7 +84,7 @@ def office_of(model: Scripted, store: Path | str = ":memory:") -> ExpertOffice:
 
 
 @contextmanager
-def expert_server(office: ExpertOffice, rules: Callable[[], GuardRules] = GuardRules) -> Iterator[str]:
+def expert_server(office: ExpertService, rules: Callable[[], GuardRules] = GuardRules) -> Iterator[str]:
     """Serve an office on a free port of loopback until the block ends; gives the address."""
     config = uvicorn.Config(
         expert_app(office, rules()),

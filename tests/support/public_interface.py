@@ -25,9 +25,9 @@ from kgot_lab.experts.http.federation_routes import federation_router
 from kgot_lab.experts.http.mcp import expert_tools
 from kgot_lab.experts.http.pages import pages_router
 from kgot_lab.experts.http.server import expert_app
-from kgot_lab.experts.http.streaming import Faucet
+from kgot_lab.experts.http.streaming import StreamLimiter
 from kgot_lab.experts.learning.ledger import open_proposals
-from kgot_lab.experts.learning.review_queue import LearningDesk
+from kgot_lab.experts.learning.review_queue import ReviewQueue
 from kgot_lab.kgos.editing.editor import Editor
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.kgos.query.mcp_server import graph_server
@@ -131,7 +131,7 @@ def route_lines() -> Iterator[str]:
     office = expert_office()
     with tempfile.TemporaryDirectory() as folder:
         office.market = Path(folder)
-        app = expert_app(office, desk=LearningDesk(office, open_proposals()))
+        app = expert_app(office, desk=ReviewQueue(office, open_proposals()))
     told = app.openapi()
     for path, methods in sorted(told["paths"].items()):
         for method, operation in sorted(methods.items()):
@@ -144,7 +144,7 @@ def route_lines() -> Iterator[str]:
             answers = " ".join(sorted(operation["responses"]))
             yield f"{method.upper()} {path} ({', '.join(taken)}) -> {answers}"
     federation = Federation(new_instance_key(), Peers(), open_nonces(":memory:"))
-    more = (pages_router(), federation_router(office, Faucet(1, 1), federation))
+    more = (pages_router(), federation_router(office, StreamLimiter(1, 1), federation))
     hidden = [*app.router.routes, *(route for router in more for route in router.routes)]
     for route in sorted(hidden, key=lambda each: getattr(each, "path", "")):
         if not getattr(route, "include_in_schema", True):
@@ -163,7 +163,7 @@ def fields(schema: dict[str, Any], told: dict[str, Any]) -> list[str]:
 def tool_lines() -> Iterator[str]:
     """The tools and resources of each MCP server, with the names of their arguments."""
     office = expert_office()
-    yield from server_lines("experts", expert_tools(office, lambda: "local", Faucet(1, 1)))
+    yield from server_lines("experts", expert_tools(office, lambda: "local", StreamLimiter(1, 1)))
     graph = cookbook()
     yield from server_lines("graph", graph_server(graph, editor=Editor(graph, by="assistant")))
     with tempfile.TemporaryDirectory() as folder, npc.open_world(Path(folder) / "world.db") as world:

@@ -17,7 +17,7 @@ from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.types import Diff, Document, Edge, Node
 from kgot_lab.viz.static.answer import answer_picture
 from kgot_lab.viz.static.answer_evidence import grounds
-from kgot_lab.viz.static.fact_graph import ToldFacts, fact_graph
+from kgot_lab.viz.static.fact_graph import FactSelection, fact_graph
 from kgot_lab.viz.static.markup import element
 from kgot_lab.viz.static.wrapping import line_width
 
@@ -173,7 +173,7 @@ def test_no_line_passes_through_a_box_that_is_not_its_end_and_no_boxes_overlap(s
     names, facts = random_facts(seed)
     ends = {end for edge in facts for end in (edge.source, edge.target)}
     graph = fact_graph(
-        ToldFacts(facts, {name: name for name in names}, facts[0].source, facts[:2], is_answer=True)
+        FactSelection(facts, {name: name for name in names}, facts[0].source, facts[:2], is_answer=True)
     )
     boxes, lines = boxes_and_lines(graph.markup)
     assert set(boxes) == ends and len(lines) == len(graph.drawn)

@@ -22,7 +22,7 @@ from kgot_lab.viz import html, show_graph, stepper
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE
 from kgot_lab.viz.graph.paths import links_of, shortest_path
 from kgot_lab.viz.graph.search import holding_text
-from kgot_lab.viz.graph.static_groups import NOTHING_OPENS, kept_groups
+from kgot_lab.viz.graph.static_groups import NOTHING_OPENS, group_views
 from kgot_lab.viz.live import place, script
 from kgot_lab.viz.static.markup import key_of
 
@@ -209,9 +209,9 @@ def test_a_page_without_python_gets_what_its_groups_open_into_as_python_would_dr
 
 def test_what_opens_on_a_page_is_bounded_and_the_others_are_said_to_stay_closed(view):
     sizes = [len(json.dumps(kept, separators=(",", ":"))) for kept in view.alone()["kept"].values()]
-    some = kept_groups(view.view, view._told, {}, most=sizes[0] + sizes[1])
+    some = group_views(view.view, view._told, {}, most=sizes[0] + sizes[1])
     assert 1 <= len(some["kept"]) <= 3 and "groups open; opening the others" in some["alone"]
-    assert kept_groups(view.view, view._told, {}, most=10) == {
+    assert group_views(view.view, view._told, {}, most=10) == {
         "opens": {},
         "kept": {},
         "alone": NOTHING_OPENS,

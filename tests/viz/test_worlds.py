@@ -16,7 +16,7 @@ from kgot_lab.experiments.town.written import settled, written_town
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Node
 from kgot_lab.viz.graph.svg import svg
-from kgot_lab.viz.worlds.comparison import sights_beside
+from kgot_lab.viz.worlds.comparison import compare_visibility
 from kgot_lab.viz.worlds.visible_graph import seen_graph
 
 TOWN = written_town()
@@ -33,7 +33,7 @@ def colours_in(picture: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def beside():
-    return sights_beside(settled(TOWN), [ILSE, ODO], CRYPT)
+    return compare_visibility(settled(TOWN), [ILSE, ODO], CRYPT)
 
 
 def test_each_sees_its_own_and_who_knows_is_shown_by_which_way(beside):
@@ -65,7 +65,7 @@ def test_what_both_see_stands_at_one_place(beside):
 
 
 def test_a_colour_means_the_same_in_both_pictures():
-    pictured = sights_beside(settled(TOWN), [TOWN.ids["tessa"], TOWN.ids["lenna"]], CRYPT).pictured
+    pictured = compare_visibility(settled(TOWN), [TOWN.ids["tessa"], TOWN.ids["lenna"]], CRYPT).pictured
     tessa, lenna = (colours_in(picture.svg) for picture in pictured)
     assert "quest" in tessa.keys() - lenna.keys() and {"item", "concept"} <= lenna.keys() - tessa.keys()
     assert (
@@ -103,4 +103,4 @@ def test_labels_of_an_earlier_picture_keep_their_looks():
 
 def test_somebody_has_to_be_asked():
     with open_world() as world, pytest.raises(BadInput, match="at least one"):
-        sights_beside(world, [], CRYPT)
+        compare_visibility(world, [], CRYPT)

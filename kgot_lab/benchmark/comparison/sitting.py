@@ -60,7 +60,7 @@ def turns(design: Design, chosen: Slice = WHOLE) -> Iterator[Due]:
     systems = {
         name: system
         for name, system in design.systems.items()
-        if system.is_there and name in (chosen.systems or design.systems)
+        if system.exists_whole and name in (chosen.systems or design.systems)
     }
     sets = {
         name: sample.questions

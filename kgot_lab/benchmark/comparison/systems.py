@@ -64,7 +64,7 @@ class AnswerSystem:
         return preset.but(**self.changes) if self.changes else preset
 
     @property
-    def is_there(self) -> bool:
+    def exists_whole(self) -> bool:
         """Whether this version has the preset that the system is; one without a preset always is."""
         return not self.preset or self.preset in PRESETS
 
@@ -107,7 +107,7 @@ def check_systems(only: Iterable[str], systems: Mapping[str, AnswerSystem] = ANS
     for name in only:
         if name not in systems:
             raise UnknownName("system", name, systems)
-        if not systems[name].is_there:
+        if not systems[name].exists_whole:
             raise BadInput(
                 f"this version has no preset {systems[name].preset!r}, so {name} cannot answer; it has {', '.join(PRESETS)}"
             )

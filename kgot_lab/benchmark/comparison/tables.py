@@ -11,7 +11,7 @@ from kgot_lab.benchmark.comparison.verdicts import MISSED, reached_goals
 from kgot_lab.evaluation.calibration import reliability, risk_curve
 from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.evaluation.summary import span
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
 
 _COLUMNS = (
     "system", "n", "errors", "EM", "F1 [95 %]", "prompt tokens", "evidence tokens", "median s", "calls", "resting", "destroyed",
@@ -52,7 +52,7 @@ def _pairs(findings: Findings) -> Grid:
         (
             Cell(f"{pair.system} − {pair.other}"), Cell(pair.on), Cell(str(pair.difference.n)),
             Cell(signed(pair.difference.mean), pair.p_holm < 0.05), Cell(span(pair.difference)),
-            Cell(told_p(pair.p)), Cell(told_p(pair.p_holm)), Cell("yes" if pair.aimed else ""),
+            Cell(format_p_value(pair.p)), Cell(format_p_value(pair.p_holm)), Cell("yes" if pair.aimed else ""),
         )
         for pair in findings.pairs
     ]  # fmt: skip

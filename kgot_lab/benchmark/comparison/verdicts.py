@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kgot_lab.benchmark.comparison.aims import Goal
 from kgot_lab.benchmark.comparison.results import Findings, Measured, Paired
-from kgot_lab.evaluation.summary import p_said, span
+from kgot_lab.evaluation.summary import format_p, span
 from kgot_lab.evaluation.tables import decimal, signed
 
 REACHED, MISSED, UNKNOWN = "reached", "missed", "open"
@@ -60,7 +60,7 @@ def _judged(goal: Goal, own: Measured | None, other: Measured | None, pair: Pair
 
 def _by_difference(goal: Goal, pair: Paired, own: Measured, other: Measured | None) -> Reached:
     gap = pair.difference
-    figure = f"{signed(gap.mean)} ({span(gap)}), p {p_said(pair.p_holm)} after Holm, {gap.n} questions"
+    figure = f"{signed(gap.mean)} ({span(gap)}), p {format_p(pair.p_holm)} after Holm, {gap.n} questions"
     if goal.kind == "gain":
         holds = gap.mean > goal.bound and pair.p_holm < 0.05
     else:

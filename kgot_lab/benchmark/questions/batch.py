@@ -40,10 +40,10 @@ from kgot_lab.errors import (
     ModelMissing,
     NoSandbox,
     NotInstalled,
-    NotToBeAsked,
     OverBudget,
     ReplayMiss,
     TraceError,
+    UnsupportedQuestion,
     words_of,
 )
 from kgot_lab.evaluation.grading import grade_in
@@ -174,12 +174,15 @@ class QuestionRun:
         except Exception as error:  # a defect on one question must not cost the others
             if _ends_the_run(error):
                 raise
-            told_of = (
+            remember_failure = (
                 words_of(error)
                 if isinstance(error, LabError)
                 else f"{type(error).__name__}: {words_of(error)}"
             )
-            receipt, problem = replace(receipt, correct=None, error=told_of or type(error).__name__), error
+            receipt, problem = (
+                replace(receipt, correct=None, error=remember_failure or type(error).__name__),
+                error,
+            )
         seconds: float | None = before + time.perf_counter() - began
         if any(
             isinstance(event, Answered) for event in kept
@@ -196,7 +199,9 @@ def _ends_the_run(error: Exception) -> bool:
     """Whether an error is of more than its question; what a mode cannot do with one question it may do with
     the next.
     """
-    return (isinstance(error, (Halted, *_FATAL)) and not isinstance(error, NotToBeAsked)) or _is_full(error)
+    return (isinstance(error, (Halted, *_FATAL)) and not isinstance(error, UnsupportedQuestion)) or _is_full(
+        error
+    )
 
 
 def _is_full(error: Exception) -> bool:

@@ -13,7 +13,7 @@ from kgot_lab.benchmark.questions.batch import QuestionRun, trace_files
 from kgot_lab.errors import TraceError
 from kgot_lab.evaluation.grading import grading_prompt
 from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, price_asked, tokens_of
+from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, requested_price, tokens_of
 from kgot_lab.loop.forecast import forecast
 from kgot_lab.types import LLM, Usage
 
@@ -104,7 +104,7 @@ def _asked_in(path: Path) -> Sequence[Usage]:
 
 
 def _rate_of(llm: LLM) -> Rate:
-    return Rate(price=price_asked(llm))
+    return Rate(price=requested_price(llm))
 
 
 def _times(count: int, one: CostEstimate) -> CostEstimate:

@@ -20,7 +20,7 @@ from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.sets import Selection
 from kgot_lab.errors import BadInput, without_secrets
 from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.llm.budget import Budget, Budgeted, Spending, price_asked
+from kgot_lab.llm.budget import Budget, Budgeted, Spending, requested_price
 from kgot_lab.loop.limits import Limits
 from kgot_lab.stores import empty_store
 from kgot_lab.types import LLM, Document
@@ -115,7 +115,7 @@ def prepared(
     check_run(whole, selection, by, folder, graded=by.grader is not None)
     chosen, looped = selection.of(whole), by.system == "loop"
     for llm in (by.planning, by.execution, by.grader, by.vision):
-        if llm is not None and budget.dollars is not None and price_asked(llm) is None:
+        if llm is not None and budget.dollars is not None and requested_price(llm) is None:
             named = "say it under `price:` in the file of models (--models FILE), or limit calls or tokens"
             raise BadInput(f"the price of {llm.name} is not known, so dollars cannot be limited: {named}")
     calls, spent = spent_before(folder)

@@ -13,7 +13,7 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import depth
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.results import KEEP, fingerprints, load_receipt
-from kgot_lab.evaluation.runner import run_to, why_again
+from kgot_lab.evaluation.runner import rerun_reason, run_to
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.retrieval.stage import Stage
 
@@ -54,7 +54,7 @@ def fill(
     for name, system in systems.items():
         tell(name)
         path, planned = receipt(folder, dataset, name), by_plan(system, plan)
-        if why := why_again(path, planned, dataset):
+        if why := rerun_reason(path, planned, dataset):
             told.again[name] = why
             also(name, said_again(why))
         try:

@@ -33,7 +33,7 @@ from kgot_lab.errors import BadInput, LabError, TooLittle
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.results import CODE_HASH, additions, fingerprints
-from kgot_lab.evaluation.runner import kept_run, question_put, replace_receipt, run_whole, why_again
+from kgot_lab.evaluation.runner import question_put, replace_receipt, rerun_reason, run_whole, stored_run
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.source import embedders_in, source_digest
 from kgot_lab.io.dask_workers import part_failed
@@ -137,15 +137,15 @@ def _left(
     for job in sorted(jobs, key=lambda job: receipt(folder, job.dataset, job.name)):
         path, system = receipt(folder, job.dataset, job.name), by_plan(job.system, plan)
         wanted = question_put(job.dataset, job.name, kept_depth(plan)) | {CODE_HASH: source_digest(system)}
-        if kept_run(path, system, job.dataset, wanted) is not None:
+        if stored_run(path, system, job.dataset, wanted) is not None:
             continue
         held.enter_context(
             one_at_a_time(
                 path, partial(progress, 0, len(jobs), f"{job.name} on {job.dataset.name}{WAITED_FOR}")
             )
         )
-        if kept_run(path, system, job.dataset, wanted) is None:
-            job.again = why_again(path, system, job.dataset)
+        if stored_run(path, system, job.dataset, wanted) is None:
+            job.again = rerun_reason(path, system, job.dataset)
             job.errand = Errand(job.name, str(wanted[CODE_HASH]), kept_depth(plan), plan)
             by_name = ours.setdefault(job.dataset.name, systems(job.dataset, _Lent("", "", 0))).get(job.name)
             if by_name is not None and source_digest(by_plan(by_name, plan)) == job.errand.code:

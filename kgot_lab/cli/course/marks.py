@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kgot_lab.cli.terminal import check_apart, say
+from kgot_lab.cli.terminal import require_distinct_paths, say
 from kgot_lab.errors import BadInput
 from kgot_lab.text.counted import counted
 
@@ -32,7 +32,7 @@ def show_marks(
     if len(once) < len(files):
         say(f"note: {counted(len(files) - len(once), 'file')} given again, and counted once")
     for path in reversed(once.values()):
-        check_apart(handed_in=path, csv=as_csv)
+        require_distinct_paths(handed_in=path, csv=as_csv)
         try:
             handed.append(read_hand_in(path))
         except BadInput as error:

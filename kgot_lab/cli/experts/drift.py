@@ -8,7 +8,7 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.experts.market import FolderOfGraphs, StoreOfExperts
-from kgot_lab.cli.experts.opening import desk_at
+from kgot_lab.cli.experts.opening import open_review_queue
 from kgot_lab.cli.memory import print_rows
 from kgot_lab.text.counted import counted
 
@@ -28,7 +28,7 @@ def tell_drift(
     """
     from kgot_lab.experts.learning.drift import DRIFT_DAYS, drift_of_expert
 
-    reports = drift_of_expert(desk_at(graphs, store).office, expert, days=days or DRIFT_DAYS)
+    reports = drift_of_expert(open_review_queue(graphs, store).office, expert, days=days or DRIFT_DAYS)
     rows = [
         {
             "graph": name,

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.experts.opening import desk_at, office_at
+from kgot_lab.cli.experts.opening import open_review_queue, open_service
 from kgot_lab.cli.memory import print_rows
 from kgot_lab.errors import BadInput
 from kgot_lab.text.counted import counted
@@ -48,7 +48,7 @@ def list_of_experts(
     from kgot_lab.experts.federation.marketplace import listed_experts
 
     if market is None:
-        held = office_at(None, store, searching=False).tables.experts()
+        held = open_service(None, store, searching=False).tables.experts()
         rows = [
             {"id": each.id, "name": each.name, "description": each.description, "graphs": list(each.graphs)}
             for each in held
@@ -59,7 +59,7 @@ def list_of_experts(
     print_rows(
         rows,
         as_json,
-        lambda row: f"{row['name']}: {_scores_told(row['scores'])}  {row['description']}".rstrip(),
+        lambda row: f"{row['name']}: {_format_scores(row['scores'])}  {row['description']}".rstrip(),
     )
     terminal.say(counted(len(rows), "expert"))
 
@@ -90,9 +90,9 @@ def publish_expert(
         raise BadInput(
             "experts are published in a folder: name it, and put it behind an address by a server of files"
         )
-    office = desk_at(graphs, store).office
+    office = open_review_queue(graphs, store).office
     told = exported(office.expert(expert), office.graphs)
-    measured = numbers_measured(expert_scores(office, expert)["measured"] or {}) | _scores_given(score or [])
+    measured = numbers_measured(expert_scores(office, expert)["measured"] or {}) | _parse_scores(score or [])
     listed = published_expert(market, json.dumps(told, ensure_ascii=False, indent=1), measured or None)
     typer.echo(f"{listed.file}  sha256 {listed.sha256}")
 
@@ -122,14 +122,14 @@ def fetch_expert(
 
     ours = dict(_parted(each, "--graph is THEIRS=OURS") for each in standing_for or [])
     told = fetched_expert(market, name)
-    office = desk_at(graphs, store, models).office
+    office = open_review_queue(graphs, store, models).office
     found = taken(told, office, graphs=ours)
     for warning in found.warnings:
         terminal.say(f"note: {warning}")
     typer.echo("it fits" if dry else office.add(found.config).id)
 
 
-def _scores_given(told: list[str]) -> dict[str, float]:
+def _parse_scores(told: list[str]) -> dict[str, float]:
     """Scores from NAME=NUMBER; raises BadInput."""
     found = {}
     for name, number in (_parted(each, "--score is NAME=NUMBER") for each in told):
@@ -147,5 +147,5 @@ def _parted(told: str, wanted: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _scores_told(scores: dict[str, float] | None) -> str:
+def _format_scores(scores: dict[str, float] | None) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in scores.items()) if scores else "not measured"

@@ -11,8 +11,8 @@ from kgot_lab.cli import terminal
 from kgot_lab.errors import BadInput, NotInstalled
 
 if TYPE_CHECKING:
-    from kgot_lab.experts.learning.review_queue import LearningDesk
-    from kgot_lab.experts.service import ExpertOffice
+    from kgot_lab.experts.learning.review_queue import ReviewQueue
+    from kgot_lab.experts.service import ExpertService
 
 
 def place_of_store(store: str | None) -> str:
@@ -36,14 +36,14 @@ def place_of_proposals(store: str | None) -> str:
     return place.removesuffix(".db") + ".proposals.db" if place.endswith(".db") else f"{place}.proposals"
 
 
-def office_at(
+def open_service(
     graphs: Path | None,
     store: str | None,
     model: str = "local",
     models: Path | None = None,
     *,
     searching: bool = True,
-) -> ExpertOffice:
+) -> ExpertService:
     """The office of a server: its graphs, its tables, its models, and the experts that come with the package.
 
     Where nobody is `searching`, nothing is opened that only a search by meaning needs.
@@ -52,7 +52,7 @@ def office_at(
     from kgot_lab.experts.bundled_experts import SHIPPED_GRAPHS, ship_experts
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.repository import open_experts
-    from kgot_lab.experts.service import ExpertModels, ExpertOffice
+    from kgot_lab.experts.service import ExpertModels, ExpertService
     from kgot_lab.llm import check_spec, connect
     from kgot_lab.llm.capabilities import without_quotes
     from kgot_lab.llm.models import load_models
@@ -72,19 +72,19 @@ def office_at(
         terminal.say(f"note: no search by meaning: {error}")
         embedder = None
     folder, tables = GraphFolder(graphs, SHIPPED_GRAPHS), open_experts(place_of_store(store))
-    office = ExpertOffice(tables, folder, ExpertModels(makers, model), embedder=embedder)
+    office = ExpertService(tables, folder, ExpertModels(makers, model), embedder=embedder)
     ship_experts(office)
     return office
 
 
-def desk_at(
+def open_review_queue(
     graphs: Path | None, store: str | None, models: Path | None = None, *, searching: bool = False
-) -> LearningDesk:
+) -> ReviewQueue:
     """The office of a server with what was accepted for its graphs, as its doors have it, for a command that
     answers no question.
     """
     from kgot_lab.experts.learning.ledger import open_proposals
-    from kgot_lab.experts.learning.review_queue import LearningDesk
+    from kgot_lab.experts.learning.review_queue import ReviewQueue
 
-    office = office_at(graphs, store, models=models, searching=searching)
-    return LearningDesk(office, open_proposals(place_of_proposals(store)))
+    office = open_service(graphs, store, models=models, searching=searching)
+    return ReviewQueue(office, open_proposals(place_of_proposals(store)))

@@ -24,7 +24,7 @@ def list_tokens(store: StoreOfExperts = None, as_json: options.AsJson = False) -
     """List the tokens that hold: whose, the role, when each was made. The tokens themselves are kept nowhere."""
     from kgot_lab.experts.http.tokens import held_tokens
 
-    with _tables_there(store) as tables:
+    with _existing_tables(store) as tables:
         rows = [
             {"tenant": each.tenant, "role": each.role, "made": each.made.isoformat(timespec="seconds")}
             for each in held_tokens(tables)
@@ -44,7 +44,7 @@ def revoke_tenant(
     """
     from kgot_lab.experts.http.tokens import revoke_tokens
 
-    with _tables_there(store) as tables:
+    with _existing_tables(store) as tables:
         held = revoke_tokens(tables, tenant)
     if not held:
         raise BadInput(f"{tenant} has no token that holds: kgot-lab experts tokens lists those that do")
@@ -52,7 +52,7 @@ def revoke_tenant(
 
 
 @contextmanager
-def _tables_there(store: str | None) -> Iterator[ExpertTables]:
+def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
     """Tables that are there already: else a mistyped place would say that nobody has a token."""
     from kgot_lab.experts.repository import open_experts
 

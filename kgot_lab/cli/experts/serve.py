@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kgot_lab.cli import terminal
-from kgot_lab.cli.experts.opening import office_at, place_of_proposals, place_of_store
+from kgot_lab.cli.experts.opening import open_service, place_of_proposals, place_of_store
 from kgot_lab.cli.options import MODELS
 from kgot_lab.errors import BadInput, LabError, NotInstalled
 
 if TYPE_CHECKING:
     from kgot_lab.experts.chat.consulting import Consultants
-    from kgot_lab.experts.service import ExpertOffice
+    from kgot_lab.experts.service import ExpertService
 
 _LAST_SECONDS = 5  # that answers which are going on may take when the server is to end
 
@@ -92,14 +92,14 @@ def serve_experts(
         terminal.say(
             "note: --share-port is for several servers on one store: with a file they wait for each other; --store postgresql://…"
         )
-    office = office_at(graphs, store, model, models)
+    office = open_service(graphs, store, model, models)
     if peers is not None:
         office.consultants = consultants_of(peers)
     office.market = market
     from kgot_lab.experts.learning.ledger import open_proposals
-    from kgot_lab.experts.learning.review_queue import LearningDesk
+    from kgot_lab.experts.learning.review_queue import ReviewQueue
 
-    desk = LearningDesk(
+    desk = ReviewQueue(
         office, open_proposals(place_of_proposals(store))
     )  # here too, since graphs are asked with what was accepted
     if stdio:
@@ -114,12 +114,12 @@ def serve_experts(
         import uvicorn
     except ImportError:
         raise NotInstalled("serve", "a web server") from None
-    from kgot_lab.experts.http.auth import GuardRules, is_here
+    from kgot_lab.experts.http.auth import GuardRules, is_local_host
     from kgot_lab.experts.http.server import expert_app
     from kgot_lab.experts.http.sockets import listening_socket
     from kgot_lab.experts.http.tokens import any_token
 
-    rules = GuardRules(host, tokens or not is_here(host), names=tuple(name or ()))
+    rules = GuardRules(host, tokens or not is_local_host(host), names=tuple(name or ()))
     if rules.tokens and not any_token(office.tables):
         raise BadInput(
             "this server demands tokens, and there is none: make one with kgot-lab serve --new-token NAME"
@@ -166,18 +166,18 @@ def consultants_of(peers: Path) -> Consultants:
 
     from kgot_lab.experts.chat.consulting import Consultants
     from kgot_lab.experts.federation.answering import Federation
-    from kgot_lab.experts.federation.keys import kept_instance_key
+    from kgot_lab.experts.federation.keys import load_instance_key
     from kgot_lab.experts.federation.nonces import open_nonces
     from kgot_lab.experts.federation.peers import read_peers
 
     folder = user_data_path("kgot_lab", appauthor=False)
     folder.mkdir(parents=True, exist_ok=True)
-    key = kept_instance_key(folder / "instance.key")
+    key = load_instance_key(folder / "instance.key")
     terminal.say(f"the public key of this instance: {key.public}")
     return Consultants(Federation(key, read_peers(peers), open_nonces(folder / "nonces.db")))
 
 
-def make_ready(office: ExpertOffice) -> None:
+def make_ready(office: ExpertService) -> None:
     """Look for the model, and read the graphs, before somebody waits for them; what is not there is told, and
     the server goes on.
     """

@@ -15,7 +15,7 @@ from kgot_lab.cli.query.shared import NOTHING, AnswerFile, Named, put_text, with
 from kgot_lab.errors import BadInput
 
 if TYPE_CHECKING:
-    from kgot_lab.kgos.query.answering import ToldAnswer
+    from kgot_lab.kgos.query.answering import TextAnswer
     from kgot_lab.types import LLM
 
 _PANEL = "In words"
@@ -52,7 +52,7 @@ def _ask(
     timeout: _Timeout = None,
 ) -> None:
     """An answer to a question from what the graph says, with the nodes that it cites."""
-    from kgot_lab.kgos.query.answering import Conversation, asked_in_words
+    from kgot_lab.kgos.query.answering import Conversation, answer_in_words
 
     kept = Conversation(session) if session else None
     told = _tell(
@@ -62,7 +62,7 @@ def _ask(
         output,
         as_json,
         timeout,
-        lambda named, llm: asked_in_words(named.graph, question, llm, limit=limit),
+        lambda named, llm: answer_in_words(named.graph, question, llm, limit=limit),
     )
     if kept and told:
         kept.add(told)
@@ -83,14 +83,14 @@ def _follow_up(
     timeout: _Timeout = None,
 ) -> None:
     """A question that follows another: what was found for that one is looked at too."""
-    from kgot_lab.kgos.query.answering import Conversation, asked_in_words
+    from kgot_lab.kgos.query.answering import Conversation, answer_in_words
 
     kept = Conversation(session)
     if not kept.turns:
         raise BadInput(f"{session} holds no question to follow: begin with `ask … --session {session}`")
 
-    def following(named: Named, llm: LLM | None) -> ToldAnswer:
-        return asked_in_words(named.graph, question, llm, before=kept.turns, limit=limit)
+    def following(named: Named, llm: LLM | None) -> TextAnswer:
+        return answer_in_words(named.graph, question, llm, before=kept.turns, limit=limit)
 
     if told := _tell(context, model, models, output, as_json, timeout, following):
         kept.add(told)
@@ -145,7 +145,7 @@ def _context(
     timeout: _Timeout = None,
 ) -> None:
     """What the graph says about a question, as text to put before a model of one's own."""
-    from kgot_lab.kgos.query.answering import asked_in_words
+    from kgot_lab.kgos.query.answering import answer_in_words
 
     _tell(
         context,
@@ -154,7 +154,7 @@ def _context(
         output,
         as_json,
         timeout,
-        lambda named, _: asked_in_words(named.graph, question, limit=limit),
+        lambda named, _: answer_in_words(named.graph, question, limit=limit),
     )
 
 
@@ -165,8 +165,8 @@ def _tell(
     output: Path | None,
     as_json: bool,
     timeout: float | None,
-    make: Callable[[Named, LLM | None], ToldAnswer],
-) -> ToldAnswer | None:
+    make: Callable[[Named, LLM | None], TextAnswer],
+) -> TextAnswer | None:
     named: Named = context.obj
     if named.dry:
         terminal.say(

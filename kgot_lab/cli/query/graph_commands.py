@@ -247,12 +247,12 @@ def _estimate_cost(
 ) -> None:
     """What `ask` would cost: calls, tokens, seconds and dollars, before a model is asked. None is."""
     from kgot_lab.cli.question_setup import rate_of
-    from kgot_lab.kgos.query.answering import asked_in_words, prompt_for, prompt_tokens
+    from kgot_lab.kgos.query.answering import answer_in_words, prompt_for, prompt_tokens
     from kgot_lab.llm.budget import estimate
 
     require_count(times, 1, "times")
     named: Named = context.obj
-    told = asked_in_words(named.graph, question)
+    told = answer_in_words(named.graph, question)
     sizes = prompt_tokens(prompt_for(question, told.context))
     llm = terminal.connect_model(model)
     put_text(str(estimate({"ask": times}, {"ask": sizes}, rate_of(llm))), None)

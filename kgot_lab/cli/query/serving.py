@@ -59,7 +59,7 @@ def serve_mcp(
             raise BadInput(
                 "--npc serves what a character knows, which nobody changes by asking: leave --write out"
             )
-        with world_there(graph, namespace) as world:
+        with existing_world(graph, namespace) as world:
             one = character(world, npc)
             served(character_server(world, one), f"what {one.name} knows", port)
         return
@@ -90,7 +90,7 @@ def served(server: MCPServer[Any], what: str, port: int | None) -> None:
         server.run("streamable-http", host="127.0.0.1", port=port)
 
 
-def world_there(place: str, namespace: str | None) -> NpcWorld:
+def existing_world(place: str, namespace: str | None) -> NpcWorld:
     """The world at a place where there is one: asking makes none."""
     from kgot_lab.domains.npc.opening import open_world
 

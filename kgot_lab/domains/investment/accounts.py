@@ -19,7 +19,7 @@ from typing import Literal, get_args
 
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.briefing import Briefing
-from kgot_lab.domains.investment.naming import LONGEST_ID, asked_for, upper
+from kgot_lab.domains.investment.naming import LONGEST_ID, storable_text, upper
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
 from kgot_lab.memory.tables.opening import open_tables
@@ -142,7 +142,7 @@ class Accounts:
             }
         except (TypeError, ValueError):
             raise BadInput("goals and preferences are JSON: texts, numbers, lists and dictionaries") from None
-        values = told | {"user": user, "risk_tolerance": risk_tolerance, "horizon": asked_for(horizon)}
+        values = told | {"user": user, "risk_tolerance": risk_tolerance, "horizon": storable_text(horizon)}
         with self.storage.changing():
             if self._profile(user):
                 self.storage.rows(sql.CHANGE_PROFILE, values)
@@ -209,7 +209,7 @@ class Accounts:
     def mark_sent(self, key: str) -> None:
         """Note that a briefing was sent; the first time counts."""
         with self.storage.changing():
-            key = asked_for(key)
+            key = storable_text(key)
             if not self.storage.rows(sql.IN_OUTBOX, {"key": key}):
                 raise BadInput("no briefing in the outbox has this key; take one of outbox()")
             self.storage.rows(sql.MARK_SENT, {"key": key, "at": instant(self.now(), "now")})
@@ -236,7 +236,7 @@ def open_accounts(
 def _user(user: str) -> str:
     if not isinstance(user, str) or not user.strip() or len(user) > LONGEST_ID:
         raise BadInput(f"a user has a name or a number, as a text of at most {LONGEST_ID} letters")
-    return asked_for(user)
+    return storable_text(user)
 
 
 def _symbol(symbol: str, what: str) -> str:

@@ -13,7 +13,7 @@ from types import TracebackType
 
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.lifetimes import LIFETIMES, Lifetime
-from kgot_lab.domains.investment.naming import asked_for
+from kgot_lab.domains.investment.naming import storable_text
 from kgot_lab.domains.investment.versions import EdgeIds, GivenEnds, GraphChange, edge_ids, last_time
 from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView
 from kgot_lab.domains.investment.write_batch import (
@@ -165,7 +165,7 @@ class InvestmentGraph:
         with self.storage.changing():
             change = GraphChange(self.storage, owner, self.now)
             there = change.there(each for each in what if isinstance(each, str))
-            edges = change.edges_there(each[0] for each in what if not isinstance(each, str))
+            edges = change.last_edges(each[0] for each in what if not isinstance(each, str))
             ended_nodes, ended_edges = list[str](), list[EdgeIds]()
             for each in dict.fromkeys(what):
                 if isinstance(each, str):
@@ -192,7 +192,7 @@ class InvestmentGraph:
         for value in values.values():
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
                 raise BadInput(f"a value of {name} is a finite number, not {described_value(value)}")
-        source = asked_for(source)
+        source = storable_text(source)
         new = {
             instant(time, f"the time of a value of {name}"): float(value) for time, value in values.items()
         }
@@ -211,7 +211,7 @@ class InvestmentGraph:
     def _keep_edges(
         self, change: GraphChange, edges: Sequence[Edge], nodes: Mapping[str, Node], given: GivenEnds
     ) -> tuple[EdgeIds, ...]:
-        there = change.edges_there(edge.source for edge in edges)
+        there = change.last_edges(edge.source for edge in edges)
         own = change.own_classes(edges, nodes, self.vocabulary)
         changed: dict[EdgeIds, None] = {}
         for edge in edges:

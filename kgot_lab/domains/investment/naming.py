@@ -59,7 +59,7 @@ def shown_name(node: Node) -> str:
 
 def fold(name: str) -> str:
     """A name as it is compared: in small letters, with one space between words."""
-    return " ".join(asked_for(name).split()).casefold()
+    return " ".join(storable_text(name).split()).casefold()
 
 
 def symbol_of(type: str, properties: Mapping[str, Json]) -> str:
@@ -73,9 +73,9 @@ def upper(symbol: Json) -> str:
     """A symbol as it is compared: in capitals, without spaces around it, and no longer than an index takes;
     '' for what is none.
     """
-    return asked_for(symbol).strip().upper()[:LONGEST_ID] if isinstance(symbol, str) else ""
+    return storable_text(symbol).strip().upper()[:LONGEST_ID] if isinstance(symbol, str) else ""
 
 
-def asked_for(text: str) -> str:
+def storable_text(text: str) -> str:
     """A text as a database can be asked for it: one that none holds becomes another that it may hold."""
     return str(whole(text)).replace("\0", " ")

@@ -44,7 +44,7 @@ class GraphChange:
         rows = self._storage.rows(sql.OPEN_NODES, {"owner": self._owner, "ids": sorted(set(ids))})
         return {dated.node.id: dated for dated in map(dated_node, rows)}
 
-    def edges_there(self, sources: Iterable[str]) -> dict[EdgeIds, DatedEdge]:
+    def last_edges(self, sources: Iterable[str]) -> dict[EdgeIds, DatedEdge]:
         """The edges from some nodes as they were last written, expired or not."""
         rows = self._storage.rows(sql.OPEN_EDGES, {"owner": self._owner, "ids": sorted(set(sources))})
         return {edge_ids(dated.edge): dated for dated in map(dated_edge, rows)}

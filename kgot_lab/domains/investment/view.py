@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from kgot_lab.domains.investment import statements as sql
-from kgot_lab.domains.investment.naming import SYMBOLS, asked_for, fold, shown_name, upper
+from kgot_lab.domains.investment.naming import SYMBOLS, fold, shown_name, storable_text, upper
 from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.vocabulary import Vocabulary
@@ -104,7 +104,7 @@ class InvestmentView:
     def node(self, id: str) -> DatedNode:
         """A live node by its id; raises BadInput where there is none for this owner at this time."""
         require(id, str, "the id of a node is a text")
-        for found in self.nodes_by_id([asked_for(id)]):
+        for found in self.nodes_by_id([storable_text(id)]):
             return found
         raise BadInput(
             f"there is no live node {shortly(id)} for this owner at {self.time.isoformat()}; history() tells of those that were"
@@ -140,7 +140,7 @@ class InvestmentView:
 
     def indicator(self, name: str) -> tuple[IndicatorValue, ...]:
         """The values of an indicator as they were known at this time, by the time they are of."""
-        rows = self.storage.rows(sql.VALUES_THEN, {"name": asked_for(name), "at": self.at})
+        rows = self.storage.rows(sql.VALUES_THEN, {"name": storable_text(name), "at": self.at})
         return tuple(IndicatorValue(moment(period), value, source) for period, value, source in rows)
 
     # --- what was
@@ -151,13 +151,19 @@ class InvestmentView:
         audit, not for an answer.
         """
         return tuple(
-            map(dated_node, self.storage.rows(sql.NODE_HISTORY, {"owner": self.owner, "id": asked_for(id)}))
+            map(
+                dated_node,
+                self.storage.rows(sql.NODE_HISTORY, {"owner": self.owner, "id": storable_text(id)}),
+            )
         )
 
     def edge_history(self, id: str) -> tuple[DatedEdge, ...]:
         """Every version of the edges of a node that this owner may see, the first ones first."""
         return tuple(
-            map(dated_edge, self.storage.rows(sql.EDGE_HISTORY, {"owner": self.owner, "id": asked_for(id)}))
+            map(
+                dated_edge,
+                self.storage.rows(sql.EDGE_HISTORY, {"owner": self.owner, "id": storable_text(id)}),
+            )
         )
 
     # --- what a name stands for

@@ -16,7 +16,7 @@ from kgot_lab.domains.npc.models import EntityFilter, RelationshipFilter, Visibl
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.rows import plain_column
 from kgot_lab.domains.npc.storage import WorldRow, WorldStatements
-from kgot_lab.domains.npc.visibility_python import visible_here
+from kgot_lab.domains.npc.visibility_python import visible_in_python
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.io.fork_safety import tell_of_forks
@@ -218,14 +218,14 @@ class BoltWorld:
     def visible(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
         def unchanging() -> VisibleWorld | None:
             before = self._turns.written()
-            seen = visible_here(self, npc_id, policy)
+            seen = visible_in_python(self, npc_id, policy)
             if self._turns.written() != before:
                 raise Overtaken
             return seen
 
         with self._lock:
             if self._within is not None:
-                return visible_here(self, npc_id, policy)
+                return visible_in_python(self, npc_id, policy)
             with self._told():
                 return self._link.again(unchanging)
 

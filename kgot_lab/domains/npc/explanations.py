@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from kgot_lab.domains.npc.models import SECRET_MARKS, Entity, Provenance, Relationship
-from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy, in_scope, is_told
+from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy, in_scope, is_public_relationship
 from kgot_lab.domains.npc.rows import relationship_of, uuids
 from kgot_lab.domains.npc.validation import fit_id
 from kgot_lab.domains.npc.visibility import no_entity
@@ -133,7 +133,7 @@ class _Ground:
         self.untold: list[Relationship] = []
         self._told: dict[str, list[Relationship]] = defaultdict(list)
         for each in sorted(relationships, key=lambda each: each.key):
-            if is_told(each):
+            if is_public_relationship(each):
                 self._told[each.source_id].append(each)
             else:
                 self.untold.append(each)
@@ -141,11 +141,11 @@ class _Ground:
     def walk(self, *added: Relationship) -> PolicyWalk:
         """The walk of the policy, if something were told too."""
 
-        def told_from(ids: set[str]) -> Iterator[Relationship]:
+        def public_edges(ids: set[str]) -> Iterator[Relationship]:
             yield from (each for id in sorted(ids) for each in self._told.get(id, ()))
             yield from (each for each in added if each.source_id in ids)
 
-        return policy_walk(told_from, self.npc_id, self.policy)
+        return policy_walk(public_edges, self.npc_id, self.policy)
 
     def makes_known(self, added: Relationship) -> bool:
         """Whether the thing would be known if this were told too."""

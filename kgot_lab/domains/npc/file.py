@@ -12,7 +12,7 @@ from kgot_lab.domains.npc.rows import plain_column
 from kgot_lab.domains.npc.schema import WORLD_LAYOUT, in_sqlite
 from kgot_lab.domains.npc.statements import IN_SQL
 from kgot_lab.domains.npc.storage import WorldRow
-from kgot_lab.domains.npc.visibility_python import visible_here
+from kgot_lab.domains.npc.visibility_python import visible_in_python
 from kgot_lab.memory.tables.sqlite import SQLiteTables
 
 
@@ -41,7 +41,7 @@ class SQLiteWorld(SQLiteTables):
             act()
 
     def visible(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
-        return visible_here(self, npc_id, policy)
+        return visible_in_python(self, npc_id, policy)
 
     def define(self, table: str, statements: Iterable[str]) -> None:
         with self.changing():

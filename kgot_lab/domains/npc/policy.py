@@ -1,5 +1,5 @@
 """What someone in a world may know of it. One policy, two programs: in SQL (`visible_there`) and in Python
-(`visible_here`).
+(`visible_in_python`).
 
 1. Itself, with all its attributes.
 2. What its own relationships lead to, but for those marked secret or hidden, and those not accepted.
@@ -84,7 +84,7 @@ class VisibilityPolicy:
 DEFAULT_POLICY = VisibilityPolicy()
 
 
-def is_told(relationship: Relationship) -> bool:
+def is_public_relationship(relationship: Relationship) -> bool:
     """Whether anyone in the world is told of a relationship."""
     marked = any(relationship.attributes.get(mark, False) is not False for mark in ("secret", "hidden"))
     return relationship.standing == "accepted" and not marked
@@ -102,7 +102,7 @@ def as_seen_by_others(entity: Entity, policy: VisibilityPolicy) -> Entity:
     return replace(entity, attributes=shown, created_at=None, updated_at=None)
 
 
-def as_told_to_others(relationship: Relationship) -> Relationship:
+def public_form(relationship: Relationship) -> Relationship:
     """What others hear of a relationship."""
     shown = _shown(relationship.attributes, ())
     return replace(relationship, attributes=shown, provenance=Provenance(), created_at=None, updated_at=None)

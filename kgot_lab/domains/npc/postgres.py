@@ -18,9 +18,9 @@ from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.schema import WORLD_LAYOUT
 from kgot_lab.domains.npc.statements import IN_SQL
-from kgot_lab.domains.npc.visibility_sql import VISIBLE, asked_of_policy, visible_of
+from kgot_lab.domains.npc.visibility_sql import VISIBLE, policy_parameters, visible_of
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.tables.postgres import PostgresTables, said_by_server
+from kgot_lab.memory.tables.postgres import PostgresTables, server_error_message
 from kgot_lab.stores.postgres.connection import driver
 from kgot_lab.stores.postgres.rows import value_of_postgres
 from kgot_lab.stores.postgres.search import require_pgvector
@@ -59,7 +59,7 @@ class PostgresWorld(PostgresTables):
             act()
 
     def visible(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
-        return visible_of(self.rows(VISIBLE, asked_of_policy(npc_id, policy)))
+        return visible_of(self.rows(VISIBLE, policy_parameters(npc_id, policy)))
 
     def define(self, table: str, statements: Iterable[str]) -> None:
         with self._as_owner() as connection:
@@ -121,5 +121,5 @@ class PostgresWorld(PostgresTables):
                 yield
             except (psycopg.errors.ProgramLimitExceeded, psycopg.DataError) as error:
                 raise BadInput(
-                    f"{self!r} cannot hold this, and nothing was changed: {said_by_server(error)}"
+                    f"{self!r} cannot hold this, and nothing was changed: {server_error_message(error)}"
                 ) from None

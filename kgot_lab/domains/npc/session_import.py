@@ -17,7 +17,7 @@ _ANY = RelationshipFilter()
 
 
 @dataclass(frozen=True)
-class HeardFacts:
+class ImportedFacts:
     """What became of some triples: relationships that are new from this session, those it told before, and
     triples without a place.
     """
@@ -27,7 +27,7 @@ class HeardFacts:
     unplaced: tuple[Triple, ...] = ()  # an end is the name of nobody in the world, or of several
 
 
-def hear(world: NpcWorld, triples: Iterable[Triple], said: Provenance) -> HeardFacts:
+def hear(world: NpcWorld, triples: Iterable[Triple], said: Provenance) -> ImportedFacts:
     """Put what was heard into a world, with the confidence that each triple has; what the same session told
     before changes nothing.
 
@@ -41,10 +41,10 @@ def hear(world: NpcWorld, triples: Iterable[Triple], said: Provenance) -> HeardF
         require(triple, Triple, "what was heard is a Triple(subject, relation, object)")
     found = {triple: placed(triple, entities, said) for triple in triples}
     told = {each.key: each for each in found.values() if each is not None}.values()
-    known = tuple(each for each in told if _was_told(world, each))
+    known = tuple(each for each in told if _is_recorded(world, each))
     new = tuple(each for each in told if each not in known)
     world.add([], new)
-    return HeardFacts(new, known, tuple(triple for triple, each in found.items() if each is None))
+    return ImportedFacts(new, known, tuple(triple for triple, each in found.items() if each is None))
 
 
 def placed(triple: Triple, entities: Iterable[Entity], said: Provenance) -> Relationship | None:
@@ -70,7 +70,7 @@ def _words(name: str) -> list[str]:
     return [word for word in re.findall(r"\w+", name.casefold()) if word not in ("the", "a", "an")]
 
 
-def _was_told(world: NpcWorld, said: Relationship) -> bool:
+def _is_recorded(world: NpcWorld, said: Relationship) -> bool:
     """Whether a session has told of a relationship already."""
     there = any(each.key == said.key for each in world.get_relationships(said.source_id, _ANY))
     return there and any(

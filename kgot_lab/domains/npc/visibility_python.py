@@ -9,9 +9,9 @@ from kgot_lab.domains.npc.models import Relationship, VisibleWorld
 from kgot_lab.domains.npc.policy import (
     VisibilityPolicy,
     as_seen_by_others,
-    as_told_to_others,
     in_scope,
-    is_told,
+    is_public_relationship,
+    public_form,
 )
 from kgot_lab.domains.npc.rows import entity_of, relationship_of, uuids
 from kgot_lab.domains.npc.storage import WorldStorage
@@ -33,32 +33,32 @@ class PolicyWalk:
     spread: Mapping[str, Relationship]
 
 
-def visible_here(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
+def visible_in_python(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
     """What an entity may see, None where there is no such entity; all of it is read at one time."""
     with storage.reading():
         found = storage.rows(storage.statements.entities, {"ids": uuids(npc_id)})
         if not found:
             return None
         me = entity_of(found[0])
-        walk = policy_walk(lambda ids: _told_from(storage, ids), npc_id, policy)
+        walk = policy_walk(lambda ids: _public_relationships(storage, ids), npc_id, policy)
         known = {npc_id, *walk.own, *walk.spread}
         entities = [
             entity_of(row) for row in storage.rows(storage.statements.entities, {"ids": uuids(*known)})
         ]
         entities = [each for each in entities if in_scope(each, me)]
         ids = {each.id for each in entities}
-        between = [each for each in _told_from(storage, ids) if each.target_id in ids]
+        between = [each for each in _public_relationships(storage, ids) if each.target_id in ids]
     return VisibleWorld(
         tuple(each if each.id == npc_id else as_seen_by_others(each, policy) for each in entities),
         tuple(
-            each if each.source_id == npc_id else as_told_to_others(each)
+            each if each.source_id == npc_id else public_form(each)
             for each in between
             if each.source_id == npc_id or each.type in policy.public_types
         ),
     )
 
 
-def policy_walk(told_from: ToldFrom, npc_id: str, policy: VisibilityPolicy) -> PolicyWalk:
+def policy_walk(public_edges: ToldFrom, npc_id: str, policy: VisibilityPolicy) -> PolicyWalk:
     """The walk of the policy from an entity: its own relationships, then the types that spread, a level at a
     time.
     """
@@ -70,19 +70,19 @@ def policy_walk(told_from: ToldFrom, npc_id: str, policy: VisibilityPolicy) -> P
             spread.setdefault(each.target_id, each)
         return {each.target_id for each in onward}
 
-    own = list(told_from({npc_id}))
+    own = list(public_edges({npc_id}))
     level = led(own, knows=True)
     ahead, walked = set(level), set[str]()
     for _ in range(policy.knows_depth - 1):
-        level = led(told_from(level), knows=True)
+        level = led(public_edges(level), knows=True)
         ahead |= level
     while ahead:
         walked |= ahead
-        ahead = led(told_from(ahead), knows=False) - walked
+        ahead = led(public_edges(ahead), knows=False) - walked
     return PolicyWalk({each.target_id: each for each in own}, spread)
 
 
-def _told_from(storage: WorldStorage, ids: set[str]) -> list[Relationship]:
+def _public_relationships(storage: WorldStorage, ids: set[str]) -> list[Relationship]:
     """The relationships from some entities that anyone may be told of."""
     rows = storage.rows(storage.statements.relationships_from, {"ids": uuids(*sorted(ids))})
-    return [each for each in map(relationship_of, rows) if is_told(each)]
+    return [each for each in map(relationship_of, rows) if is_public_relationship(each)]

@@ -48,7 +48,7 @@ SELECT r.source_id, r.standing, r.rel_type,
 FROM {SEEN_RELATIONSHIPS}"""
 
 
-def asked_of_policy(npc_id: str, policy: VisibilityPolicy) -> dict[str, Any]:
+def policy_parameters(npc_id: str, policy: VisibilityPolicy) -> dict[str, Any]:
     """The values of the statement, for one entity and a policy."""
     return {
         "npc": uuids(npc_id)[0],

@@ -16,7 +16,7 @@ from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Estimate, counts, holm, interval, sign_flip_p
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
 from kgot_lab.experiments.beam.chats import ABSTENTION
 from kgot_lab.experiments.beam.measuring import (
     AIMED_AT,
@@ -184,8 +184,8 @@ def _gaps_grid(found: ChatFindings, control: str) -> Grid:
         own = (found.mean(TURN_MEMORY, five.ability, measure) for measure in _MEASURES)
         cells = (
             five.ability + " (aimed at)" * (five.ability in AIMED_AT), str(five.difference.n), *map(_spanned, own),
-            _gap(five.difference), told_p(five.p), told_p(five.p_holm), f"{five.wins}/{five.losses}",
-            _gap(ten.difference), told_p(ten.p_holm),
+            _gap(five.difference), format_p_value(five.p), format_p_value(five.p_holm), f"{five.wins}/{five.losses}",
+            _gap(ten.difference), format_p_value(ten.p_holm),
         )  # fmt: skip
         rows.append(tuple(map(Cell, cells)))
     return Grid(f"{TURN_MEMORY} − {control}, {found.part} chats", columns, tuple(rows))

@@ -19,7 +19,7 @@ from kgot_lab.experiments.beam.chats import ChatTurn
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fusion import by_range, columns
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.words import telling_words
+from kgot_lab.text.words import content_words
 from kgot_lab.types import Document, Found, Query, Ranking
 
 _Scores = NDArray[np.float64]
@@ -72,7 +72,7 @@ class TurnMemory:
         self._ids = [turn.id for turn in self._turns]
         self._words = bm25(
             [
-                Document(turn.id, " ".join(telling_words(text)))
+                Document(turn.id, " ".join(content_words(text)))
                 for turn, text in zip(self._turns, said, strict=True)
             ]
         )
@@ -108,7 +108,7 @@ class TurnMemory:
         return Ranking(query, Found(ids, places, max(float(cosines.max()), _LEAST) / (places + 1)))
 
     def _scored(self, question: str, cosines: _Scores) -> _Scores:
-        rows, found = columns(self._words.search(" ".join(telling_words(question))), self._ids)
+        rows, found = columns(self._words.search(" ".join(content_words(question))), self._ids)
         words = np.zeros(len(self._ids))
         words[rows] = found
         scores: _Scores = (by_range(words) + by_range(cosines)) / 2 - self.rules.reaction * self._reactions

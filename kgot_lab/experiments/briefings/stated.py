@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from kgot_lab.domains.investment.monitor.grounding import says_name, says_symbol, unsaid_names
+from kgot_lab.domains.investment.monitor.grounding import contains_name, contains_symbol, unsaid_names
 from kgot_lab.domains.investment.monitor.news import NewsItem
 from kgot_lab.domains.investment.monitor.news_prompt import BY_THE_ITEM, OF_THE_ITEM
 from kgot_lab.experiments.briefings.said import SaidEdge, SaidFacts, SaidThing
@@ -30,7 +30,7 @@ def stated_reply(facts: SaidFacts, item: NewsItem) -> str:
         ref: str(facts.things[ref].get("symbol") or facts.things[ref].get("ticker") or "") for ref in named
     }
     named |= {ref: symbols[ref] for ref in named if facts.things[ref]["is"] == "Asset"}
-    symbols = {ref: symbol if says_symbol(item.shown, symbol) else "" for ref, symbol in symbols.items()}
+    symbols = {ref: symbol if contains_symbol(item.shown, symbol) else "" for ref, symbol in symbols.items()}
     events = [ref for ref in facts.said if facts.things[ref]["is"] == "MarketEvent"]
     ends = [end for end in facts.ends if isinstance(end, str)]
     told = {
@@ -98,7 +98,7 @@ def _insight(facts: SaidFacts, ref: str, named: Mapping[str, str], events: list[
     given = str(thing["generated_at"])
     house = _house(thing)
     return told | {
-        "said_by": house if says_name(item.shown, house) else "",
+        "said_by": house if contains_name(item.shown, house) else "",
         "date": given if given[:10] != item.published_at.date().isoformat() else "",
         "until": facts.expires.get(ref, ""),
     }

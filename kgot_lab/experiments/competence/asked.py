@@ -13,9 +13,9 @@ from kgot_lab.errors import LLMError
 from kgot_lab.llm.structured import schema_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop import reply_schemas as shapes
-from kgot_lab.loop.modes.paths.compare import asked_of_each
+from kgot_lab.loop.modes.paths.compare import question_for_each
 from kgot_lab.loop.modes.paths.reader_prompt import few_prompt
-from kgot_lab.loop.modes.paths.splitting import hops_asked
+from kgot_lab.loop.modes.paths.splitting import question_hops
 from kgot_lab.memory.grounded_extraction import facts_prompt
 from kgot_lab.stores.protocol import Dialect
 from kgot_lab.tools.tool import Result, TextTool
@@ -113,7 +113,7 @@ _SITUATIONS = [_pattern(prompts.situation(_QUESTION, files, _GRAPH)) for files i
 
 def _along(messages: tuple[Message, ...]) -> Asking | None:
     """What a prompt of the mode `paths` asks for; None where it is none."""
-    for split in (hops_asked, asked_of_each):
+    for split in (question_hops, question_for_each):
         if messages[:-1] == split("").messages[:-1]:
             return Asking(split.__name__, {"question": messages[-1].text})
     for form in _TEXTS:

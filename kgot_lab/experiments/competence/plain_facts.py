@@ -10,9 +10,9 @@ from kgot_lab.graph.dict_graph import Truth
 from kgot_lab.llm.structured import json_fault
 from kgot_lab.sandbox.inside.helpers import paths_found
 from kgot_lab.sandbox.inside.tracked import TrackedGraph
-from kgot_lab.stores.embedded_store import Kept
+from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.in_memory import PYTHON
-from kgot_lab.stores.paths import asked_paths
+from kgot_lab.stores.paths import path_query
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.walks import reached
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
@@ -33,14 +33,14 @@ PLAIN_FACTS = Dialect(
     add=_adding,
     about=lambda names, hops: json.dumps({"about": list(names), "hops": hops}, ensure_ascii=False),
     paths=lambda names, worth, most: json.dumps(
-        {"paths": asked_paths(names, worth, most)}, ensure_ascii=False
+        {"paths": path_query(names, worth, most)}, ensure_ascii=False
     ),
     node=PYTHON.node,
     edge=PYTHON.edge,
 )
 
 
-class PlainFacts(Kept):
+class PlainFacts(EmbeddedStore):
     """A graph in this process that takes facts in JSON: for simulations and lessons, where nothing need run
     in a sandbox.
     """
@@ -111,7 +111,7 @@ class _Facts:
 
     def _paths(self, statement: str, asked: Json) -> Rows:
         try:
-            names, worth, most = asked_paths(*asked)
+            names, worth, most = path_query(*asked)
         except (TypeError, AttributeError, BadInput) as error:
             raise QueryFailed(statement, f"paths are [[names], {{place: worth}}, number]: {error}") from None
         graph = TrackedGraph()

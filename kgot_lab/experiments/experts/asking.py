@@ -17,14 +17,14 @@ from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.experiments.experts.gold import ExpertQuestion
 from kgot_lab.experiments.experts.replies import ARMS, Arm, KeptReply, keep_reply, kept_replies
 from kgot_lab.experts.bundled_experts import shipped_configs
-from kgot_lab.experts.chat.chat_events import ChatDone, ChatFailed, SourcesTold, ThoughtTold
+from kgot_lab.experts.chat.chat_events import ChatDone, ChatFailed, SourcesEvent, ThoughtEvent
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.chat.playbook import PlaybookSection, matching_sections
-from kgot_lab.experts.chat.prompting import ExpertAsked, ToldContext, expert_prompt
+from kgot_lab.experts.chat.prompting import PromptContext, PromptQuestion, expert_prompt
 from kgot_lab.experts.expert import ExpertConfig, expert_config
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
-from kgot_lab.experts.service import ExpertModels, ExpertOffice
+from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.types import LLM, Message, Prompt, Reply, Usage
@@ -107,9 +107,9 @@ class ExpertAnswers:
         return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
 
     @cached_property
-    def _office(self) -> ExpertOffice:
+    def _office(self) -> ExpertService:
         graphs = GraphFolder(None, dict.fromkeys(self.config.graphs, cookbook))
-        office = ExpertOffice(
+        office = ExpertService(
             open_experts(),
             graphs,
             ExpertModels({"asked": lambda: self._asked}, "asked"),
@@ -138,8 +138,8 @@ class ExpertAnswers:
         for event in events:
             if isinstance(event, ChatFailed):
                 raise LLMError(event.content)
-        (sources,) = (event for event in events if isinstance(event, SourcesTold))
-        (thought,) = (event.thought for event in events if isinstance(event, ThoughtTold))
+        (sources,) = (event for event in events if isinstance(event, SourcesEvent))
+        (thought,) = (event.thought for event in events if isinstance(event, ThoughtEvent))
         (done,) = (event for event in events if isinstance(event, ChatDone))
         limits = tuple(self._by_handle[handle] for handle in thought.limitations)
         ends = [edge[end] for edge in thought.edges for end in ("source", "target")]
@@ -206,7 +206,7 @@ def plain_prompt(config: ExpertConfig, sections: Sequence[PlaybookSection], ques
     """What a model is asked without the graph: the expert's own prompt up to what speaks of the graph, and
     the same two requests.
     """
-    nothing = ToldContext((), (), (), (), "", "", "", ())
-    whole = expert_prompt(config, nothing, ExpertAsked(question, sections=tuple(sections)))
+    nothing = PromptContext((), (), (), (), "", "", "", ())
+    whole = expert_prompt(config, nothing, PromptQuestion(question, sections=tuple(sections)))
     kept, _, _ = whole.messages[0].text.partition(_CITING)
     return replace(whole, messages=(Message("system", f"{kept}\n\n{_PLAIN}"), *whole.messages[1:]))

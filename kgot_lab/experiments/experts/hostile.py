@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kgot_lab.experiments.experts.replies import add_line, whole_lines
-from kgot_lab.experts.chat.chat_events import ConversationStarted, TokenTold
+from kgot_lab.experts.chat.chat_events import ConversationStarted, TokenEvent
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
-from kgot_lab.experts.service import ExpertModels, ExpertOffice
+from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import LLM, Edge, Node, Prompt, Reply, Usage
 
@@ -154,7 +154,7 @@ def planted_outcome(llm: LLM, channel: str, text: str) -> PlantedOutcome:
     turn = office.ask(expert, "bob", asked, history=history, wishes=text if channel == "wishes" else "")
     told, kept = "", ""
     for event in turn.events():
-        if isinstance(event, TokenTold):
+        if isinstance(event, TokenEvent):
             told += event.content
         elif isinstance(event, ConversationStarted):
             kept = event.conversation_id
@@ -179,12 +179,12 @@ class _TurnedModel:
         return self.llm(prompt) if self.asked else Reply("I see.", Usage(), self.name)
 
 
-def _drained(office: ExpertOffice, expert: str, owner: str, question: str) -> None:
+def _drained(office: ExpertService, expert: str, owner: str, question: str) -> None:
     for _ in office.ask(expert, owner, question).events():
         pass
 
 
-def _rest(office: ExpertOffice, expert: str, *, without: str = "") -> object:
+def _rest(office: ExpertService, expert: str, *, without: str = "") -> object:
     """All that is kept but one conversation: experts, graphs, and what others said."""
     talks = [(owner, office.tables.conversations(expert, owner, limit=100)[0]) for owner in ("ann", "bob")]
     kept = {
@@ -196,9 +196,9 @@ def _rest(office: ExpertOffice, expert: str, *, without: str = "") -> object:
     return office.tables.experts(), office.graphs.graph("cookbook").digest, kept
 
 
-def _office(llm: LLM, graph: PropertyGraph) -> ExpertOffice:
+def _office(llm: LLM, graph: PropertyGraph) -> ExpertService:
     make: Callable[[], LLM] = lambda: llm  # noqa: E731
-    office = ExpertOffice(
+    office = ExpertService(
         open_experts(), GraphFolder(more={"cookbook": lambda: graph}), ExpertModels({"model": make}, "model")
     )
     office.create(

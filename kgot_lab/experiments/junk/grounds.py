@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Literal
 
 from kgot_lab.memory.extraction import SPEAKER
-from kgot_lab.memory.grounded_extraction import SourcedSentence, says_fact
+from kgot_lab.memory.grounded_extraction import SourcedSentence, is_grounded_in
 from kgot_lab.text.sentences import sentences
-from kgot_lab.text.words import named_words, telling_words
+from kgot_lab.text.words import content_words, named_words
 from kgot_lab.types import Triple
 
 FactGround = Literal["said", "another relation", "no sentence"]
@@ -21,13 +21,13 @@ def ground_of(fact: Triple, text: str) -> FactGround:
     """What a text has for a fact: a sentence that names both ends and its relation, one that names the ends
     alone, or none.
 
-    Ends are named as in `says_fact`; whoever says I is named by a sentence that does. A relation is named
+    Ends are named as in `is_grounded_in`; whoever says I is named by a sentence that does. A relation is named
     where all its telling words stand in the sentence, so one in other words ("works_at" for "is employed by")
     counts as another.
     """
     naming = [sentence for sentence in sentences(" ".join(text.split())) if _names_ends(fact, sentence)]
-    asked = set(telling_words(" ".join(named_words(fact.relation))))
-    if any(asked <= set(telling_words(sentence)) for sentence in naming):
+    asked = set(content_words(" ".join(named_words(fact.relation))))
+    if any(asked <= set(content_words(sentence)) for sentence in naming):
         return "said"
     return "another relation" if naming else "no sentence"
 
@@ -35,7 +35,7 @@ def ground_of(fact: Triple, text: str) -> FactGround:
 def _names_ends(fact: Triple, sentence: str) -> bool:
     ends = [end for end in (fact.subject, fact.object) if end.casefold() != SPEAKER]
     if len(ends) == 2:
-        return says_fact(SourcedSentence(sentence, "", "", 0), fact)
+        return is_grounded_in(SourcedSentence(sentence, "", "", 0), fact)
     if not ends or _FIRST_PERSON.isdisjoint(named_words(sentence.replace("'", "").replace("’", ""))):
         return False
-    return says_fact(SourcedSentence(sentence, "", "", 0), replace(fact, subject="", object=ends[0]))
+    return is_grounded_in(SourcedSentence(sentence, "", "", 0), replace(fact, subject="", object=ends[0]))

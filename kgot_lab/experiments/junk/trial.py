@@ -18,13 +18,13 @@ from kgot_lab.errors import BadInput, BadReply, LLMError, words_of
 from kgot_lab.experiments.junk.grounds import ground_of
 from kgot_lab.experiments.junk.messages import SaidMessage, digest_of_messages
 from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.llm.structured import NotedCall, noting_calls
+from kgot_lab.llm.structured import RecordedCall, noting_calls
 from kgot_lab.loop.trace import made_by
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.extraction import ExtractionMode
 from kgot_lab.memory.tables.sqlite import SQLiteClaims
-from kgot_lab.memory.turn_records import ToldTurn
+from kgot_lab.memory.turn_records import UserTurn
 from kgot_lab.types import LLM, Json
 
 TAUGHT_WAYS: tuple[ExtractionMode, ...] = ("schema", "grounded")
@@ -130,11 +130,11 @@ def taught(llm: LLM, message: SaidMessage, way: ExtractionMode) -> JunkReceipt:
     """What comes of teaching a memory of its own a message, as an agent does, with one reply and none mended;
     raises LLMError.
     """
-    calls: list[NotedCall] = []
+    calls: list[RecordedCall] = []
     began = time.monotonic()
     with closing(SQLiteClaims()) as storage, noting_calls(calls):
         memory = ClaimMemory(Claims(storage), llm, session="junk", extraction=way)
-        told = ToldTurn(message.id, 1, message.text, "user", _SAID_AT)
+        told = UserTurn(message.id, 1, message.text, "user", _SAID_AT)
         try:
             found, failed = memory.extracted(message.text, repairs=0), ""
         except BadReply as error:

@@ -15,7 +15,7 @@ import numpy as np
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import counts, holm, interval, share, sign_flip_p
-from kgot_lab.evaluation.summary import p_said
+from kgot_lab.evaluation.summary import format_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.experiments.kgos.intents import (
     BY_WORDS,
@@ -92,7 +92,7 @@ def accuracy_grid(queries: Sequence[CookbookQuery], said: Sequence[IntentSaid], 
             if each.system == BY_WORDS
             else f"{signed(interval(gap).mean)} ({'/'.join(map(str, counts(gap)))})"
         )
-        p = "" if each.system == BY_WORDS else p_said(ps[each.system])
+        p = "" if each.system == BY_WORDS else format_p(ps[each.system])
         cells = (
             each.system,
             *(

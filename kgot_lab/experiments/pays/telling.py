@@ -11,7 +11,7 @@ from kgot_lab.benchmark.comparison.lost import FAILED, LOSSES, LossesBySet, coun
 from kgot_lab.benchmark.comparison.results import Findings, Measured
 from kgot_lab.benchmark.questions.lost import NEARLY, RIGHT_STAGE
 from kgot_lab.evaluation.ranking_game import Contest, ContestRound
-from kgot_lab.evaluation.summary import Sentences, p_said, span
+from kgot_lab.evaluation.summary import Sentences, format_p, span
 from kgot_lab.evaluation.tables import decimal, signed
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Json
@@ -201,7 +201,7 @@ def _gap(findings: Findings, system: str, other: str, set: str) -> str:
     gap = pair.difference
     beyond = "more, beyond chance" if gap.mean > 0 else "less, beyond chance"
     verdict = beyond if pair.p_holm < 0.05 else "the two cannot be told apart"
-    return f"{begun}{signed(gap.mean)} ({span(gap)}) on {counted(gap.n, 'question')}, p {p_said(pair.p_holm)} after Holm: {verdict}."
+    return f"{begun}{signed(gap.mean)} ({span(gap)}) on {counted(gap.n, 'question')}, p {format_p(pair.p_holm)} after Holm: {verdict}."
 
 
 def _costs(own: Measured, other: Measured | None, name: str) -> str:

@@ -23,7 +23,7 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import interval, sign_flip_p
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
 from kgot_lab.memory.grounded_extraction import SourcedSentence, facts_prompt, grounded_and_not
 from kgot_lab.retrieval.names import capitalised, compared_name
 from kgot_lab.types import LLM, Document, Json, Prompt, Triple, full_text
@@ -199,7 +199,7 @@ def _found_grid(pool: ReadPool, data: str, found: Mapping[str, Mapping[str, Mapp
                 cells[4:] = [
                     signed(gap.mean),
                     f"{signed(gap.low)} to {signed(gap.high)}",
-                    told_p(sign_flip_p(gaps)),
+                    format_p_value(sign_flip_p(gaps)),
                 ]
             rows.append(tuple(map(Cell, cells)))
     told = (

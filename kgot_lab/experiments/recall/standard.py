@@ -21,7 +21,7 @@ from kgot_lab.evaluation.reports import PLAN, Report, derive
 from kgot_lab.evaluation.results import fingerprints, save_receipt
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, grouped_p
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
 from kgot_lab.retrieval.links import title_graph
 
 WITH_TITLES = ("2wiki-1000", "musique-498", "hotpotqa", "musique")
@@ -150,7 +150,15 @@ def _differences(reports: Mapping[str, Report]) -> Grid:
             for other in others:
                 gap, p, (wins, ties, losses) = paired(report, TRAIL, other, measure, _LOCKED)
                 span = f"{signed(gap.low)} to {signed(gap.high)}"
-                cells = (name, measure, other, signed(gap.mean), span, told_p(p), f"{wins}/{ties}/{losses}")
+                cells = (
+                    name,
+                    measure,
+                    other,
+                    signed(gap.mean),
+                    span,
+                    format_p_value(p),
+                    f"{wins}/{ties}/{losses}",
+                )
                 rows.append(tuple(map(Cell, cells)))
     columns = ("set", "measure", "minus", "difference", "95 %", "p", "wins/ties/losses")
     return Grid(f"{TRAIL} minus others, locked questions", columns, tuple(rows))
@@ -193,7 +201,7 @@ def _beside_rival(report: Report, crossed: Mapping[str, float]) -> Grid:
             spans = (
                 signed(gap.mean),
                 f"{signed(gap.low)} to {signed(gap.high)}",
-                told_p(grouped_p(gaps, groups)),
+                format_p_value(grouped_p(gaps, groups)),
             )
             rows.append(tuple(map(Cell, (what + f": {kind}" * bool(kind), str(len(some)), *means, *spans))))
     columns = ("questions", "number", TRAIL, RIVAL, "difference", "95 %", "p")

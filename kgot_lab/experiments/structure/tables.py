@@ -13,7 +13,7 @@ import numpy as np
 
 from kgot_lab.evaluation.measures import Scores
 from kgot_lab.evaluation.significance import Numbers, counts, holm, interval, sign_flip_p, smallest_detectable
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
 from kgot_lab.experiments.structure.analogies import CHOICES, Choices, choices
 from kgot_lab.experiments.structure.answered import Answers, by_group, graded, load_answers, load_choices
 
@@ -139,7 +139,7 @@ def gains(system: str, sets: Sequence[AnswersOfSystems], *, fitted: bool) -> Gri
         wins, ties, losses = counts(found["all"])
         cells = (
             some.name, rival, decimal(one.mean("accuracy")), decimal(other.mean("accuracy")), signed(own.mean),
-            f"{signed(own.low)} to {signed(own.high)}", told_p(p), told_p(corrected), told_p(sign_flip_p(found["groups"])), apart,
+            f"{signed(own.low)} to {signed(own.high)}", format_p_value(p), format_p_value(corrected), format_p_value(sign_flip_p(found["groups"])), apart,
             f"{wins}/{ties}/{losses}", decimal(smallest_detectable(found["all"])),
         )  # fmt: skip
         rows.append(tuple(Cell(text, sure and number == 4) for number, text in enumerate(cells)))

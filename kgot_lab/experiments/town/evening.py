@@ -10,7 +10,7 @@ from datetime import datetime
 
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.review import WorldReview
-from kgot_lab.domains.npc.session_import import HeardFacts, hear, placed
+from kgot_lab.domains.npc.session_import import ImportedFacts, hear, placed
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.experiments.town.written import PlayLine, RelationshipKey, WrittenEvening, WrittenTown, settled
 from kgot_lab.memory.extraction import Extraction
@@ -28,7 +28,7 @@ class PlayedLine:
 
     line: PlayLine
     extraction: Extraction = field(default_factory=Extraction)
-    heard: HeardFacts = field(default_factory=HeardFacts)
+    heard: ImportedFacts = field(default_factory=ImportedFacts)
     decided: tuple[tuple[Relationship, str], ...] = ()  # with the ruling: "accepted", "rejected" or "left"
 
 

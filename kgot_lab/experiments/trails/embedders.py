@@ -22,7 +22,7 @@ from kgot_lab.evaluation.reports import PLAN, Report, derive
 from kgot_lab.evaluation.results import EMBEDDER_HASH
 from kgot_lab.evaluation.significance import Estimate, grouped_interval, grouped_p
 from kgot_lab.evaluation.source import named_embedder
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
 from kgot_lab.experiments.recall.standard import STANDARD_PLAN, TRAIL
 from kgot_lab.experiments.trails.fitting import fit_scorer
 from kgot_lab.experiments.trails.learning import LearningProgress, develop_parts, learnt_choices
@@ -183,7 +183,7 @@ def _reached_by(reports: Sequence[Report]) -> Grid:
             gained = ["", "", ""]
             if report is not first and system in first.scores:
                 gap, p = gap_between(report, first, system, _LOCKED)
-                gained = [signed(gap.mean), f"{signed(gap.low)} to {signed(gap.high)}", told_p(p)]
+                gained = [signed(gap.mean), f"{signed(gap.low)} to {signed(gap.high)}", format_p_value(p)]
             rows.append(tuple(map(Cell, [*cells, *gained])))
     counted = {part: first.row(BASELINE, _MEASURE, part).n for part in (_LOCKED, _DEVELOP)}
     columns = (

@@ -16,7 +16,7 @@ from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder, Matrix, unit
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.significance import grouped_interval, grouped_p
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
 from kgot_lab.experiments.trails.fitting import (
     FIRST_WEIGHTS,
     UNITS,
@@ -25,7 +25,7 @@ from kgot_lab.experiments.trails.fitting import (
     fit_scorer,
 )
 from kgot_lab.experiments.trails.learning import LearningProgress, half_of
-from kgot_lab.loop.modes.paths.splitting import hops_asked, hops_in
+from kgot_lab.loop.modes.paths.splitting import hops_in, question_hops
 from kgot_lab.retrieval.fusion import by_range
 from kgot_lab.retrieval.multihop.features import CLUES, NAME_CLUES, Clues, TrailIndex, Ways
 from kgot_lab.retrieval.multihop.retriever import trail_index
@@ -53,7 +53,7 @@ def split_questions(model: LLM, queries: Sequence[Query]) -> Iterator[dict[str, 
     cost. Raises LLMError.
     """
     for query in queries:
-        reply = model(hops_asked(query.text))
+        reply = model(question_hops(query.text))
         usage = reply.usage
         cost: dict[str, Json] = {
             "seconds": round(usage.seconds, 2),
@@ -240,7 +240,7 @@ def splits_grid(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Grid:
                 cells += [
                     signed(gap.mean),
                     f"{signed(gap.low)} to {signed(gap.high)}",
-                    told_p(grouped_p(gaps, some)),
+                    format_p_value(grouped_p(gaps, some)),
                 ]
             rows.append(tuple(map(Cell, [*cells, *[""] * (7 - len(cells))])))
     columns = ("develop questions of", "split", "questions", "recall@5", "more", "95 %", "p")

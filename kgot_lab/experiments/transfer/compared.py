@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.evaluation.significance import Estimate, Numbers, grouped_interval, grouped_p, holm, interval
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed, told_p
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
 from kgot_lab.experiments.structure.analogies import Choices
 from kgot_lab.experiments.transfer.encodings import TRIED_DIRECTIONS, encoded_trait
 from kgot_lab.experiments.transfer.systems import (
@@ -143,7 +143,7 @@ def _held_out_row(each: HeldOut, name: str, gap: Numbers, ps: tuple[float, float
             _on_locked(each, more),
         )
     against = f"{rival} {decimal(each.elsewhere[rival].mean())}"
-    gains = (gap_spoken(lead), told_p(ps[0]), _on_locked(each, gap), told_p(ps[1]))
+    gains = (gap_spoken(lead), format_p_value(ps[0]), _on_locked(each, gap), format_p_value(ps[1]))
     cells = (each.questions.name, name, decimal(each.elsewhere[name].mean()), against, *gains, *tuned_here)
     return tuple(
         Cell(text, number == 4 and lead.low > 0 and ps[0] < 0.05) for number, text in enumerate(cells)

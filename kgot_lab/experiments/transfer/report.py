@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from kgot_lab.evaluation.significance import holm, interval, sign_flip_p, smallest_detectable
-from kgot_lab.evaluation.tables import Cell, Grid, decimal, told_p
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value
 from kgot_lab.experiments.transfer.compared import (
     cells_grid,
     directions_grid,
@@ -93,7 +93,7 @@ def mappings_grid(path: Path) -> Grid:
             share,
             own,
             gap_spoken(interval(gap)),
-            told_p(p),
+            format_p_value(p),
             decimal(smallest_detectable(gap)),
             gap_spoken(interval(gap[some])),
         )

@@ -54,7 +54,7 @@ class SourceNode:
 
 
 @dataclass(frozen=True)
-class SourcesTold:
+class SourcesEvent:
     """The nodes that were told to the model, best first."""
 
     nodes: tuple[SourceNode, ...]
@@ -64,7 +64,7 @@ class SourcesTold:
 
 
 @dataclass(frozen=True)
-class ThoughtTold:
+class ThoughtEvent:
     """The train of thought up to the prompt."""
 
     thought: Thought = field(hash=False)
@@ -74,7 +74,7 @@ class ThoughtTold:
 
 
 @dataclass(frozen=True)
-class TokenTold:
+class TokenEvent:
     """A piece of the answer; a false citation in it is marked."""
 
     content: str
@@ -122,4 +122,4 @@ def _nodes(nodes: tuple[CitableNode, ...]) -> list[Mapping[str, Json]]:
     return [{"graph": each.graph, "id": each.id, "name": each.name} for each in nodes]
 
 
-ChatEvent = ConversationStarted | Injected | SourcesTold | ThoughtTold | TokenTold | ChatFailed | ChatDone
+ChatEvent = ConversationStarted | Injected | SourcesEvent | ThoughtEvent | TokenEvent | ChatFailed | ChatDone

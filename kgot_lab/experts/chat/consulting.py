@@ -19,7 +19,7 @@ from kgot_lab.experts.federation.peers import Peer
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.text.stems import stem
-from kgot_lab.text.words import telling_words
+from kgot_lab.text.words import content_words
 
 _WORD = re.compile(r"\w+")
 _KNOWN_ENOUGH = (
@@ -153,7 +153,7 @@ def unsaid_words(question: str, found: SearchResult) -> Unsaid:
     """The telling words of a question that what was found does not say, in names and descriptions of its
     nodes.
     """
-    asked = {stem(told): word for word in _WORD.findall(question) for told in telling_words(word)}
+    asked = {stem(told): word for word in _WORD.findall(question) for told in content_words(word)}
     index = index_of(found.graph)
     said: set[str] = set()
     for node in found.nodes:
@@ -161,14 +161,14 @@ def unsaid_words(question: str, found: SearchResult) -> Unsaid:
             row = index.graph.row(id)
             said |= {
                 stem(word)
-                for word in telling_words(
+                for word in content_words(
                     f"{index.names[row]} {index.graph.node_properties[row].get('description', '')}"
                 )
             }
     return Unsaid(tuple(word for told, word in asked.items() if told not in said), len(asked))
 
 
-def told_answers(answers: Sequence[DelegatedAnswer]) -> str:
+def format_answers(answers: Sequence[DelegatedAnswer]) -> str:
     """What others answer, for a prompt: each behind a fence, its citations with the name of its instance
     before that of the graph.
     """

@@ -43,7 +43,7 @@ PERSONA_STYLES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class ToldContext:
+class PromptContext:
     """What of a search is told to a model: nodes, edges, all their limitations; what was cut; and what may be
     cited of it.
     """
@@ -58,7 +58,7 @@ class ToldContext:
     cut: tuple[str, ...]
 
 
-def told_context(known: KnownGraphs, found: SearchResult) -> ToldContext:
+def prompt_context(known: KnownGraphs, found: SearchResult) -> PromptContext:
     """What of a search over the graphs of an expert goes into its prompt."""
     index = index_of(known.graph)
     every = [id for node in found.nodes for id in node.sources]
@@ -79,7 +79,7 @@ def told_context(known: KnownGraphs, found: SearchResult) -> ToldContext:
     )
     citable = {id: _citable(known, index, id) for id in dict.fromkeys([*told, *held, *helps, *steps])}
     lines, cut_lines = _lines(index, found, citable, hits, edges, limits)
-    return ToldContext(
+    return PromptContext(
         nodes=tuple(citable[id] for id in hits),
         limitations=tuple(citable[id] for id in held),
         citable=tuple(citable.values()),
@@ -93,15 +93,17 @@ def told_context(known: KnownGraphs, found: SearchResult) -> ToldContext:
     )
 
 
-def nothing_told(found: int) -> ToldContext:
+def no_context_message(found: int) -> PromptContext:
     """What is told where the nodes that were found have not a word in common with the question: a likeness of
     meaning alone misleads.
     """
-    return ToldContext((), (), (), (), "", "", "", (f"all {found} nodes: none says a word of the question",))
+    return PromptContext(
+        (), (), (), (), "", "", "", (f"all {found} nodes: none says a word of the question",)
+    )
 
 
 @dataclass(frozen=True)
-class ExpertAsked:
+class PromptQuestion:
     """A question, and what goes into its prompt besides the graph; what was said before as (role, content)."""
 
     question: str
@@ -115,7 +117,7 @@ class ExpertAsked:
     unsaid: tuple[str, ...] = ()  # words of the question on which the graphs say nothing
 
 
-def expert_prompt(config: ExpertConfig, context: ToldContext, asked: ExpertAsked) -> Prompt:
+def expert_prompt(config: ExpertConfig, context: PromptContext, asked: PromptQuestion) -> Prompt:
     """What a model is asked."""
     persona = config.persona
     parts = [

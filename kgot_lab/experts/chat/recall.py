@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.text.words import telling_words
+from kgot_lab.text.words import content_words
 from kgot_lab.types import Document
 
 _LOOKED_AT = 2_000  # messages of the past, the last first
@@ -20,9 +20,9 @@ def recollected(
     """Of what was said, as (id, role, content), that which shares most with a question, as (id, text); by
     BM25, at most `limit`.
     """
-    asked = set(telling_words(question))
+    asked = set(content_words(question))
     documents = [
-        Document(id, content) for id, _, content in said[:_LOOKED_AT] if asked & set(telling_words(content))
+        Document(id, content) for id, _, content in said[:_LOOKED_AT] if asked & set(content_words(content))
     ]
     if not documents:
         return ()

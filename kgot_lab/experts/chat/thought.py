@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from kgot_lab.experts.chat.playbook import PlaybookSection
-from kgot_lab.experts.chat.prompting import ToldContext
+from kgot_lab.experts.chat.prompting import PromptContext
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.kgos.methods.compose_for import Composition
 from kgot_lab.kgos.methods.search.results import SearchResult
@@ -63,7 +63,7 @@ class Thought(BaseModel):
 def thought_of(
     known: KnownGraphs,
     found: SearchResult,
-    told: ToldContext,
+    told: PromptContext,
     sections: tuple[PlaybookSection, ...],
     memories: int,
     delegated: Sequence[Mapping[str, Any]] = (),

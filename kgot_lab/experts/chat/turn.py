@@ -22,25 +22,25 @@ from kgot_lab.experts.chat.chat_events import (
     ConversationStarted,
     Injected,
     SourceNode,
-    SourcesTold,
-    ThoughtTold,
-    TokenTold,
+    SourcesEvent,
+    ThoughtEvent,
+    TokenEvent,
 )
 from kgot_lab.experts.chat.citations import Citables, CitationCheck, named_nodes
-from kgot_lab.experts.chat.consulting import Consultants, remote_citables, told_answers, unsaid_words
+from kgot_lab.experts.chat.consulting import Consultants, format_answers, remote_citables, unsaid_words
 from kgot_lab.experts.chat.playbook import Playbook, matching_sections
-from kgot_lab.experts.chat.prompting import ExpertAsked, expert_prompt, nothing_told, told_context
+from kgot_lab.experts.chat.prompting import PromptQuestion, expert_prompt, no_context_message, prompt_context
 from kgot_lab.experts.chat.recall import recollected
 from kgot_lab.experts.chat.sentences import SentencePieces
 from kgot_lab.experts.chat.thought import Thought, thought_of
-from kgot_lab.experts.error_messages import failure_told
+from kgot_lab.experts.error_messages import failure_message
 from kgot_lab.experts.expert import Expert, ExpertConfig
 from kgot_lab.experts.federation.asking import DelegatedAnswer
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.repository import ChatMessage, ExpertTables
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.llm.streaming import streamed
-from kgot_lab.text.words import telling_words
+from kgot_lab.text.words import content_words
 from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
 
 _SAYS_ENOUGH = 4  # telling words with which a question stands by itself
@@ -67,7 +67,7 @@ class ExpertTurn:
     choice: TrialChoice | None = None
     consultants: Consultants | None = None
     clock: Callable[[], float] = time.monotonic
-    tell_failure: Callable[..., str] = failure_told  # of an error, without the words that follow it
+    tell_failure: Callable[..., str] = failure_message  # of an error, without the words that follow it
     asked_as: str = ""  # the message that holds the question
 
     def events(self) -> Generator[ChatEvent, None, None]:
@@ -82,8 +82,8 @@ class ExpertTurn:
             yield from self._failed(error)
             return
         yield Injected(made.thought.memories > 0, bool(made.thought.playbooks), len(made.sources))
-        yield SourcesTold(made.sources)
-        yield ThoughtTold(made.thought)
+        yield SourcesEvent(made.sources)
+        yield ThoughtEvent(made.thought)
         answer = _Answer(
             CitationCheck(made.citables), {**made.about, "searched_ms": round(1000 * (self.clock() - begun))}
         )
@@ -106,7 +106,7 @@ class ExpertTurn:
         all.
         """
         config = self.choice.config if self.choice else self.expert.config
-        earlier = self.tables.said_before(self.expert.id, self.owner, self.conversation, _LOOKED_BACK)
+        earlier = self.tables.earlier_messages(self.expert.id, self.owner, self.conversation, _LOOKED_BACK)
         memories = recollected(self.question, earlier)
         looked = looked_for(self.question, self.said)
         found = intent_search(self.known.asked, looked, config=config.search_config(), embedder=self.embedder)
@@ -121,21 +121,21 @@ class ExpertTurn:
         off_topic = (
             missing.every and config.off_topic == "decline" and not any(each.answer for each in remote)
         )
-        told = nothing_told(len(found.nodes)) if off_topic else told_context(self.known, found)
+        told = no_context_message(len(found.nodes)) if off_topic else prompt_context(self.known, found)
         thought = thought_of(
             self.known, found, told, sections, len(memories), [each.to_json() for each in remote], unsaid
         )
         scores = {node.id: round(node.score, 4) for node in found.nodes}
         texts = [text for _, text in memories]
         elsewhere = remote_citables(remote)
-        asked = ExpertAsked(
+        asked = PromptQuestion(
             self.question,
             self.said,
             tuple(texts),
             sections,
             intent,
             self.wishes,
-            told_answers(remote),
+            format_answers(remote),
             elsewhere,
             unsaid,
         )
@@ -162,7 +162,7 @@ class ExpertTurn:
         nothing = f"My {'graph says' if len(config.graphs) == 1 else 'graphs say'} nothing of {', '.join(thought.unsaid)}."
         answer.text = " ".join(filter(None, (nothing, "I do not know the answer.", config.persona.greeting)))
         answer.about["declined"] = True
-        yield TokenTold(answer.text)
+        yield TokenEvent(answer.text)
         kept = self._keep(answer)
         yield ChatDone(kept.id, text=answer.text)
 
@@ -188,10 +188,10 @@ class ExpertTurn:
                 if said and not answer.text:
                     answer.about["first_token_ms"] = round(1000 * (self.clock() - begun))
                 answer.text += said
-                yield TokenTold(said)
+                yield TokenEvent(said)
             if rest := answer.check.tell(answer.form.rest() if answer.form else "") + answer.check.rest():
                 answer.text += rest
-                yield TokenTold(rest)
+                yield TokenEvent(rest)
         except LLMError as error:
             yield from self._failed(error, answer)
             return
@@ -262,10 +262,10 @@ def looked_for(question: str, said: Sequence[tuple[str, str]]) -> str:
     the one before it.
     """
     before = next((text for role, text in reversed(said) if role == "user"), "")
-    return f"{question} {before}" if before and len(set(telling_words(question))) < _SAYS_ENOUGH else question
+    return f"{question} {before}" if before and len(set(content_words(question))) < _SAYS_ENOUGH else question
 
 
-def told_before(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
+def chat_history(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
     """What was said in a conversation as a model is told it, as (role, content): questions that nobody
     answered are left out.
 

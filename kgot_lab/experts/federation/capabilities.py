@@ -20,7 +20,7 @@ from kgot_lab.experts.federation.peers import Peer
 from kgot_lab.experts.federation.signing import signed_envelope
 from kgot_lab.memory.claims.times import utc_now
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.text.words import telling_words
+from kgot_lab.text.words import content_words
 from kgot_lab.types import Document
 
 _MOST_EXPERTS, _MOST_LIST, _MOST_TEXT, _NAME = 200, 100, 2_000, 200
@@ -187,4 +187,4 @@ def _described(expert: AdvertisedExpert) -> str:
 
 def _words(text: str) -> str:
     """The telling words of a text, also those within a name that is joined by underscores."""
-    return " ".join(telling_words(text.replace("_", " ")))
+    return " ".join(content_words(text.replace("_", " ")))

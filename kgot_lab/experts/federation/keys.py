@@ -42,7 +42,7 @@ def new_instance_key() -> InstanceKey:
     return InstanceKey(_ed25519().Ed25519PrivateKey.generate())
 
 
-def kept_instance_key(path: Path | str) -> InstanceKey:
+def load_instance_key(path: Path | str) -> InstanceKey:
     """The key in a file, which is made once with mode 600, whoever comes first.
 
     Raises BadInput for a file that others can read, that is another user's, a link or no key, and

@@ -20,9 +20,9 @@ from urllib.parse import urlsplit
 from starlette.concurrency import run_in_threadpool
 
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.experts.error_messages import PART_AWAY, failure_told, log, reason_logged
+from kgot_lab.experts.error_messages import PART_AWAY, failure_message, log, reason_logged
 from kgot_lab.experts.federation.answering import ASK_PATH, CAPABILITIES_PATH
-from kgot_lab.experts.http.request_body import DoorRefusal, replayed, whole_body
+from kgot_lab.experts.http.request_body import RequestRefused, replayed, whole_body
 from kgot_lab.experts.http.tokens import Tenant, tenant_of
 from kgot_lab.experts.repository import ExpertTables
 from kgot_lab.experts.service import LOCAL_OWNER
@@ -78,7 +78,7 @@ class GuardRules:
     names: tuple[str, ...] = ()  # by which it is reached besides, behind a proxy
 
     def __post_init__(self) -> None:
-        if not self.tokens and not is_here(self.host):
+        if not self.tokens and not is_local_host(self.host):
             raise BadInput(
                 f"a server that others reach ({self.host}) demands tokens: make one with kgot-lab serve --new-token NAME"
             )
@@ -96,15 +96,15 @@ class GuardRules:
         except ValueError:  # brackets that hold no address
             return False
         names = {each.casefold() for each in (self.host, *self.names)}
-        return bool(name) and (is_here(name) or name in names or self.host in ("0.0.0.0", "::"))
+        return bool(name) and (is_local_host(name) or name in names or self.host in ("0.0.0.0", "::"))
 
 
-def is_here(host: str) -> bool:
+def is_local_host(host: str) -> bool:
     """Whether a host is this computer alone: 127.0.0.1, ::1, localhost."""
     return is_loopback(f"http://[{host}]" if ":" in host else f"http://{host}")
 
 
-class DoorGuard:
+class AuthMiddleware:
     """An application behind the rules; who asks stands in the scope as `tenant`."""
 
     def __init__(
@@ -129,7 +129,7 @@ class DoorGuard:
             body = await whole_body(receive, limits.body, limits.send_seconds)
             if body is not None:
                 await self._app(scope, replayed(body, receive), sending)
-        except DoorRefusal as refusal:
+        except RequestRefused as refusal:
             await _refuse(sending, refusal, str(scope["path"]))
         except (
             asyncio.CancelledError
@@ -137,45 +137,45 @@ class DoorGuard:
             if not sending.begun:
                 await _refuse(
                     sending,
-                    DoorRefusal(503, "ending", "this server is ending: ask again once it is back"),
+                    RequestRefused(503, "ending", "this server is ending: ask again once it is back"),
                     str(scope["path"]),
                 )
         except Exception as error:  # told here, since a server tells it with a trace that may hold anything
             log.error("%s: %s", type(error).__name__, reason_logged(error))
             if not sending.begun:
-                await _refuse(sending, DoorRefusal(500, "failed", PART_AWAY), str(scope["path"]))
+                await _refuse(sending, RequestRefused(500, "failed", PART_AWAY), str(scope["path"]))
 
     async def _admitted(self, scope: Scope) -> Tenant | None:
-        """Who asks; None for a page, which nobody in particular asks for. Raises DoorRefusal."""
+        """Who asks; None for a page, which nobody in particular asks for. Raises RequestRefused."""
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
         }
         path, method, limits = str(scope["path"]), str(scope["method"]), self._rules.limits
         if not self._rules.may_be_called(headers.get("host", "")):
-            raise DoorRefusal(421, "wrong_host", "this server is not called that: use its own address")
+            raise RequestRefused(421, "wrong_host", "this server is not called that: use its own address")
         if "\x00" in path:  # which no database looks for
-            raise DoorRefusal(404, "not_there", "there is no such place")
+            raise RequestRefused(404, "not_there", "there is no such place")
         origin = headers.get("origin", "")
         if origin and origin.partition("://")[2] != headers.get("host", ""):
-            raise DoorRefusal(403, "foreign_origin", "pages of other origins may not ask this server")
+            raise RequestRefused(403, "foreign_origin", "pages of other origins may not ask this server")
         length = headers.get("content-length", "0")
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         holds_nothing = (
             length.strip("0") == "" and "transfer-encoding" not in headers and "content-type" not in headers
         )
         if method in ("POST", "PUT", "PATCH") and kind != "application/json" and not holds_nothing:
-            raise DoorRefusal(415, "not_json", "send a body of type application/json")
+            raise RequestRefused(415, "not_json", "send a body of type application/json")
         if not (length.isascii() and length.isdigit()):
-            raise DoorRefusal(400, "bad_request", "Content-Length is no number")
+            raise RequestRefused(400, "bad_request", "Content-Length is no number")
         if len(length) > 18 or int(length) > limits.body:
-            raise DoorRefusal(413, "too_large", f"a body has {limits.body:,} bytes at most")
+            raise RequestRefused(413, "too_large", f"a body has {limits.body:,} bytes at most")
         tenant = await self._tenant(headers)
         if tenant is None and not (
             path in _OPEN or (method in ("GET", "HEAD") and (path == "/" or path.startswith(_PAGES[1])))
         ):
-            raise DoorRefusal(401, "no_token", "send a token of this server: Authorization: Bearer TOKEN")
+            raise RequestRefused(401, "no_token", "send a token of this server: Authorization: Bearer TOKEN")
         if tenant is not None and not self._in_time(tenant.name):
-            raise DoorRefusal(
+            raise RequestRefused(
                 429, "too_often", f"more than {limits.requests_a_minute} requests a minute: wait"
             )
         return tenant
@@ -189,7 +189,7 @@ class DoorGuard:
         try:
             return await run_in_threadpool(tenant_of, self._tables, token.strip())
         except LabError as error:
-            raise DoorRefusal(503, "store_away", failure_told(error)) from None
+            raise RequestRefused(503, "store_away", failure_message(error)) from None
 
     def _in_time(self, name: str) -> bool:
         now = self._clock()
@@ -216,7 +216,7 @@ class _Sending:
         await self._send(message)
 
 
-async def _refuse(send: Send, refusal: DoorRefusal, path: str) -> None:
+async def _refuse(send: Send, refusal: RequestRefused, path: str) -> None:
     body = json.dumps(error_body(path, refusal.status, refusal.code, refusal.why)).encode()
     headers = [
         (b"content-type", b"application/json"),

@@ -14,10 +14,10 @@ from kgot_lab.experts.http.learning_routes import ProposalShown, shown_proposal
 from kgot_lab.experts.http.tokens import Tenant
 from kgot_lab.experts.learning.contradictions import contradiction_proposal
 from kgot_lab.experts.learning.drift import DRIFT_DAYS, MOST_DRIFT_DAYS, drift_of_expert
-from kgot_lab.experts.learning.ledger import ProposalSaid
-from kgot_lab.experts.learning.review_queue import LearningDesk
-from kgot_lab.experts.repository import NotThere
-from kgot_lab.experts.service import ExpertOffice
+from kgot_lab.experts.learning.ledger import ProposalSource
+from kgot_lab.experts.learning.review_queue import ReviewQueue
+from kgot_lab.experts.repository import NotFound
+from kgot_lab.experts.service import ExpertService
 from kgot_lab.text.surrogates import whole
 
 _Admin = Annotated[Tenant, Depends(may_change)]
@@ -51,7 +51,7 @@ class DriftsShown(BaseModel):
     drifted: list[DriftShown]
 
 
-class DriftMended(BaseModel):
+class DriftCorrection(BaseModel):
     """Another value for a dimension that people contradict, which then waits for approval as any proposal."""
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
@@ -61,7 +61,7 @@ class DriftMended(BaseModel):
     value: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-def drift_router(office: ExpertOffice, desk: LearningDesk) -> APIRouter:
+def drift_router(office: ExpertService, desk: ReviewQueue) -> APIRouter:
     """The routes of dimensions that drift."""
     router = APIRouter(prefix="/api/experts/{id}/drift", tags=["learning"])
 
@@ -91,7 +91,7 @@ def drift_router(office: ExpertOffice, desk: LearningDesk) -> APIRouter:
         return whole({"days": days, **numbers, "drifted": drifted})
 
     @router.post("", response_model=ProposalShown, status_code=201, responses=documented(403, 404, 422))
-    def mend_drift(who: _Admin, id: _Id, sent: DriftMended, days: _Days = DRIFT_DAYS) -> Any:
+    def mend_drift(who: _Admin, id: _Id, sent: DriftCorrection, days: _Days = DRIFT_DAYS) -> Any:
         """Propose another value where people contradict one; it waits beside what people propose, until it is
         accepted.
         """
@@ -102,9 +102,9 @@ def drift_router(office: ExpertOffice, desk: LearningDesk) -> APIRouter:
             else []
         )
         if not found:
-            raise NotThere("contradicted value")
+            raise NotFound("contradicted value")
         proposal = contradiction_proposal(sent.graph, found[0], sent.value)
-        said = ProposalSaid(f"drift by {who.name}", "", who.name, str(found[0]))
+        said = ProposalSource(f"drift by {who.name}", "", who.name, str(found[0]))
         return shown_proposal(desk.ledger.propose(proposal, said), who.name)
 
     return router

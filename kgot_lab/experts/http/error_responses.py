@@ -21,11 +21,11 @@ from kgot_lab.errors import (
     OutOfMemory,
     StoreUnavailable,
 )
-from kgot_lab.experts.error_messages import failure_told
+from kgot_lab.experts.error_messages import failure_message
 from kgot_lab.experts.http.auth import error_body
 from kgot_lab.experts.http.schemas import ApiErrorBody
 from kgot_lab.experts.http.tokens import Tenant
-from kgot_lab.experts.repository import NotThere
+from kgot_lab.experts.repository import NotFound
 
 _SAID = {
     400: "The request is no request",
@@ -87,10 +87,10 @@ def may_change(request: Request) -> Tenant:
     return found
 
 
-def told_error(error: LabError) -> tuple[int, str, str]:
+def error_response(error: LabError) -> tuple[int, str, str]:
     """The status, the word and the sentence of an error of ours."""
     match error:
-        case NotThere():
+        case NotFound():
             return 404, "not_there", str(error)
         case Forbidden():
             return 403, "forbidden", str(error)
@@ -103,11 +103,11 @@ def told_error(error: LabError) -> tuple[int, str, str]:
         case BadInput():
             return 422, "bad_input", str(error)
         case StoreUnavailable():
-            return 503, "store_away", failure_told(error)
+            return 503, "store_away", failure_message(error)
         case LLMError() | ModelMissing() | NotInstalled() | OutOfMemory():
-            return 503, "model_away", failure_told(error)
+            return 503, "model_away", failure_message(error)
         case _:
-            return 503, "unavailable", failure_told(error)
+            return 503, "unavailable", failure_message(error)
 
 
 def tell_errors(app: FastAPI) -> None:
@@ -115,7 +115,7 @@ def tell_errors(app: FastAPI) -> None:
 
     @app.exception_handler(LabError)
     async def ours(request: Request, error: LabError) -> JSONResponse:
-        return _told(request, *told_error(error))
+        return _told(request, *error_response(error))
 
     @app.exception_handler(RequestValidationError)
     async def unfit(request: Request, error: RequestValidationError) -> JSONResponse:

@@ -23,9 +23,9 @@ from kgot_lab.experts.federation.answering import (
 )
 from kgot_lab.experts.federation.capabilities import AdvertisedExpert, AdvertisedGraph, signed_capabilities
 from kgot_lab.experts.federation.messages import RemoteAnswer
-from kgot_lab.experts.http.streaming import Faucet
-from kgot_lab.experts.repository import NotThere
-from kgot_lab.experts.service import PEER_OWNER, ExpertOffice
+from kgot_lab.experts.http.streaming import StreamLimiter
+from kgot_lab.experts.repository import NotFound
+from kgot_lab.experts.service import PEER_OWNER, ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.text.harmless import harmless
@@ -33,7 +33,7 @@ from kgot_lab.text.harmless import harmless
 _MOST_TOPICS = 50
 
 
-def federation_router(office: ExpertOffice, faucet: Faucet, federation: Federation) -> APIRouter:
+def federation_router(office: ExpertService, faucet: StreamLimiter, federation: Federation) -> APIRouter:
     """The two routes of a federation; they are no part of the API that is described, since only signed bytes
     pass through.
     """
@@ -64,7 +64,7 @@ def federation_router(office: ExpertOffice, faucet: Faucet, federation: Federati
 
 
 async def answered_for_peer(
-    office: ExpertOffice, faucet: Faucet, question: DelegatedQuestion
+    office: ExpertService, faucet: StreamLimiter, question: DelegatedQuestion
 ) -> RemoteAnswer:
     """What an expert answers to a peer, whose conversations are apart from all others, or why there is no
     answer, without the inside.
@@ -73,7 +73,7 @@ async def answered_for_peer(
     try:
         _, pour = await faucet.begin(partial(office.ask, expert, owner, question.asked.question))
         text, _, done = await pour.whole()
-    except NotThere:
+    except NotFound:
         return RemoteAnswer(expert, None, reason="there is no such expert here")
     except LabError:
         return RemoteAnswer(expert, None, reason="the expert could not answer")
@@ -82,7 +82,7 @@ async def answered_for_peer(
     return RemoteAnswer(expert, text, tuple(node.handle for node in done.cited))
 
 
-def advertised(office: ExpertOffice) -> list[AdvertisedExpert]:
+def advertised(office: ExpertService) -> list[AdvertisedExpert]:
     """The experts as they are offered to peers: what each is for, and how large its graphs are."""
     offered = []
     for each in office.tables.experts():

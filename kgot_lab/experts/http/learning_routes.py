@@ -10,13 +10,13 @@ from fastapi import APIRouter, Depends, Path
 from pydantic import BaseModel
 
 from kgot_lab.experts.http.error_responses import TooBusy, documented, may_change, tenant
-from kgot_lab.experts.http.streaming import Faucet
+from kgot_lab.experts.http.streaming import StreamLimiter
 from kgot_lab.experts.http.tokens import Tenant
-from kgot_lab.experts.learning.failed_questions import asked_by
+from kgot_lab.experts.learning.failed_questions import questions_of
 from kgot_lab.experts.learning.gaps import gap_report
-from kgot_lab.experts.learning.ledger import KeptProposal, ProposalVerdict
-from kgot_lab.experts.learning.review_queue import LearningDesk
-from kgot_lab.experts.service import ExpertOffice
+from kgot_lab.experts.learning.ledger import ProposalVerdict, StoredProposal
+from kgot_lab.experts.learning.review_queue import ReviewQueue
+from kgot_lab.experts.service import ExpertService
 
 _Who = Annotated[Tenant, Depends(tenant)]
 _Admin = Annotated[Tenant, Depends(may_change)]
@@ -54,7 +54,7 @@ class GapsShown(BaseModel):
     unexplained: int
 
 
-def lessons_router(office: ExpertOffice, faucet: Faucet, desk: LearningDesk) -> APIRouter:
+def lessons_router(office: ExpertService, faucet: StreamLimiter, desk: ReviewQueue) -> APIRouter:
     """The routes of learning."""
     router = APIRouter(prefix="/api/experts/{id}", tags=["learning"])
 
@@ -63,7 +63,7 @@ def lessons_router(office: ExpertOffice, faucet: Faucet, desk: LearningDesk) -> 
         """Why the caller's own questions to an expert failed."""
         expert = office.expert(id)
         name = expert.graphs[0]
-        asked = asked_by(office.tables, id, who.name, name)
+        asked = questions_of(office.tables, id, who.name, name)
         found = gap_report(
             office.graphs.graph(name), asked, config=expert.search_config(), embedder=office.embedder
         )
@@ -136,7 +136,7 @@ def lessons_router(office: ExpertOffice, faucet: Faucet, desk: LearningDesk) -> 
     return router
 
 
-def shown_proposal(kept: KeptProposal, owner: str) -> dict[str, Any]:
+def shown_proposal(kept: StoredProposal, owner: str) -> dict[str, Any]:
     """A proposal as a door shows it to somebody."""
     quotes = [each.quote for each in kept.said if each.said_by == owner and each.quote]
     about = {"id": kept.proposal.id, "graph": kept.proposal.graph, "says": str(kept.proposal)}

@@ -17,8 +17,8 @@ from kgot_lab.experts.http.error_responses import MarketAway, documented, may_ch
 from kgot_lab.experts.http.sharing_routes import ImportedExpert
 from kgot_lab.experts.http.tokens import Tenant
 from kgot_lab.experts.portable import taken
-from kgot_lab.experts.repository import NotThere
-from kgot_lab.experts.service import ExpertOffice
+from kgot_lab.experts.repository import NotFound
+from kgot_lab.experts.service import ExpertService
 
 _Admin = Annotated[Tenant, Depends(may_change)]
 _SECONDS = 10.0  # that the marketplace has to answer
@@ -43,7 +43,7 @@ class MarketImport(BaseModel):
     dry: bool = False
 
 
-def trading_router(office: ExpertOffice, market: Path | str) -> APIRouter:
+def trading_router(office: ExpertService, market: Path | str) -> APIRouter:
     """The routes of a marketplace: a folder, or an address."""
     router = APIRouter(prefix="/api/market", tags=["sharing"])
 
@@ -65,7 +65,7 @@ def trading_router(office: ExpertOffice, market: Path | str) -> APIRouter:
         try:
             told = fetched_expert(market, sent.name, timeout=_SECONDS)
         except UnknownName:
-            raise NotThere("expert in the marketplace") from None
+            raise NotFound("expert in the marketplace") from None
         except LabError as error:
             raise _away(error) from None
         found = taken(told, office, graphs=sent.graphs)

@@ -18,14 +18,14 @@ from fastapi import APIRouter, Depends, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.chat.chat_events import ChatDone, ChatFailed, SourcesTold, TokenTold
+from kgot_lab.experts.chat.chat_events import ChatDone, ChatFailed, SourcesEvent, TokenEvent
 from kgot_lab.experts.chat.citations import CITED, CitableNode
 from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.http import schemas as shapes
 from kgot_lab.experts.http.error_responses import documented, tenant
-from kgot_lab.experts.http.streaming import Faucet, Pour, PouredResponse
+from kgot_lab.experts.http.streaming import EventStreamResponse, Pour, StreamLimiter
 from kgot_lab.experts.http.tokens import Tenant
-from kgot_lab.experts.service import ExpertOffice
+from kgot_lab.experts.service import ExpertService
 
 _Who = Annotated[Tenant, Depends(tenant)]
 
@@ -59,7 +59,7 @@ class StreamOptions(_Loose):
     include_usage: bool = False
 
 
-class CompletionAsked(_Loose):
+class CompletionRequest(_Loose):
     """What the protocol sends; of the fields that steer a model none counts, since an expert's owner chose how it answers."""
 
     model: shapes.SoundId
@@ -69,7 +69,7 @@ class CompletionAsked(_Loose):
     n: Annotated[int, Field(ge=1, le=1)] | None = 1
 
 
-def completions_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
+def completions_router(office: ExpertService, faucet: StreamLimiter) -> APIRouter:
     """The routes under /v1."""
     router = APIRouter(prefix="/v1", tags=["openai"])
 
@@ -92,7 +92,7 @@ def completions_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
         response_model=dict[str, Any],
         responses=documented(404, 422, 503) | shapes.STREAMED,
     )
-    async def complete(who: _Who, asked: CompletionAsked, request: Request) -> Any:
+    async def complete(who: _Who, asked: CompletionRequest, request: Request) -> Any:
         """Ask an expert, named as the model; with `stream` the answer comes in pieces, and `data: [DONE]`
         ends it.
         """
@@ -103,7 +103,7 @@ def completions_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
         base = str(request.base_url)
         if asked.stream:
             usage = asked.stream_options is not None and asked.stream_options.include_usage
-            return PouredResponse(pour, _chunks(pour, turn, base, usage=usage))
+            return EventStreamResponse(pour, _chunks(pour, turn, base, usage=usage))
         async with pour.read_whole(request.receive):
             return await _whole(pour, turn, base)
 
@@ -144,9 +144,9 @@ async def _chunks(pour: Pour, turn: ExpertTurn, base: str, *, usage: bool) -> As
     head, text, sources, failed = _head(turn, "chat.completion.chunk"), "", [], False
     yield _chunk(head, {"role": "assistant", "content": ""})
     async for event in pour.events():
-        if isinstance(event, SourcesTold):
+        if isinstance(event, SourcesEvent):
             sources = [node.to_json() for node in event.nodes]
-        elif isinstance(event, TokenTold):
+        elif isinstance(event, TokenEvent):
             text += event.content
             yield _chunk(head, {"content": event.content})
         elif isinstance(event, ChatFailed):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fastapi import APIRouter, Request, Response
 
-from kgot_lab.experts.repository import NotThere
+from kgot_lab.experts.repository import NotFound
 
 _FOLDER = Path(__file__).parent / "pages"
 _DRAWING = (
@@ -53,10 +53,10 @@ class PageFile(NamedTuple):
 
 @cache
 def page_file(name: str) -> PageFile:
-    """One of the files of the pages by its name; raises NotThere for every other."""
+    """One of the files of the pages by its name; raises NotFound for every other."""
     path = _FILES.get(name)
     if path is None:
-        raise NotThere("page")
+        raise NotFound("page")
     body = path.read_bytes()
     return PageFile(body, _KINDS[path.suffix], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
 

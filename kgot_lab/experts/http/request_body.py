@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from starlette.types import Message, Receive
 
 
-class DoorRefusal(Exception):
+class RequestRefused(Exception):
     """A request that no door sees: its status, a word for programs, and a sentence that says what to do."""
 
     def __init__(self, status: int, code: str, why: str):
@@ -20,7 +20,7 @@ class DoorRefusal(Exception):
 
 
 async def whole_body(receive: Receive, most: int, seconds: float) -> bytes | None:
-    """The body, `most` bytes at most; None where the client left before its end. Raises DoorRefusal: 413, or
+    """The body, `most` bytes at most; None where the client left before its end. Raises RequestRefused: 413, or
     408 after so many seconds.
     """
     parts: list[bytes] = []
@@ -34,11 +34,11 @@ async def whole_body(receive: Receive, most: int, seconds: float) -> bytes | Non
                 parts.append(message.get("body", b""))
                 size += len(parts[-1])
                 if size > most:
-                    raise DoorRefusal(413, "too_large", f"a body has {most:,} bytes at most")
+                    raise RequestRefused(413, "too_large", f"a body has {most:,} bytes at most")
                 if not message.get("more_body", False):
                     return b"".join(parts)
     except TimeoutError:
-        raise DoorRefusal(
+        raise RequestRefused(
             408, "too_slow", f"the body was not here within {seconds:g} seconds: send it again"
         ) from None
 

@@ -14,15 +14,15 @@ from urllib.parse import quote
 from fastapi import APIRouter, Body, Depends, Path, Query, Response
 
 from kgot_lab.errors import UnknownName
-from kgot_lab.experts.chat.chat_events import ThoughtTold
+from kgot_lab.experts.chat.chat_events import ThoughtEvent
 from kgot_lab.experts.expert import Expert
 from kgot_lab.experts.http import schemas as shapes
 from kgot_lab.experts.http.error_responses import documented, may_change, tenant
-from kgot_lab.experts.http.streaming import Faucet, Pour, PouredResponse
+from kgot_lab.experts.http.streaming import EventStreamResponse, Pour, StreamLimiter
 from kgot_lab.experts.http.tokens import Tenant
 from kgot_lab.experts.neighbourhood import surroundings
-from kgot_lab.experts.repository import NotThere
-from kgot_lab.experts.service import ExpertOffice
+from kgot_lab.experts.repository import NotFound
+from kgot_lab.experts.service import ExpertService
 from kgot_lab.kgos.methods.compose_for import Composition, compose_for
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
 from kgot_lab.kgos.methods.index import index_of
@@ -70,7 +70,7 @@ _Json = dict[str, Any]
 _PAGE = 50  # experts of a page, where nobody says how many
 
 
-def rest_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
+def rest_router(office: ExpertService, faucet: StreamLimiter) -> APIRouter:
     """The routes under /api."""
     router = APIRouter(prefix="/api")
     _experts(router, office)
@@ -79,7 +79,7 @@ def rest_router(office: ExpertOffice, faucet: Faucet) -> APIRouter:
     return router
 
 
-def _experts(router: APIRouter, office: ExpertOffice) -> None:
+def _experts(router: APIRouter, office: ExpertService) -> None:
     @router.get(
         "/experts",
         response_model=list[shapes.ExpertShown],
@@ -164,15 +164,15 @@ def _experts(router: APIRouter, office: ExpertOffice) -> None:
         return _made(office.duplicate(id, copy.new_name, copy.overrides))
 
 
-def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
+def _chats(router: APIRouter, office: ExpertService, faucet: StreamLimiter) -> None:
     @router.post(
         "/experts/{id}/chat",
         status_code=200,  # said, since it cannot be read off the class
-        response_class=PouredResponse,
+        response_class=EventStreamResponse,
         responses=documented(404, 422, 503) | shapes.STREAMED,
         tags=["chat"],
     )
-    async def chat(who: _Who, id: _ExpertId, asked: shapes.ChatAsked) -> Any:
+    async def chat(who: _Who, id: _ExpertId, asked: shapes.ChatRequest) -> Any:
         """Ask an expert; the answer comes as server-sent events: conversation_start, injection_meta, sources,
         token …, done.
 
@@ -181,7 +181,7 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
         history = [(each.role, each.content) for each in asked.history]
         ask = partial(office.ask, conversation_id=asked.conversation_id, history=history, model=asked.model)
         _, pour = await faucet.begin(partial(ask, id, who.name, asked.query))
-        return PouredResponse(pour, _lines(pour, trace=asked.trace))
+        return EventStreamResponse(pour, _lines(pour, trace=asked.trace))
 
     @router.get(
         "/experts/{id}/conversations",
@@ -251,7 +251,7 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
 
     @router.put(
         "/experts/{id}/conversations/{cid}/messages/{mid}/opinion",
-        response_model=shapes.OpinionKept,
+        response_model=shapes.StoredOpinion,
         responses=documented(404, 422),
         tags=["chat"],
     )
@@ -274,7 +274,7 @@ def _chats(router: APIRouter, office: ExpertOffice, faucet: Faucet) -> None:
         return {"deleted": True}
 
 
-def _direct(router: APIRouter, office: ExpertOffice) -> None:
+def _direct(router: APIRouter, office: ExpertService) -> None:
     @router.post("/kgos/query/{db_id}", response_model=_Json, responses=documented(404, 422), tags=["graphs"])
     def query_graph(who: _Who, db_id: _GraphName, asked: shapes.QuerySent) -> Any:
         """Search a graph by four lanes: meaning, words, edges, intent."""
@@ -431,20 +431,20 @@ def _direct(router: APIRouter, office: ExpertOffice) -> None:
 async def _lines(pour: Pour, *, trace: bool) -> AsyncIterator[str]:
     """Each event in a line of its own (decision C-E8)."""
     async for event in pour.events():
-        if trace or not isinstance(event, ThoughtTold):
+        if trace or not isinstance(event, ThoughtEvent):
             yield f"data: {json.dumps(event.to_json())}\n\n"  # in ASCII: some clients take other signs for ends of lines
 
 
-def _graph(office: ExpertOffice, name: str) -> PropertyGraph:
+def _graph(office: ExpertService, name: str) -> PropertyGraph:
     try:
         return office.graphs.graph(name)
     except UnknownName:
-        raise NotThere("graph") from None
+        raise NotFound("graph") from None
 
 
 def _there(graph: PropertyGraph, id: str) -> None:
     if id not in graph:
-        raise NotThere("node")
+        raise NotFound("node")
 
 
 def _node(graph: PropertyGraph, id: str, *, properties: bool = False) -> _Json:

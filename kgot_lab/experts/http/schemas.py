@@ -119,7 +119,7 @@ class HistoryMessage(_Sent):
     content: Annotated[str, Field(max_length=20_000)]
 
 
-class ChatAsked(_Sent):
+class ChatRequest(_Sent):
     """A question; with a conversation's id its history is the server's, and `history` does not count.
 
     `model` is a name of the server's own list; `provider` is taken for the sake of older clients, and means nothing. With `trace` the train
@@ -188,7 +188,7 @@ class OpinionSent(_Sent):
     thumb: Literal[1, -1]
 
 
-class OpinionKept(BaseModel):
+class StoredOpinion(BaseModel):
     kept: bool
 
 

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 
 from kgot_lab import __version__
-from kgot_lab.experts.http.auth import DoorGuard, GuardRules
+from kgot_lab.experts.http.auth import AuthMiddleware, GuardRules
 from kgot_lab.experts.http.drift_routes import drift_router
 from kgot_lab.experts.http.error_responses import documented, tell_errors
 from kgot_lab.experts.http.federation_routes import federation_router
@@ -22,9 +22,9 @@ from kgot_lab.experts.http.openai_api import completions_router
 from kgot_lab.experts.http.pages import pages_router
 from kgot_lab.experts.http.rest_api import rest_router
 from kgot_lab.experts.http.sharing_routes import sharing_router
-from kgot_lab.experts.http.streaming import Faucet
-from kgot_lab.experts.learning.review_queue import LearningDesk
-from kgot_lab.experts.service import LOCAL_OWNER, ExpertOffice
+from kgot_lab.experts.http.streaming import StreamLimiter
+from kgot_lab.experts.learning.review_queue import ReviewQueue
+from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -34,13 +34,13 @@ _ASKING: ContextVar[str] = ContextVar("asking", default=LOCAL_OWNER)
 
 
 def expert_app(
-    office: ExpertOffice, rules: GuardRules = _ON_LOOPBACK, desk: LearningDesk | None = None
+    office: ExpertService, rules: GuardRules = _ON_LOOPBACK, desk: ReviewQueue | None = None
 ) -> FastAPI:
     """An ASGI application that serves the experts of an office behind the rules.
 
     Pages are at /, REST is under /api, the protocol of OpenAI under /v1, MCP at /mcp.
     """
-    faucet = Faucet(rules.limits.streams, rules.limits.answer_seconds)
+    faucet = StreamLimiter(rules.limits.streams, rules.limits.answer_seconds)
     from mcp.server.transport_security import TransportSecuritySettings
 
     tools = expert_tools(office, _ASKING.get, faucet)
@@ -83,15 +83,15 @@ def expert_app(
         """Whether the server is up, and how many chats are going on."""
         return {"up": True, "chats": faucet.open}
 
-    async def asked_by_tenant(scope: Scope, receive: Receive, send: Send) -> None:
+    async def tenant_middleware(scope: Scope, receive: Receive, send: Send) -> None:
         _ASKING.set(scope["tenant"].name)
         await mcp(scope, receive, send)
 
     # only POST: a GET would open a stream that nothing is ever told on, since no session is kept
     app.router.routes.append(
-        Route("/mcp", _AtRoot(asked_by_tenant), methods=["POST"], include_in_schema=False)
+        Route("/mcp", _AtRoot(tenant_middleware), methods=["POST"], include_in_schema=False)
     )
-    app.add_middleware(DoorGuard, rules=rules, tables=office.tables)
+    app.add_middleware(AuthMiddleware, rules=rules, tables=office.tables)
     return app
 
 

@@ -12,9 +12,9 @@ from kgot_lab.experts.ab_trials import verdict_on
 from kgot_lab.experts.http.error_responses import documented, may_change, tenant
 from kgot_lab.experts.http.tokens import Tenant
 from kgot_lab.experts.portable import KIND, exported, taken
-from kgot_lab.experts.repository import KeptTrial
+from kgot_lab.experts.repository import StoredTrial
 from kgot_lab.experts.scores import expert_scores
-from kgot_lab.experts.service import ExpertOffice
+from kgot_lab.experts.service import ExpertService
 from kgot_lab.experts.spans import genai_spans
 from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict
 
@@ -71,7 +71,7 @@ class TrialShown(BaseModel):
     comparisons: dict[str, _Json]
 
 
-def sharing_router(office: ExpertOffice) -> APIRouter:
+def sharing_router(office: ExpertService) -> APIRouter:
     """The routes of experts that are shared and compared."""
     router = APIRouter(prefix="/api")
 
@@ -144,7 +144,7 @@ def sharing_router(office: ExpertOffice) -> APIRouter:
     return router
 
 
-def _shown(office: ExpertOffice, expert: str, trial: KeptTrial) -> _Json:
+def _shown(office: ExpertService, expert: str, trial: StoredTrial) -> _Json:
     verdict = verdict_on(office.tables, expert, trial.id, office.tables.now())[1]
     about = {
         "id": trial.id,

@@ -19,11 +19,11 @@ from kgot_lab.experts.chat.chat_events import (
     ChatEvent,
     ChatFailed,
     SourceNode,
-    SourcesTold,
-    TokenTold,
+    SourcesEvent,
+    TokenEvent,
 )
 from kgot_lab.experts.chat.turn import ExpertTurn
-from kgot_lab.experts.error_messages import failure_told
+from kgot_lab.experts.error_messages import failure_message
 from kgot_lab.experts.http.error_responses import TooBusy, TurnFailed
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class WholeAnswer(NamedTuple):
     done: ChatDone
 
 
-class Faucet:
+class StreamLimiter:
     """So many chats at once over all doors, each with a thread of its own."""
 
     def __init__(self, streams: int, seconds: float):
@@ -132,12 +132,12 @@ class Pour:
         try:
             with closing(events):
                 for event in events:
-                    if event != TokenTold(""):
+                    if event != TokenEvent(""):
                         self._put(event)
                     if self._left.is_set():
                         break
         except Exception as error:
-            self._put(ChatFailed(failure_told(error)))
+            self._put(ChatFailed(failure_message(error)))
             self._put(ChatDone(""))
         finally:
             ended()
@@ -162,9 +162,9 @@ class Pour:
         async with aclosing(self.events()) as events:
             async for event in events:
                 match event:
-                    case SourcesTold(nodes):
+                    case SourcesEvent(nodes):
                         sources = nodes
-                    case TokenTold(content):
+                    case TokenEvent(content):
                         text += content
                     case ChatFailed(why):
                         raise TurnFailed(why)
@@ -190,7 +190,7 @@ class Pour:
             self.leave()
 
 
-class PouredResponse(StreamingResponse):
+class EventStreamResponse(StreamingResponse):
     """A response of events; however it ends, the model stops."""
 
     def __init__(self, pour: Pour, content: AsyncIterator[str]):

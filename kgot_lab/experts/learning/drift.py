@@ -8,7 +8,7 @@ from itertools import chain
 from kgot_lab.errors import require_count
 from kgot_lab.experts.learning.contradictions import ContradictionReport, contradicted_dimensions
 from kgot_lab.experts.learning.dimension_statements import stated_dimensions
-from kgot_lab.experts.service import ExpertOffice
+from kgot_lab.experts.service import ExpertService
 
 DRIFT_DAYS, MOST_DRIFT_DAYS = (
     90,
@@ -18,10 +18,10 @@ _MOST = 20_000  # messages that are read, the last ones
 
 
 def drift_of_expert(
-    office: ExpertOffice, id: str, *, days: int = DRIFT_DAYS
+    office: ExpertService, id: str, *, days: int = DRIFT_DAYS
 ) -> dict[str, ContradictionReport]:
     """What is contradicted in each graph of an expert by what people said to it in the last days; raises
-    NotThere and BadInput.
+    NotFound and BadInput.
 
     A person is whoever a conversation belongs to, so on a server without tokens all are one, and one is never
     believed alone. The reports hold the words of everybody: whoever shows them to others leaves those out.

@@ -22,11 +22,11 @@ from kgot_lab.experts.learning.edits import (
 from kgot_lab.experts.learning.entity_mentions import named_node
 from kgot_lab.experts.learning.extraction_prompt import (
     MOST_OF_MESSAGE,
-    ChangeNoted,
-    ChangesNoted,
+    StatedChange,
+    StatedChanges,
     changes_prompt,
 )
-from kgot_lab.experts.learning.ledger import KeptProposal, ProposalLedger, ProposalSaid
+from kgot_lab.experts.learning.ledger import ProposalLedger, ProposalSource, StoredProposal
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
 from kgot_lab.llm.structured import structured
@@ -57,7 +57,7 @@ def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) 
     has them. A new node and its edges are one proposal. What the model makes of the message is proposed and
     no more: nothing it writes is carried out.
     """
-    noted = structured(llm, changes_prompt(message, graph), ChangesNoted).changes
+    noted = structured(llm, changes_prompt(message, graph), StatedChanges).changes
     reader = _Reader(graph, shorten(message, MOST_OF_MESSAGE))
     refused: list[str] = []
     nodes: dict[str, tuple[list[GraphEdit], list[str]]] = {}
@@ -89,8 +89,8 @@ def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) 
 
 
 def learn_from_message(
-    ledger: ProposalLedger, llm: LLM, graph: PropertyGraph, *, name: str, text: str, said: ProposalSaid
-) -> tuple[KeptProposal, ...]:
+    ledger: ProposalLedger, llm: LLM, graph: PropertyGraph, *, name: str, text: str, said: ProposalSource
+) -> tuple[StoredProposal, ...]:
     """Queue what a message proposes for a graph; `said` tells message, conversation and person. Raises
     LLMError and BadInput.
 
@@ -100,7 +100,7 @@ def learn_from_message(
     return tuple(ledger.propose(proposal, replace(said, quote=quote)) for proposal, quote in found.proposals)
 
 
-def spelled_there(phrase: str, text: str) -> str:
+def original_spelling(phrase: str, text: str) -> str:
     """A phrase as a text spells it, where it stands there word for word and sign for sign but for capitals
     and spaces; else "".
     """
@@ -120,11 +120,11 @@ class _Reader:
         self.graph, self.text = graph, text
         self.new: dict[str, str] = {}  # ids of new nodes by their name in small letters
 
-    def edit(self, noted: ChangeNoted) -> GraphEdit:
-        quote = spelled_there(noted.quote, self.text)
+    def edit(self, noted: StatedChange) -> GraphEdit:
+        quote = original_spelling(noted.quote, self.text)
         if len(quote.split()) < 2:
             raise _NotTaken("its quotation does not stand in the message")
-        if not spelled_there(noted.subject, self.text):
+        if not original_spelling(noted.subject, self.text):
             raise _NotTaken("its subject does not stand in the message")
         told = noted.model_copy(update={"quote": quote})
         match noted.kind:
@@ -135,10 +135,10 @@ class _Reader:
             case _:
                 return self._edge(told)
 
-    def _node(self, noted: ChangeNoted) -> NodeToAdd:
+    def _node(self, noted: StatedChange) -> NodeToAdd:
         if noted.type not in self.graph.labels():
             raise _NotTaken(f"the graph has no type {noted.type[:40]!r}")
-        name = " ".join(spelled_there(noted.subject, noted.quote).split())
+        name = " ".join(original_spelling(noted.subject, noted.quote).split())
         if not name or not name.isprintable():
             raise _NotTaken("its quotation does not name it")
         id = f"{noted.type}:{slug(name)}"
@@ -147,10 +147,10 @@ class _Reader:
         self.new[name.casefold()] = id
         return NodeToAdd(id, noted.type, name)
 
-    def _edge(self, noted: ChangeNoted) -> GraphEdit:
+    def _edge(self, noted: StatedChange) -> GraphEdit:
         if noted.relation not in self.graph.types():
             raise _NotTaken(f"the graph has no relation {noted.relation[:40]!r}")
-        if not spelled_there(noted.object, noted.quote):
+        if not original_spelling(noted.object, noted.quote):
             raise _NotTaken("its object does not stand in its quotation")
         source, target = self._end(noted.subject), self._end(noted.object)
         if source == target:
@@ -162,7 +162,7 @@ class _Reader:
             raise _NotTaken("it is in the graph already" if there else "there is no such edge")
         return (EdgeToRemove if there else EdgeToAdd)(source, noted.relation, target)
 
-    def _property(self, noted: ChangeNoted) -> PropertyToChange:
+    def _property(self, noted: StatedChange) -> PropertyToChange:
         id = self._end(noted.subject)
         if id not in self.graph:
             raise _NotTaken("a new node has no property to correct")
@@ -186,7 +186,7 @@ class _Reader:
         return ids[0]
 
 
-def _read_values(noted: ChangeNoted, before: Json) -> Iterator[Json]:
+def _read_values(noted: StatedChange, before: Json) -> Iterator[Json]:
     """The value of a property that the quotation says, where such a property may have it: a dimension, a
     description, a number, a text.
     """
@@ -199,7 +199,7 @@ def _read_values(noted: ChangeNoted, before: Json) -> Iterator[Json]:
             if _same(noted.value, each) and (noted.property not in BY_NAME or 0 <= each <= 1)
         )
     elif noted.property == "description" or isinstance(before, str):
-        text = " ".join(spelled_there(noted.value, noted.quote).split())
+        text = " ".join(original_spelling(noted.value, noted.quote).split())
         if text and text.isprintable():
             yield text
 

@@ -24,7 +24,7 @@ _SYSTEM = (
 )
 
 
-class ChangeNoted(BaseModel):
+class StatedChange(BaseModel):
     """A change as a model notes it."""
 
     kind: Literal["node", "edge", "no edge", "property"]
@@ -37,10 +37,10 @@ class ChangeNoted(BaseModel):
     quote: str = Field(max_length=1000)
 
 
-class ChangesNoted(BaseModel):
+class StatedChanges(BaseModel):
     """The changes that a model notes of a message."""
 
-    changes: list[ChangeNoted] = Field(max_length=20)
+    changes: list[StatedChange] = Field(max_length=20)
 
 
 def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
@@ -50,5 +50,5 @@ def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
     told = f"Types: {', '.join(graph.labels())}.\nRelations: {', '.join(graph.types())}.\n"
     asked = f"{told}{fenced(known, 'known things that it names')}\n{fenced(shorten(message, MOST_OF_MESSAGE), 'a message')}"
     return Prompt(
-        (Message("system", _SYSTEM), Message("user", asked)), schema_of(ChangesNoted), max_tokens=_REPLY
+        (Message("system", _SYSTEM), Message("user", asked)), schema_of(StatedChanges), max_tokens=_REPLY
     )

@@ -23,7 +23,7 @@ _DOES_NOT_KNOW = re.compile(
 
 
 @dataclass(frozen=True)
-class AskedQuestion:
+class QuestionRecord:
     """A question and what came of it: the nodes of one graph that were told and cited, best first, false
     citations, and a thumb or None.
     """
@@ -51,9 +51,9 @@ def admits_not_knowing(answer: str) -> bool:
     return _DOES_NOT_KNOW.search(answer) is not None
 
 
-def asked_questions(
+def question_records(
     messages: Sequence[ChatMessage], thumbs: Mapping[str, int], graph: str
-) -> tuple[AskedQuestion, ...]:
+) -> tuple[QuestionRecord, ...]:
     """The questions of a conversation with what came of them, as one graph of the expert has it; `thumbs` are
     by the id of the answer.
 
@@ -74,16 +74,16 @@ def asked_questions(
         false = tuple(about.get("false_citations", ()))
         thumb, intent = thumbs.get(answer.id), str(about.get("intent") or "")
         found.append(
-            AskedQuestion(
+            QuestionRecord(
                 answer.id, before.content, answer.content, tuple(nodes), cited, false, thumb, intent
             )
         )
     return tuple(found)
 
 
-def asked_by(
+def questions_of(
     tables: ExpertTables, expert: str, owner: str, graph: str, *, most: int = 200
-) -> tuple[AskedQuestion, ...]:
+) -> tuple[QuestionRecord, ...]:
     """The questions of somebody to an expert, of at most so many conversations, the last first.
 
     What several people asked is the sum of these; whoever joins them shows the words of one to whoever reads
@@ -91,10 +91,10 @@ def asked_by(
     """
     thumbs = {each.message: each.thumb for each in tables.judged(expert) if each.thumb is not None}
     talks, _ = tables.conversations(expert, owner, limit=most)
-    return tuple(each for talk in talks for each in asked_questions(tables.messages(talk.id), thumbs, graph))
+    return tuple(each for talk in talks for each in question_records(tables.messages(talk.id), thumbs, graph))
 
 
-def failed_share(asked: Sequence[AskedQuestion]) -> dict[str, Json]:
+def failed_share(asked: Sequence[QuestionRecord]) -> dict[str, Json]:
     """How many of some questions failed, and in which way."""
     return {"asked": len(asked), "failed": sum(bool(each.failures) for each in asked)} | {
         name: sum(name in each.failures for each in asked) for name in FAILURES

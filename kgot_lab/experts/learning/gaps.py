@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.learning.failed_questions import AskedQuestion
+from kgot_lab.experts.learning.failed_questions import QuestionRecord
 from kgot_lab.experts.learning.growth_regions import ProposedRegion, joined_regions, proposed_region
 from kgot_lab.experts.learning.matches import NodeMatches
 from kgot_lab.experts.learning.patterns import FailurePattern, failure_patterns
@@ -32,7 +32,7 @@ class KnowledgeGap:
     best node, from 0 to 1.
     """
 
-    asked: AskedQuestion
+    asked: QuestionRecord
     match: float
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class Misconfiguration:
     fault.
     """
 
-    asked: AskedQuestion
+    asked: QuestionRecord
     setting: str
     node: str
     match: float
@@ -74,7 +74,7 @@ class GapReport:
     misconfigured: tuple[Misconfiguration, ...]
     patterns: tuple[FailurePattern, ...]
     regions: tuple[ProposedRegion, ...]
-    unexplained: tuple[AskedQuestion, ...]
+    unexplained: tuple[QuestionRecord, ...]
 
     def __str__(self) -> str:
         head = f"{self.failed} of {counted(self.asked, 'answer')} failed: {counted(len(self.gaps), 'gap')}, "
@@ -102,7 +102,7 @@ class GapSettings:
 
 def gap_report(
     graph: PropertyGraph,
-    asked: Sequence[AskedQuestion],
+    asked: Sequence[QuestionRecord],
     *,
     config: RetrievalConfig | None = None,
     embedder: Embedder | None = None,
@@ -126,7 +126,7 @@ def gap_report(
         strengths = matches.of(each.question)
         told = max((float(strengths[graph.row(id)]) for id in each.told if id in graph), default=0.0)
         best = int(strengths.argmax())
-        setting, node = _kept_out(graph, each, config, embedder, strengths, told)
+        setting, node = _filtered_nodes(graph, each, config, embedder, strengths, told)
         if not setting and float(strengths[best]) >= max(settings.least, told + settings.margin):
             setting, node = "ranking", graph.ids[best]
         if setting:
@@ -149,9 +149,9 @@ def gap_report(
     )
 
 
-def _kept_out(
+def _filtered_nodes(
     graph: PropertyGraph,
-    asked: AskedQuestion,
+    asked: QuestionRecord,
     config: RetrievalConfig,
     embedder: Embedder | None,
     strengths: NDArray[np.float64],

@@ -26,7 +26,7 @@ MOST_WAITING = 200  # proposals of one person, so that nobody fills the queue al
 
 
 @dataclass(frozen=True)
-class ProposalSaid:
+class ProposalSource:
     """The words that say a proposal, word for word, in which message and conversation, and by whom."""
 
     message: str
@@ -37,13 +37,13 @@ class ProposalSaid:
 
 
 @dataclass(frozen=True)
-class KeptProposal:
+class StoredProposal:
     """A proposal with its standing, "queued", "accepted" or "rejected", and all who said it."""
 
     proposal: GraphProposal
     standing: str
     at: datetime
-    said: tuple[ProposalSaid, ...]
+    said: tuple[ProposalSource, ...]
 
     @property
     def people(self) -> int:
@@ -84,7 +84,7 @@ class ProposalLedger:
     # --- what was said
     # ------------------------------------------------------------------------------------------------
 
-    def propose(self, proposal: GraphProposal, said: ProposalSaid) -> KeptProposal:
+    def propose(self, proposal: GraphProposal, said: ProposalSource) -> StoredProposal:
         """Queue a proposal; one that is there keeps its standing, with who says it too. Raises BadInput where
         somebody has too many.
         """
@@ -108,7 +108,7 @@ class ProposalLedger:
             self.storage.rows(sql.ADD_SAYING, {"id": proposal.id, **where, "at": at})
             return self.proposal(proposal.id)
 
-    def proposal(self, id: str) -> KeptProposal:
+    def proposal(self, id: str) -> StoredProposal:
         """A proposal by its id; raises BadInput where there is none."""
         with self.storage.reading():
             found = self.storage.rows(sql.PROPOSAL, {"id": id})
@@ -116,7 +116,7 @@ class ProposalLedger:
                 raise BadInput("there is no such proposal")
             return self._kept(found[0])
 
-    def queue(self, graph: str) -> tuple[KeptProposal, ...]:
+    def queue(self, graph: str) -> tuple[StoredProposal, ...]:
         """What waits for a graph: first what most people said, then what was said first."""
         with self.storage.reading():
             kept = [self._kept(row) for row in self.storage.rows(sql.WAITING_PROPOSALS, {"graph": graph})]
@@ -134,13 +134,14 @@ class ProposalLedger:
                 self.storage.rows(sql.REMOVE_PROPOSALS, {"ids": unsaid})
         return len(unsaid)
 
-    def _kept(self, row: ClaimRow) -> KeptProposal:
+    def _kept(self, row: ClaimRow) -> StoredProposal:
         id, body, standing, at = row
         rows = self.storage.rows(sql.SAYINGS, {"id": id})
         said = (
-            ProposalSaid(message, talk, who, quote, moment(when)) for message, talk, who, quote, when in rows
+            ProposalSource(message, talk, who, quote, moment(when))
+            for message, talk, who, quote, when in rows
         )
-        return KeptProposal(GraphProposal.of_text(body), standing, moment(at), tuple(said))
+        return StoredProposal(GraphProposal.of_text(body), standing, moment(at), tuple(said))
 
     # --- what was decided
     # ---------------------------------------------------------------------------------------------

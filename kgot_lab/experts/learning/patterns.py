@@ -11,7 +11,7 @@ from math import comb
 
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.evaluation.significance import holm
-from kgot_lab.experts.learning.failed_questions import AskedQuestion
+from kgot_lab.experts.learning.failed_questions import QuestionRecord
 from kgot_lab.text.stems import stem
 from kgot_lab.text.words import searched_words
 
@@ -34,7 +34,7 @@ class FailurePattern:
 
 
 def failure_patterns(
-    asked: Sequence[AskedQuestion], *, alpha: float = 0.05, least: int = 3
+    asked: Sequence[QuestionRecord], *, alpha: float = 0.05, least: int = 3
 ) -> tuple[FailurePattern, ...]:
     """The intents, and words of questions, of which at least `least` failed, and more than chance explains;
     the surest first.
@@ -46,7 +46,7 @@ def failure_patterns(
     require_count(least, 1, "least")
     if not 0 < alpha < 1:
         raise BadInput("alpha lies between 0 and 1")
-    of_kind: dict[tuple[str, str], list[AskedQuestion]] = defaultdict(list)
+    of_kind: dict[tuple[str, str], list[QuestionRecord]] = defaultdict(list)
     spelled: dict[str, str] = {}
     for each in asked:
         if each.intent:
@@ -87,5 +87,5 @@ def drawn_tail(least: int, drawn: int, marked: int, of: int) -> float:
     )
 
 
-def _failed_ids(those: Sequence[AskedQuestion]) -> tuple[str, ...]:
+def _failed_ids(those: Sequence[QuestionRecord]) -> tuple[str, ...]:
     return tuple(each.message for each in those if each.failures)

@@ -11,9 +11,9 @@ from kgot_lab.errors import BadInput
 from kgot_lab.experts.error_messages import log
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.learning.extracting import learn_from_message
-from kgot_lab.experts.learning.ledger import KeptProposal, ProposalLedger, ProposalSaid
+from kgot_lab.experts.learning.ledger import ProposalLedger, ProposalSource, StoredProposal
 from kgot_lab.experts.learning.reviewing import GraphReviewer, graph_as_far, held_graph
-from kgot_lab.experts.service import ExpertOffice
+from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.types import Diff
@@ -22,14 +22,14 @@ _MOST_MESSAGES = 20  # of a conversation that are read at once, the last ones
 
 
 @dataclass
-class LearningDesk:
+class ReviewQueue:
     """The ledger of proposals, and the graphs of an office with what was accepted: the office reads them
     through this from now on.
 
     What another process accepted counts at the next question.
     """
 
-    office: ExpertOffice
+    office: ExpertService
     ledger: ProposalLedger
     _learnt: dict[str, tuple[str, tuple[int, bool], PropertyGraph]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -77,19 +77,19 @@ class LearningDesk:
         """Who decides on what waits for a graph; raises UnknownName."""
         return GraphReviewer(self.ledger, _OfLedger(self.office.graphs, graph), graph, by)
 
-    def learn(self, expert: str, conversation: str, owner: str) -> tuple[KeptProposal, ...]:
+    def learn(self, expert: str, conversation: str, owner: str) -> tuple[StoredProposal, ...]:
         """Queue what somebody proposes in their own conversation for the first graph of an expert, read by
         its model.
 
-        Raises NotThere, BadInput and LLMError.
+        Raises NotFound, BadInput and LLMError.
         """
         known = self.office.expert(expert)
         _, messages = self.office.conversation(conversation, expert, owner)
         name, llm = known.graphs[0], self.office.models.named(known.models.get("chat"))
         graph = self.office.graphs.graph(name)
-        queued: list[KeptProposal] = []
+        queued: list[StoredProposal] = []
         for message in [each for each in messages if each.role == "user"][-_MOST_MESSAGES:]:
-            said = ProposalSaid(message.id, conversation, owner)
+            said = ProposalSource(message.id, conversation, owner)
             queued += learn_from_message(self.ledger, llm, graph, name=name, text=message.content, said=said)
         return tuple(dict.fromkeys(queued))
 

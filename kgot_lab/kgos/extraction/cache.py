@@ -22,7 +22,7 @@ _FACTS = CacheTable("extracted_files.sqlite", "facts", "json", "BLOB", "json")
 _GRAPHS = CacheTable("extracted_graphs.sqlite", "graphs", "json", "BLOB", "json")
 
 
-class KeptExtraction:
+class CachedExtraction:
     """Facts and graphs under digests of what they were made of; another version of what makes them finds
     nothing.
     """

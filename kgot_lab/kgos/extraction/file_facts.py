@@ -34,7 +34,7 @@ class FileToRead:
     is_package: bool = False
 
 
-class ReadThere(NamedTuple):
+class ExtractedFile(NamedTuple):
     """What another process read: the version of its code, and of each file the facts, why there are none, or
     None: read it yourself.
     """
@@ -68,9 +68,9 @@ def facts_of_file(file: FileToRead) -> FileFacts:
     )
 
 
-def read_there(files: Sequence[FileToRead]) -> ReadThere:
+def read_file_facts(files: Sequence[FileToRead]) -> ExtractedFile:
     """The task of a worker: what each of some files says."""
-    return ReadThere(reading_version(), tuple(map(_said, files)))
+    return ExtractedFile(reading_version(), tuple(map(_said, files)))
 
 
 def files_together(files: Mapping[str, FileToRead]) -> list[list[FileToRead]]:
@@ -86,7 +86,7 @@ def files_together(files: Mapping[str, FileToRead]) -> list[list[FileToRead]]:
     return lots
 
 
-def same_reading(read: ReadThere) -> ReadThere:
+def same_reading(read: ExtractedFile) -> ExtractedFile:
     """What a worker read, if its code is ours; raises LabError, since another version would make another
     graph.
     """

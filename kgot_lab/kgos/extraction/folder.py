@@ -17,7 +17,7 @@ from kgot_lab.errors import BadInput, NotInstalled, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.dask_workers import shared_out
 from kgot_lab.io.text_files import read_regular
-from kgot_lab.kgos.extraction.cache import KeptExtraction, key_of_parts
+from kgot_lab.kgos.extraction.cache import CachedExtraction, key_of_parts
 from kgot_lab.kgos.extraction.facts.facts import Definition, FileFacts
 from kgot_lab.kgos.extraction.facts.kinds import (
     PROSE_ENDINGS,
@@ -31,7 +31,7 @@ from kgot_lab.kgos.extraction.file_facts import (
     FileToRead,
     facts_of_file,
     files_together,
-    read_there,
+    read_file_facts,
     same_reading,
 )
 from kgot_lab.kgos.extraction.linking import join_facts
@@ -131,7 +131,7 @@ def graph_of_folder(
         [each for each in paths if each.endswith(PYTHON_ENDINGS)],
         name if (folder / "__init__.py").is_file() else "",
     )
-    kept = None if cache is False else KeptExtraction(cache)
+    kept = None if cache is False else CachedExtraction(cache)
     reading = _Reading(folder, names, kept, client)
     told = progress or (lambda *_: None)
     files = list(reading.facts_of(paths, told))
@@ -226,7 +226,7 @@ def _name(path: Path) -> str:
 class _Reading:
     """The facts of files: kept ones where the bytes are those of before, else read."""
 
-    def __init__(self, folder: Path, names: ModuleNames, kept: KeptExtraction | None, client: Any = None):
+    def __init__(self, folder: Path, names: ModuleNames, kept: CachedExtraction | None, client: Any = None):
         self.folder, self.names, self.kept, self.client = folder, names, kept, client
         self.lot = _LOT if client is None else _LOT * min(max(1, sum(client.nthreads().values())), _MOST_LOTS)
         self.read = self.reused = 0
@@ -307,7 +307,7 @@ class _Reading:
         out.
         """
         lots = files_together(files)
-        for number, read in shared_out(self.client, read_there, lots):
+        for number, read in shared_out(self.client, read_file_facts, lots):
             done += len(lots[number])
             progress(done, total, lots[number][-1].path)
             found = zip(lots[number], same_reading(read).files, strict=True)

@@ -227,14 +227,14 @@ class _Growing:
         for facts in self.files:
             for reference in facts.references:
                 if reference.type in ("calls", "inherits_from") and (
-                    found := self._named_there(reference.target, exported, stars, set())
+                    found := self._lookup_name(reference.target, exported, stars, set())
                 ):
                     target, name = found
                     if target == reference.source:
                         self.about[target]["calls_itself"] = True
                     self._add(reference.source, reference.type, target, reference.line, name)
 
-    def _named_there(
+    def _lookup_name(
         self,
         target: str,
         exported: Mapping[tuple[str, str], str],
@@ -259,11 +259,11 @@ class _Growing:
             return here, ""
         first, _, rest = name.partition(".")
         if (file, first) in exported:
-            return self._named_there(
+            return self._lookup_name(
                 exported[file, first] + (f".{rest}" if rest else ""), exported, stars, seen
             )
         ways = (
-            self._named_there(f"{other}#{name}", exported, stars, seen)
+            self._lookup_name(f"{other}#{name}", exported, stars, seen)
             for other in stars.get(file, ())
             if other
         )

@@ -12,7 +12,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.text.stems import stem
-from kgot_lab.text.words import telling_words
+from kgot_lab.text.words import content_words
 
 CapabilityStatus = Literal["yes", "yes_with_limitations", "no", "unknown"]
 COVERED = 0.5  # of what a question asks, by the weight of its words, a node must hold this share to be what is asked about
@@ -159,7 +159,7 @@ def _matching(index: GraphIndex, capability: str) -> list[tuple[int, float]]:
     whose whole name of two words or more is in the question is what is asked about, however much else is
     said: it has 1, and goes before others that have 1.
     """
-    words = {stem(word) for word in telling_words(capability)} - _SAID_OF_ANYTHING
+    words = {stem(word) for word in content_words(capability)} - _SAID_OF_ANYTHING
     weight = {
         word: math.log(1 + len(index.graph) / max(len(index.of_stem.get(word, ())), 1)) for word in words
     }

@@ -111,7 +111,7 @@ def compose_for(graph: PropertyGraph, goal: str, *, max_tools: int = 5) -> Compo
             for a, b in pairwise(steps)
             if not _feeds(edges, a, b)
         ),
-        *(_conflict_told(index, pair, steps) for pair in conflicts),
+        *(_format_conflict(index, pair, steps) for pair in conflicts),
         *(f"cycle: {' → '.join(cycle)}" for cycle in cycles),
         *_out_of_order(steps, edges),
     )
@@ -231,7 +231,7 @@ def _feeds(edges: Sequence[Edge], before: PlanStep, after: PlanStep) -> bool:
     )
 
 
-def _conflict_told(index: GraphIndex, pair: tuple[str, str], steps: Sequence[PlanStep]) -> str:
+def _format_conflict(index: GraphIndex, pair: tuple[str, str], steps: Sequence[PlanStep]) -> str:
     """A conflict, with the candidates of either step that have none with the rest of the plan."""
     tools = [step.tool for step in steps]
     instead = []

@@ -234,7 +234,7 @@ class GraphIndex(NodeTexts):
         )
         return first + int(np.flatnonzero(same)[0])
 
-    def first_along(self, place: int, worth: Reals) -> int:
+    def first_neighbours(self, place: int, worth: Reals) -> int:
         """Of the steps between the two ends of a step, on ways that are worth something, the first along an
         arrow, else the first.
         """

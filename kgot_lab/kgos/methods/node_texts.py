@@ -20,7 +20,7 @@ from kgot_lab.retrieval.fulltext import fts5, like
 from kgot_lab.retrieval.fusion import strongest
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.stems import stem
-from kgot_lab.text.words import telling_words
+from kgot_lab.text.words import content_words
 from kgot_lab.types import Document, Json, full_text
 
 
@@ -50,13 +50,13 @@ class NodeTexts:
     @cached_property
     def name_stems(self) -> tuple[frozenset[str], ...]:
         """The stems of the words in each name."""
-        return tuple(frozenset(stem(word) for word in telling_words(_spaced(name))) for name in self.names)
+        return tuple(frozenset(stem(word) for word in content_words(_spaced(name))) for name in self.names)
 
     @cached_property
     def of_stem(self) -> dict[str, frozenset[int]]:
         """The rows of the nodes that hold a word with each stem."""
         stems = tuple(
-            {stem(word) for word in telling_words(full_text(document))} for document in self.documents
+            {stem(word) for word in content_words(full_text(document))} for document in self.documents
         )
         return {word: frozenset(rows.tolist()) for word, rows in rows_by(stems).items()}
 

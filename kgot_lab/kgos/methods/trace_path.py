@@ -97,7 +97,7 @@ def trace_path(
         *reversed(sides[0].back_from(meeting)),
         *(index.turned(place) for place in sides[1].back_from(meeting)),
     ]
-    places = [index.first_along(place, out) for place in found]
+    places = [index.first_neighbours(place, out) for place in found]
     steps = tuple(_step(index, place) for place in places)
     text = index.links.path(places) if places else index.names[start]
     return PathFound(node_a, node_b, True, steps, text, (text,))

@@ -34,7 +34,7 @@ _KEPT = 6  # turns of a conversation that are told again
 
 
 @dataclass(frozen=True)
-class ToldAnswer:
+class TextAnswer:
     """What was told: the context it rests on, the nodes in it, those that the words cite, and citations of
     nodes that are not in it.
     """
@@ -50,7 +50,7 @@ class ToldAnswer:
 
 
 @dataclass(frozen=True)
-class AskedTurn:
+class ConversationTurn:
     """A question and what was told, as a conversation keeps it."""
 
     question: str
@@ -58,14 +58,14 @@ class AskedTurn:
     nodes: tuple[str, ...]
 
 
-def asked_in_words(
+def answer_in_words(
     graph: PropertyGraph,
     question: str,
     llm: LLM | None = None,
     *,
-    before: tuple[AskedTurn, ...] = (),
+    before: tuple[ConversationTurn, ...] = (),
     limit: int = 10,
-) -> ToldAnswer:
+) -> TextAnswer:
     """An answer to a question; one that follows others is searched for with what these found too. Raises
     BadInput and LLMError.
     """
@@ -86,7 +86,7 @@ def asked_in_words(
     return _told(question, context, nodes, llm, before)
 
 
-def explained_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> ToldAnswer:
+def explained_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> TextAnswer:
     """What a node is: its properties and edges, in words where there is a model. Raises UnknownName, BadInput
     and LLMError.
     """
@@ -101,7 +101,7 @@ def explained_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> T
     )
 
 
-def summarised(graph: PropertyGraph, llm: LLM | None = None) -> ToldAnswer:
+def summarised(graph: PropertyGraph, llm: LLM | None = None) -> TextAnswer:
     """What a graph is about: what it holds, where to begin, and its clusters; in words where there is a
     model. Raises LLMError.
     """
@@ -117,7 +117,7 @@ def summarised(graph: PropertyGraph, llm: LLM | None = None) -> ToldAnswer:
     )
 
 
-def prompt_for(question: str, context: str, before: tuple[AskedTurn, ...] = ()) -> Prompt:
+def prompt_for(question: str, context: str, before: tuple[ConversationTurn, ...] = ()) -> Prompt:
     """What a model is asked: the context behind a fence, the last turns, and the question."""
     told = [Message("system", _SYSTEM)]
     for turn in before[-_KEPT:]:
@@ -132,9 +132,13 @@ def prompt_tokens(prompt: Prompt) -> tuple[int, int]:
 
 
 def _told(
-    question: str, context: str, nodes: tuple[str, ...], llm: LLM | None, before: tuple[AskedTurn, ...] = ()
-) -> ToldAnswer:
-    told = ToldAnswer(question, context, context, nodes)
+    question: str,
+    context: str,
+    nodes: tuple[str, ...],
+    llm: LLM | None,
+    before: tuple[ConversationTurn, ...] = (),
+) -> TextAnswer:
+    told = TextAnswer(question, context, context, nodes)
     if llm is None:
         return told
     reply = llm(prompt_for(question, context, before))
@@ -175,21 +179,22 @@ class Conversation:
 
     def __init__(self, path: Path):
         self.path = path
-        self.turns: tuple[AskedTurn, ...] = ()
+        self.turns: tuple[ConversationTurn, ...] = ()
         if path.exists():
             try:
                 kept = json.loads(read_regular_text(path))
                 self.turns = tuple(
-                    AskedTurn(each["question"], each["text"], tuple(each["nodes"])) for each in kept["turns"]
+                    ConversationTurn(each["question"], each["text"], tuple(each["nodes"]))
+                    for each in kept["turns"]
                 )
             except (OSError, ValueError, TypeError, KeyError) as error:
                 raise BadInput(
                     f"{path} holds no conversation ({type(error).__name__}): name another file"
                 ) from None
 
-    def add(self, told: ToldAnswer) -> None:
+    def add(self, told: TextAnswer) -> None:
         """Keep a question and its answer."""
-        self.turns = (*self.turns, AskedTurn(told.question, told.text, told.nodes))
+        self.turns = (*self.turns, ConversationTurn(told.question, told.text, told.nodes))
         rows = [
             {"question": turn.question, "text": turn.text, "nodes": list(turn.nodes)} for turn in self.turns
         ]

@@ -10,7 +10,7 @@ from kgot_lab.errors import LabError
 _Made = TypeVar("_Made")
 
 
-def told_errors(make: Callable[[], _Made]) -> _Made:
+def error_message(make: Callable[[], _Made]) -> _Made:
     """What a function gives; an error of ours is told to the assistant in its words, which say what would do."""
     from mcp.server.mcpserver.exceptions import ToolError
 

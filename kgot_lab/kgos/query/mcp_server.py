@@ -24,7 +24,7 @@ from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.methods.search.context import search_context
 from kgot_lab.kgos.methods.search.intent_search import intent_search
-from kgot_lab.kgos.query.error_messages import told_errors
+from kgot_lab.kgos.query.error_messages import error_message
 from kgot_lab.kgos.query.node_lookup import meant_node
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion
 from kgot_lab.text.fence import fenced
@@ -114,7 +114,7 @@ def _tool_of(question: GraphQuestion, held: _Held) -> Callable[..., AnswerRows]:
     """A function that the protocol reads as if the arguments of the question were written in it."""
 
     def ask(**given: Any) -> AnswerRows:
-        return _answer(told_errors(lambda: question.ask(held.graph, **given)))
+        return _answer(error_message(lambda: question.ask(held.graph, **given)))
 
     parameters = [
         inspect.Parameter(
@@ -137,7 +137,7 @@ def _context_tool(held: _Held) -> Callable[..., str]:
         """What the graph says about a query, as text for an answer: nodes, edges and limitations, behind a
         fence.
         """
-        return told_errors(
+        return error_message(
             lambda: fenced(search_context(intent_search(held.graph, query)), f"the graph, for {query}")
         )
 
@@ -230,7 +230,7 @@ def _change(make: Callable[[], EditMade]) -> ChangeMade:
     with (
         _ONE_BY_ONE
     ):  # two assistants may ask at once, and a change begins from the graph that the last one left
-        made = told_errors(make)
+        made = error_message(make)
     return ChangeMade(said=made.said, broken=list(map(str, made.broken)), mended=list(map(str, made.mended)))
 
 

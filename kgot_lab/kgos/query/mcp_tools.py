@@ -12,7 +12,7 @@ from pydantic import Field
 
 from kgot_lab import __version__
 from kgot_lab.errors import NotInstalled
-from kgot_lab.kgos.query.error_messages import told_errors
+from kgot_lab.kgos.query.error_messages import error_message
 from kgot_lab.text.fence import fenced
 from kgot_lab.tools.tool import TextTool
 
@@ -48,7 +48,7 @@ def _asked(tool: TextTool) -> Callable[..., str]:
     """A function that the protocol reads as if the arguments of the tool were written in it."""
 
     def ask(**given: str) -> str:
-        return told_errors(lambda: fenced(tool(**given).text, tool.name))
+        return error_message(lambda: fenced(tool(**given).text, tool.name))
 
     keyword, text = inspect.Parameter.KEYWORD_ONLY, Annotated
     required = [

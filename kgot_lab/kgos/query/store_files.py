@@ -20,8 +20,8 @@ from kgot_lab.stores.sqlite.file import (
     CHECKED,
     VERSION,
     damaged,
-    is_open_here,
-    made_here,
+    is_open_in_process,
+    is_own_file,
     refuse_foreign_head,
     unavailable,
 )
@@ -73,7 +73,7 @@ def _of_log(path: Path) -> NamedGraph:
 def _of_sqlite(path: Path) -> NamedGraph:
     try:
         with _reading(path) as (connection, lost):
-            if not made_here(connection):
+            if not is_own_file(connection):
                 return _foreign(path)
             asked = SELECT_SOUND if _has_sums(connection, path) else SELECT_ALL
             can_sum(connection)
@@ -107,7 +107,7 @@ def _reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
     store here has the file open.
     """
     with ExitStack() as opened:
-        if is_open_here(path):
+        if is_open_in_process(path):
             uri, lost = f"{path.absolute().as_uri()}?mode=ro", ""
         else:
             copied = opened.enter_context(private_copy(path))

@@ -48,7 +48,7 @@ def certificate_of_run(
         return certify(claims, [fact.needed for fact in needs], at=at or _begun(run), rules=rules)
 
 
-def told_as_certified(events: Iterable[Event], certificate: Certificate) -> list[Event]:
+def certified_text(events: Iterable[Event], certificate: Certificate) -> list[Event]:
     """A run with its answer as a reader is told it; with one that is withheld goes what it rests on. What led
     to it stays as it was.
     """

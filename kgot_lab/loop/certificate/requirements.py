@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from kgot_lab.graph.provenance import noted
 from kgot_lab.loop.certificate.contradictions import rival_values, speaks_of
 from kgot_lab.loop.certificate.inputs import PathReading, RunMaterial
-from kgot_lab.loop.modes.paths.candidates import compared_things
+from kgot_lab.loop.modes.paths.candidates import comparison_candidates
 from kgot_lab.loop.modes.paths.compare import questions_of_each, worked_out
 from kgot_lab.loop.modes.paths.splitting import filled, subjects
 from kgot_lab.memory.claims.certificate import OpenFact
@@ -86,7 +86,7 @@ def _of_compared(run: RunMaterial) -> list[RunFact]:
         return []
     known = Titles(Document(title, "", title) for title in run.titles(number))
     named = list(dict.fromkeys(known[name][0] for name in known.mentioned(run.question, cased=False)))
-    things = compared_things(run.question, named)
+    things = comparison_candidates(run.question, named)
     later = iter([each for each in run.readings if each.number > number])
     values: list[list[str]] = []
     facts: list[RunFact] = []

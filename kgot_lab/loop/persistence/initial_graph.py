@@ -15,7 +15,7 @@ from kgot_lab.loop.modes.paths.mentions import place_under
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
-from kgot_lab.text.words import named_words, telling_words
+from kgot_lab.text.words import content_words, named_words
 from kgot_lab.types import Edge, Triple
 
 MOST_REMEMBERED = 2000  # facts that a question begins with; a prompt is cut to far fewer
@@ -25,7 +25,7 @@ _CROWD = 20  # facts of one name from which on each counts less for it
 
 
 @dataclass(frozen=True)
-class BegunWith:
+class InitialGraph:
     """What a question begins with: a graph, how many facts of the memory are in it, and how many hold in all."""
 
     graph: PropertyGraph = field(repr=False)
@@ -40,7 +40,7 @@ class BegunWith:
         )
 
 
-def remembered_near(beliefs: Beliefs, question: str, *, most: int = MOST_REMEMBERED) -> BegunWith:
+def remembered_near(beliefs: Beliefs, question: str, *, most: int = MOST_REMEMBERED) -> InitialGraph:
     """What a memory holds, as a graph to begin with; of more facts than `most` those near the question.
     Raises BadInput.
 
@@ -53,13 +53,13 @@ def remembered_near(beliefs: Beliefs, question: str, *, most: int = MOST_REMEMBE
         held = beliefs.facts()
         chosen = held if len(held) <= most else nearest_facts(held, question, most)
         claims = beliefs.claims_of(chosen)
-    return BegunWith(graph_of_claims(claims), len(chosen), len(held))
+    return InitialGraph(graph_of_claims(claims), len(chosen), len(held))
 
 
 def nearest_facts(facts: Sequence[Triple], question: str, most: int) -> tuple[Triple, ...]:
     """The facts nearest to a question, the nearest first."""
-    asked, named = set(telling_words(question)), f" {' '.join(named_words(question))} "
-    words = [asked & set(telling_words(f"{fact.subject} {fact.relation} {fact.object}")) for fact in facts]
+    asked, named = set(content_words(question)), f" {' '.join(named_words(question))} "
+    words = [asked & set(content_words(f"{fact.subject} {fact.relation} {fact.object}")) for fact in facts]
     ends: dict[str, list[int]] = defaultdict(list)
     holding: dict[str, int] = defaultdict(int)
     for number, fact in enumerate(facts):

@@ -11,10 +11,10 @@ from datetime import datetime
 from pathlib import Path
 
 from kgot_lab.errors import BadInput
-from kgot_lab.loop.persistence.initial_graph import MOST_REMEMBERED, BegunWith, remembered_near
+from kgot_lab.loop.persistence.initial_graph import MOST_REMEMBERED, InitialGraph, remembered_near
 from kgot_lab.loop.persistence.learning import LearntRun, learn_run
 from kgot_lab.loop.persistence.retraction_filter import without_retracted
-from kgot_lab.loop.persistence.same_source import SameSources, ToldApart
+from kgot_lab.loop.persistence.same_source import SameSources, SourceDistinguisher
 from kgot_lab.loop.trace import Trace
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claims import Claims
@@ -24,12 +24,12 @@ from kgot_lab.tools.tool import Tool
 
 
 @dataclass(frozen=True)
-class AskedMemory:
+class MemorySession:
     """A memory, what is believed at the time that is asked about, and what of it a question begins with."""
 
     claims: Claims
     beliefs: Beliefs
-    begun: BegunWith
+    begun: InitialGraph
     looks_only: bool  # a question about an earlier time learns nothing
     sources: SameSources
 
@@ -47,7 +47,7 @@ class AskedMemory:
         was read before.
         """
         return without_retracted(
-            [ToldApart(tool, self.sources) for tool in tools], self.beliefs.retracted_sources()
+            [SourceDistinguisher(tool, self.sources) for tool in tools], self.beliefs.retracted_sources()
         )
 
     def learn(self, run: Trace) -> LearntRun:
@@ -57,9 +57,9 @@ class AskedMemory:
 
 
 @contextmanager
-def asked_memory(
+def open_memory_session(
     where: str | Path | Beliefs, question: str, *, at: datetime | None = None, most: int = MOST_REMEMBERED
-) -> Iterator[AskedMemory]:
+) -> Iterator[MemorySession]:
     """A memory for a question: a file of claims, made if there is none, or Claims, which stay open.
 
     Beliefs, as `Claims.as_of` gives them, and a file `at` a time are what was believed then of what was true
@@ -72,7 +72,7 @@ def asked_memory(
             claims.as_of(at, at if at is not None else claims.now()) if looked_at is claims else looked_at
         )
         looks_only = at is not None or looked_at is not claims
-        yield AskedMemory(
+        yield MemorySession(
             claims, beliefs, remembered_near(beliefs, question, most=most), looks_only, SameSources(beliefs)
         )
     finally:

@@ -29,7 +29,7 @@ class SameSources:
     beliefs: Beliefs
     remarks: dict[str, str] = field(default_factory=dict)  # by id, each once
 
-    def told_apart(self, document: Document) -> Document:
+    def distinguish_sources(self, document: Document) -> Document:
         """A document under its id, or under one of its own where no sentence that the memory read under that
         id stands in its text.
         """
@@ -53,11 +53,11 @@ class SameSources:
 
 
 @dataclass(frozen=True)
-class ToldApart(ThroughTool):
+class SourceDistinguisher(ThroughTool):
     """A tool whose documents are told apart from others of the same id that a memory has read."""
 
     sources: SameSources
 
     def __call__(self, /, **arguments: Json) -> Result:
         result = checked_result(self.tool(**arguments))
-        return replace(result, sources=tuple(map(self.sources.told_apart, result.sources)))
+        return replace(result, sources=tuple(map(self.sources.distinguish_sources, result.sources)))

@@ -40,7 +40,7 @@ def extract(
     left = left_to_read(documents, limits, done)
     if store.schema().nodes:
         raise BadInput("an extraction begins with an empty store: this one holds a graph")
-    before, returned, within = _last_begun(done)
+    before, returned, within = _last_started(done)
     if returned is None or not left or left[0].id != _read_by(returned):
         return _extract(_loop(llm, store, limits, done), left) if left else _nothing(store, done)
     recording = Recording.of(within)
@@ -61,7 +61,7 @@ def left_to_read(
         raise BadInput("there is no document to take facts from")
     read = {_read_by(event): event.text for event in done if isinstance(event, ToolReturned)}
     _require_same(read, documents)
-    before, returned, within = _last_begun(done)
+    before, returned, within = _last_started(done)
     left = [document for document in documents if document.id not in read]
     if returned is None:
         return left
@@ -86,7 +86,7 @@ def _read_by(returned: ToolReturned) -> str:
     return str(returned.call.arguments["document"])
 
 
-def _last_begun(done: Sequence[Event]) -> tuple[Sequence[Event], ToolReturned | None, Sequence[Event]]:
+def _last_started(done: Sequence[Event]) -> tuple[Sequence[Event], ToolReturned | None, Sequence[Event]]:
     """The events before the document that was begun last, that document, and what happened within it."""
     at = max((number for number, event in enumerate(done) if isinstance(event, ToolReturned)), default=-1)
     if at < 0:
@@ -185,7 +185,7 @@ def _go_on_within(run: Loop, model: RememberedLLM, llm: LLM, done: Sequence[Even
     Older versions, and other limits, ask otherwise. The document is then read anew, on the graph as it was
     left.
     """
-    _, returned, within = _last_begun(done)
+    _, returned, within = _last_started(done)
     assert returned is not None and isinstance(run.store, RememberedStore)
     walk = _walk(run, returned)
     if _follows(walk, within):

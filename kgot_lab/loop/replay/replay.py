@@ -89,7 +89,7 @@ BY_CTRL_C = "it was interrupted"  # why a fork stopped
 _NOTHING = Resources()
 
 
-def walk_again(
+def replay_walk(
     events: Sequence[Event], recording: Recording, store: RememberedStore, live: Resources = _NOTHING
 ) -> Iterator[Event]:
     """The loop over a recording: the same question, limits and tools as recorded; what it lacks goes to the
@@ -119,7 +119,7 @@ def again(run: Trace | Sequence[Event], store: Store | None = None) -> Iterator[
     """
     events = events_of(run)
     recording = Recording.of(events)
-    return walk_again(events, recording, remembered(recording, events, store or InMemory()))
+    return replay_walk(events, recording, remembered(recording, events, store or InMemory()))
 
 
 _A_STORE = "a run is walked again in a store, as open_store(…) gives one"
@@ -197,7 +197,7 @@ def verify(
         patient = compute or computing(opened, limits_of(started(events)).but(python_seconds=_PATIENCE))
         return first_difference(
             events,
-            walk_again(events, recording, remembered(recording, events, opened), Resources(compute=patient)),
+            replay_walk(events, recording, remembered(recording, events, opened), Resources(compute=patient)),
         )
 
 
@@ -314,15 +314,15 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
                 f"{path} cannot be resumed, for {not_following(parted)}: ask again, in a namespace of its own"
             )
         require_parts(store, ("write", "read", "schema"), _A_STORE)
-        recording = Recording.of((*trace.events, *left_behind(trace.events, store, _walked_beside)))
-        walk = walk_again(trace.events, recording, remembered(recording, trace.events, store), live)
+        recording = Recording.of((*trace.events, *left_behind(trace.events, store, _replay_side)))
+        walk = replay_walk(trace.events, recording, remembered(recording, trace.events, store), live)
     except BaseException:
         writing.close()
         raise
     return _going_on(trace.events, walk, writing)
 
 
-def _walked_beside(events: Sequence[Event], apart: Store, spoken: Dialect) -> Iterator[Event]:
+def _replay_side(events: Sequence[Event], apart: Store, spoken: Dialect) -> Iterator[Event]:
     """A run walked again beside its store, whatever its prompts say, with nothing live: its store may tell
     the graph in another order.
     """
@@ -332,7 +332,7 @@ def _walked_beside(events: Sequence[Event], apart: Store, spoken: Dialect) -> It
         if isinstance(event, Asked) and not event.is_loss and not event.role.startswith("inside ")
     )
     recording = replace(Recording.of(events), turns=deque(event.said for event in asked))
-    return walk_again(events, recording, replace(remembered(recording, events, apart), spoken=spoken))
+    return replay_walk(events, recording, replace(remembered(recording, events, apart), spoken=spoken))
 
 
 def _going_on(recorded: Sequence[Event], walk: Iterator[Event], writing: TraceWriter) -> Iterator[Event]:
@@ -403,7 +403,7 @@ def fork_events(
     """
     events, _, recording, edits = _with_change(run, at, change, live)
     with _opened(events, store) as opened:
-        yield from walk_again(events, recording, remembered(recording, events, opened, edits), live)
+        yield from replay_walk(events, recording, remembered(recording, events, opened, edits), live)
 
 
 def _with_change(
@@ -434,7 +434,7 @@ def _walked_with(
     """The events of a run with one changed, as far as it goes, and why it stopped ("" if at its end)."""
     seen = list[Event]()
     try:
-        for event in walk_again(events, recording, store, live):
+        for event in replay_walk(events, recording, store, live):
             seen.append(event)
     except BadInput:
         raise

@@ -51,7 +51,7 @@ class Beliefs:
         """The same beliefs of what is true at any time."""
         return Beliefs(self.storage, self._known, now=self.now)
 
-    def time_asked(self, at: datetime | None = None) -> datetime:
+    def query_time(self, at: datetime | None = None) -> datetime:
         """The time that a question is about: a given one, or that of these beliefs, or now. Raises BadInput
         for a naive one.
         """
@@ -180,7 +180,7 @@ class Beliefs:
         In a relation declared "single" that is the fact valid then with the latest beginning; one that is as
         late is returned as well, and marks the answer as contested.
         """
-        then = self.time_asked(at)
+        then = self.query_time(at)
         return answer_at(then, self.changes_of(subject, relation))
 
     def changes_of(self, subject: str, relation: str) -> tuple[Period, ...]:

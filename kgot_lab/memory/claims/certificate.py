@@ -166,7 +166,7 @@ class Certificate:
         told = (fact.told for fact in self.weak if self.rules.ruling([fact.state]) != "passes")
         return tuple(dict.fromkeys(told)) or ("it rests on no fact",)
 
-    def told_with(self, answer: str) -> Certificate:
+    def certificate_text(self, answer: str) -> Certificate:
         """The certificate as a reader of an answer may see it: of one that is withheld, without what gives
         the answer away.
 
@@ -202,7 +202,7 @@ def certify(
             "certify(beliefs, needed) takes the facts that an answer needs in a list, as [Triple(...), OpenFact(...)]"
         )
     chain = [_checked(each) for each in needed]
-    then = beliefs.time_asked(at)
+    then = beliefs.query_time(at)
     facts: list[CertifiedFact] = []
     with beliefs.storage.reading():
         for each in chain:
@@ -217,7 +217,7 @@ def hedged(answer: str, certificate: Certificate) -> str:
     """
     require(answer, str, "an answer is a text")
     if certificate.ruling == "withheld" or not answer.strip():
-        reasons = certificate.told_with(answer).reasons
+        reasons = certificate.certificate_text(answer).reasons
         return f"No answer is given: {'; '.join(reasons).rstrip('.') or 'there is none'}."
     return (
         f"{answer} (not certain: {'; '.join(certificate.reasons)})"
@@ -227,11 +227,11 @@ def hedged(answer: str, certificate: Certificate) -> str:
 
 
 def certificate_parts(question: str, answer: str, certificate: Certificate) -> dict[str, Json]:
-    """A certificate with its question and answer as plain JSON values, as a reader may see it (`told_with`);
+    """A certificate with its question and answer as plain JSON values, as a reader may see it (`certificate_text`);
     a withheld answer is None.
     """
     told, given = hedged(answer, certificate), answer if certificate.ruling != "withheld" else None
-    certificate = certificate.told_with(answer)
+    certificate = certificate.certificate_text(answer)
     facts: list[Json] = [
         {
             **dict(zip(("subject", "relation", "object"), fact.needed_parts, strict=True)),

@@ -17,13 +17,13 @@ from kgot_lab.memory.claims.entities import merge_proposals
 from kgot_lab.memory.claims.erasure import erase_claims
 from kgot_lab.memory.claims.reports import (
     Cardinality,
+    ClaimPeriod,
     Erased,
     Fallen,
     Learnt,
     Logged,
     MergeProposal,
-    NotedAnswer,
-    Stood,
+    RecordedAnswer,
 )
 from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
 from kgot_lab.memory.claims.transactions import (
@@ -261,34 +261,36 @@ class Claims(Beliefs):
             for (id,) in self.storage.rows(sql.IDS_BEGINNING, {"beginning": letters, "length": len(letters)})
         )
 
-    def noted_facts(self) -> tuple[Triple, ...]:
+    def recorded_facts(self) -> tuple[Triple, ...]:
         """Every fact that was ever noted and not erased, by the names it was learnt with, whether it holds or
         not.
         """
         return tuple(Triple(*row) for row in self.storage.rows(sql.facts_where()))
 
-    def answers_on(self, fact: Triple) -> tuple[NotedAnswer, ...]:
+    def answers_on(self, fact: Triple) -> tuple[RecordedAnswer, ...]:
         """The answers that rest on a fact, whether it holds or not."""
         rows = self.storage.rows(sql.ANSWERS_ON, {"facts": self._ids_of(fact)})
-        return tuple(NotedAnswer(id, text, moment(at)) for id, text, at in rows)
+        return tuple(RecordedAnswer(id, text, moment(at)) for id, text, at in rows)
 
-    def noted_answers(self) -> dict[NotedAnswer, tuple[Triple, ...]]:
+    def recorded_answers(self) -> dict[RecordedAnswer, tuple[Triple, ...]]:
         """The answers that were noted, the earliest first, with the facts that each rests on, whether these
         hold or not.
         """
-        found: dict[NotedAnswer, tuple[Triple, ...]] = {}
+        found: dict[RecordedAnswer, tuple[Triple, ...]] = {}
         for id, text, at, *fact in self.storage.rows(sql.NOTED_ANSWERS):
-            answer = NotedAnswer(id, text, moment(at))
+            answer = RecordedAnswer(id, text, moment(at))
             found[answer] = (*found.get(answer, ()), Triple(*fact))
         return found
 
-    def history(self, claim: str) -> tuple[Stood, ...]:
+    def history(self, claim: str) -> tuple[ClaimPeriod, ...]:
         """How a claim stood from when until when, as it was known; drops lie over its standing. Raises
         BadInput.
         """
         self._require_claim(claim)
         return tuple(
-            Stood("dropped" if kind == "drop" else value, number, moment(since), open_moment(until), who)
+            ClaimPeriod(
+                "dropped" if kind == "drop" else value, number, moment(since), open_moment(until), who
+            )
             for kind, value, number, since, until, who in self.storage.rows(sql.HISTORY, {"claim": claim})
         )
 

@@ -19,9 +19,9 @@ from kgot_lab.memory.extraction import SPEAKER, Extraction, ExtractionMode
 from kgot_lab.memory.extractor import Extractor
 from kgot_lab.memory.knowledge import context_of
 from kgot_lab.memory.time_expressions import StatedTimes
-from kgot_lab.memory.turn_records import AnswersNow, KeepsCopies, Noted, ToldTurn
+from kgot_lab.memory.turn_records import AnswersNow, KeepsCopies, TurnOutcome, UserTurn
 from kgot_lab.text.sentences import sentences
-from kgot_lab.text.words import telling_words
+from kgot_lab.text.words import content_words
 from kgot_lab.types import LLM, Triple
 
 
@@ -68,7 +68,7 @@ class ClaimMemory:
         """
         return self._extractor.extracted(text, repairs=repairs, times=True)
 
-    def keep(self, told: ToldTurn, found: Extraction) -> Noted:
+    def keep(self, told: UserTurn, found: Extraction) -> TurnOutcome:
         """Learn what was found in a message as claims of its turn; those that are not sure enough wait for
         review.
         """
@@ -79,7 +79,7 @@ class ClaimMemory:
                 (claim.fact, claim.span, claim.said_by): claim for claim in self.claims.from_source(source)
             }
             claims = [
-                _as_told_before(claim, earlier, stated=bool(times[0] or times[1]))
+                _unchanged_claim(claim, earlier, stated=bool(times[0] or times[1]))
                 for triple in found.triples
                 for times in found.times.get(triple, ((None, None),))
                 for claim in [_claim(triple, source, told, times)]
@@ -87,14 +87,14 @@ class ClaimMemory:
             if claims:
                 self.claims.learn(claims, by=told.said_by)
             held = tuple(fact for fact in found.triples if self.claims.holds(fact))
-        return Noted(
+        return TurnOutcome(
             held,
             tuple(fact for fact in held if fact not in before),
             tuple(fact for fact in found.triples if fact not in held),
         )
 
     def context_for(
-        self, told: ToldTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
+        self, told: UserTurn, keywords: Sequence[str], *, without: AbstractSet[Triple] = frozenset()
     ) -> str:
         """What a model is told when a message is answered: see `build_context`."""
         return self.build_context(keywords, without=without, at=told.at)
@@ -114,7 +114,7 @@ class ClaimMemory:
         """
         at = self.claims.now() if at is None else at
         with self.claims.storage.reading():
-            remarks = _Remarks(self.claims, self.claims.time_asked(at))
+            remarks = _Remarks(self.claims, self.claims.query_time(at))
             believed = BelievedTriples(self.claims.as_of(valid=at))
             return context_of(
                 believed,
@@ -124,7 +124,7 @@ class ClaimMemory:
                 remarks.of,
             )
 
-    def holding_now(self, noted: Iterable[Triple], told: ToldTurn) -> dict[Triple, tuple[AnswersNow, ...]]:
+    def holding_now(self, noted: Iterable[Triple], told: UserTurn) -> dict[Triple, tuple[AnswersNow, ...]]:
         """What answers in the place of each of some facts when a message is answered, and since when it does
         if it took another's place.
 
@@ -160,7 +160,7 @@ class ClaimMemory:
         claims, not the copies.
         """
         turn = plain_text(source, "a source").removeprefix(f"{self.session}/")
-        with self._telling_copies("" if turn == source else turn):
+        with self._notify_copies("" if turn == source else turn):
             return self.claims.retract_source(source, by=by)
 
     def erase(self, what: str | Triple, *, by: str = "") -> Erased:
@@ -169,14 +169,14 @@ class ClaimMemory:
         """
         if isinstance(what, Triple):
             fact = plain_triple(what, "a fact")
-            with self._telling_copies(None):
+            with self._notify_copies(None):
                 return self.claims.erase_fact(fact, by=by)
         source = plain_text(what, "what is erased, a source or a Triple,")
-        with self._telling_copies(None):
+        with self._notify_copies(None):
             return self.claims.erase_source(source, by=by)
 
     @contextmanager
-    def _telling_copies(self, turn: str | None) -> Iterator[None]:
+    def _notify_copies(self, turn: str | None) -> Iterator[None]:
         try:
             yield
         finally:  # also where another process still reads the file: its bytes go later, the copies now
@@ -223,7 +223,7 @@ class _Remarks:
         return self._known[asked]
 
 
-def _claim(triple: Triple, source: str, told: ToldTurn, times: StatedTimes) -> Claim:
+def _claim(triple: Triple, source: str, told: UserTurn, times: StatedTimes) -> Claim:
     since, until = times
     fact = Triple(*triple.identity)
     return Claim(
@@ -237,7 +237,7 @@ def _claim(triple: Triple, source: str, told: ToldTurn, times: StatedTimes) -> C
     )
 
 
-def _as_told_before(
+def _unchanged_claim(
     claim: Claim, earlier: Mapping[tuple[Triple, Span | None, str], Claim], *, stated: bool
 ) -> Claim:
     """The claim of the same words that the turn made when it was told before, where no time but that of the
@@ -250,9 +250,9 @@ def _span(fact: Triple, text: str) -> Span:
     """The first sentence of a text that names both ends of a fact, as one word of each; the whole text, not
     kept twice, where none does.
     """
-    ends = [set(telling_words(end)) for end in (fact.subject, fact.object) if end.casefold() != SPEAKER]
+    ends = [set(content_words(end)) for end in (fact.subject, fact.object) if end.casefold() != SPEAKER]
     for sentence in sentences(text):
-        words, start = set(telling_words(sentence)), text.find(sentence)
+        words, start = set(content_words(sentence)), text.find(sentence)
         if start >= 0 and all(not end or end & words for end in ends):
             return Span(start, start + len(sentence), sentence)
     return Span(0, len(text))

@@ -31,7 +31,7 @@ class Learnt:
 
 
 @dataclass(frozen=True)
-class NotedAnswer:
+class RecordedAnswer:
     """An answer that was given, with its time."""
 
     id: str
@@ -51,7 +51,7 @@ class Fallen:
     change: int | None
     facts: tuple[Triple, ...] = ()
     entities: tuple[str, ...] = ()
-    answers: tuple[NotedAnswer, ...] = ()
+    answers: tuple[RecordedAnswer, ...] = ()
     risen: tuple[Triple, ...] = ()
     erased: int = 0
     overtaken: tuple[int, ...] = ()
@@ -97,7 +97,7 @@ class Period:
 
 
 @dataclass(frozen=True)
-class Stood:
+class ClaimPeriod:
     """How a claim stood from one change until another: its standing, the confidence it had, and who changed
     it.
     """

@@ -65,7 +65,7 @@ class Reviewer:
         """What there is to say where nothing waits."""
         return f"Nothing waits. A claim does whose confidence is below {self.claims.accept_from:g} (accept_from) when it is learnt."
 
-    def look_again(self) -> None:
+    def reload(self) -> None:
         """Read the queue again, and stay at the claim that was looked at, or go on to the next one that still
         waits.
         """
@@ -155,7 +155,7 @@ class Reviewer:
             self.decided.pop()
         )  # also where it cannot be: somebody else has changed what it did, and the error says who
         self.claims.undo(change, by=self.by)
-        self.look_again()
+        self.reload()
         self.place = next(
             (place for place, each in enumerate(self.queue) if each.claim.id == claim), self.place
         )

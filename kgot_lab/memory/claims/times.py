@@ -49,14 +49,14 @@ def open_moment(micros: int | None) -> datetime | None:
     return None if micros is None else moment(micros)
 
 
-def time_said(time: datetime) -> str:
+def format_time(time: datetime) -> str:
     """A time in UTC as one reads it: the day, with the hour where it is not midnight."""
     exact = "microseconds" if time.microsecond else "seconds" if time.second else "minutes"
     day, clock = time.date().isoformat(), time.time().isoformat(exact)
     return day if clock == "00:00" else f"{day} {clock}"
 
 
-def span_said(since: datetime | None, until: datetime | None) -> str:
+def format_span(since: datetime | None, until: datetime | None) -> str:
     """From when until when something is valid, in words; "" where it says neither."""
-    ends = [f"from {time_said(since)}"] if since else []
-    return " ".join([*ends, *([f"until {time_said(until)}"] if until else [])])
+    ends = [f"from {format_time(since)}"] if since else []
+    return " ".join([*ends, *([f"until {format_time(until)}"] if until else [])])

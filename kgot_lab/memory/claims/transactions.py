@@ -11,7 +11,7 @@ from datetime import datetime
 from kgot_lab.memory.claims.claim import Claim, fact_id, plain_text, triple_key
 from kgot_lab.memory.claims.dependencies import aliases, deciding, fact_ids, resting_on
 from kgot_lab.memory.claims.justification import holding
-from kgot_lab.memory.claims.reports import Fallen, NotedAnswer
+from kgot_lab.memory.claims.reports import Fallen, RecordedAnswer
 from kgot_lab.memory.claims.times import instant, moment
 from kgot_lab.memory.tables import statements as sql
 from kgot_lab.memory.tables.keys import fact_keys
@@ -81,18 +81,18 @@ def open_versions(storage: ClaimStorage, kind: str, key: str) -> dict[str, float
     return dict(storage.rows(sql.OPEN_VALUES, {"kind": kind, "key": key}))
 
 
-class FallTold:
+class ChangeReport:
     """Where the report of a change is, once it is made."""
 
     report = Fallen(None)
 
 
 @contextmanager
-def what_fell(storage: ClaimStorage, change: ClaimChange, claims: Sequence[str]) -> Iterator[FallTold]:
+def what_fell(storage: ClaimStorage, change: ClaimChange, claims: Sequence[str]) -> Iterator[ChangeReport]:
     """Compare what holds before and after what is done here to some claims: their facts, and all that is
     derived from these.
     """
-    told = FallTold()
+    told = ChangeReport()
     names = aliases(storage)
     concerned = (
         [Triple(*row) for row in storage.rows(sql.FACTS_OF_CLAIMS, {"claims": list(claims)})]
@@ -109,7 +109,7 @@ def what_fell(storage: ClaimStorage, change: ClaimChange, claims: Sequence[str])
         tuple(fallen),
         _orphans(storage, fallen),
         tuple(
-            NotedAnswer(id, text, moment(at))
+            RecordedAnswer(id, text, moment(at))
             for id, text, at in storage.rows(sql.ANSWERS_ON, {"facts": fact_ids(fallen, names)})
         ),
         tuple(sorted(after - before, key=triple_key)),

@@ -30,7 +30,7 @@ def undo_change(beliefs: Beliefs, number: int, by: str) -> Fallen:
         claims = sorted({row[1] for row in (*opened, *closed) if row[0] in ("standing", "drop")})
         with what_fell(beliefs.storage, change, claims) as told:
             overtaken = {row[5] for row in opened if not _close(change, row)}
-            overtaken |= {by for row in closed for by in _open_again(change, row)}
+            overtaken |= {by for row in closed for by in _reopen_rows(change, row)}
             _refuse_circles(change, number, [row[1] for row in closed if row[0] == "merged"])
         if overtaken and change.number is None:
             by_later = ", ".join(map(str, sorted(overtaken)))
@@ -89,7 +89,7 @@ def _by_undo(change: ClaimChange, row: ClaimRow) -> bool:
     return change.storage.rows(sql.OPENED_BY_UNDO, {"kind": row[0], "key": row[1], "value": row[2]}) != []
 
 
-def _open_again(change: ClaimChange, row: ClaimRow) -> set[int]:
+def _reopen_rows(change: ClaimChange, row: ClaimRow) -> set[int]:
     """Open what a change closed; the changes that opened something else in its place since, where there are
     any.
     """

@@ -8,7 +8,12 @@ from contextlib import closing
 from pathlib import Path
 
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.sqlite_files import LONGEST_WAIT, refuse_damaged, refuse_other_kinds, said_of_file
+from kgot_lab.memory.sqlite_files import (
+    LONGEST_WAIT,
+    explain_sqlite_error,
+    refuse_damaged,
+    refuse_other_kinds,
+)
 from kgot_lab.memory.tables.layout import Layout
 from kgot_lab.stores.log import holds_something, require_path
 
@@ -33,7 +38,9 @@ def opened_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
         if connection is not None:
             connection.close()
         raise (
-            said_of_file(error, path) if isinstance(error, sqlite3.Error | UnicodeDecodeError) else error
+            explain_sqlite_error(error, path)
+            if isinstance(error, sqlite3.Error | UnicodeDecodeError)
+            else error
         ) from None
 
 
@@ -64,7 +71,7 @@ def _look_at_head(path: Path, layout: Layout) -> None:
             _refuse_foreign_head(connection, path, layout)
     except sqlite3.DatabaseError as error:
         refuse_other_kinds(error, path)
-        raise said_of_file(error, path) from None
+        raise explain_sqlite_error(error, path) from None
 
 
 def _refuse_foreign_head(connection: sqlite3.Connection, path: Path | None, layout: Layout) -> None:

@@ -228,19 +228,19 @@ class PostgresTables:
             raise StoreUnavailable(f"{self!r}: {said}; try again when it is done") from None
         except tuple(getattr(psycopg.errors, name) for name in lost) as error:
             raise StoreDamaged(
-                f"{self!r} is damaged ({said_by_server(error)}): put a backup of its schema in its place"
+                f"{self!r} is damaged ({server_error_message(error)}): put a backup of its schema in its place"
             ) from None
         except psycopg.errors.ProgramLimitExceeded as error:
             raise BadInput(
-                f"{self!r}: {said_by_server(error)}: no text of more than a billion bytes"
+                f"{self!r}: {server_error_message(error)}: no text of more than a billion bytes"
             ) from None
         except psycopg.Error as error:
             raise StoreUnavailable(
-                f"{self!r}: PostgreSQL does not let it work: {said_by_server(error)}"
+                f"{self!r}: PostgreSQL does not let it work: {server_error_message(error)}"
             ) from None
 
 
-def said_by_server(error: psycopg.Error) -> str:
+def server_error_message(error: psycopg.Error) -> str:
     """What went wrong, in a line: of what the server said the message alone, since its details hold rows."""
     return " ".join((error.diag.message_primary or str(error) or type(error).__name__).split())
 
@@ -273,18 +273,18 @@ class PostgresClaims(PostgresTables):
             connection.execute(f"SELECT pg_advisory_lock({self._lock})")
             try:
                 for table in _ERASED_FROM:
-                    self._write_anew(connection, table)
+                    self._rewrite_table(connection, table)
                 connection.execute(SCRUBBED)
             finally:
                 with suppress(driver().Error):  # a connection that broke has let go of it
                     connection.execute(f"SELECT pg_advisory_unlock({self._lock})")
 
-    def _write_anew(self, connection: Connection, table: str) -> None:
+    def _rewrite_table(self, connection: Connection, table: str) -> None:
         """What an older transaction of the database might still read is copied too, so this is done again
         until nothing is.
         """
         until, pause = time.monotonic() + LONGEST_WAIT, 0.02
-        while kept := _kept_by_vacuum(connection, table):
+        while kept := _rows_left_by_vacuum(connection, table):
             if time.monotonic() > until:
                 waited = f"an older transaction of its database has been open for {LONGEST_WAIT:g} s, and may read {kept} rows of {table}"
                 raise StoreUnavailable(
@@ -304,7 +304,7 @@ class PostgresClaims(PostgresTables):
             )  # else erased texts stay in the server's samples
 
 
-def _kept_by_vacuum(connection: Connection, table: str) -> int:
+def _rows_left_by_vacuum(connection: Connection, table: str) -> int:
     """Write a table anew; how many deleted rows had to stay, by what the server tells of it. Raises
     StoreUnavailable where it does not.
     """

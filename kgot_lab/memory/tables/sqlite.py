@@ -15,7 +15,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.io.fork_safety import ELSEWHERE, keep_for_ever, tell_of_forks
-from kgot_lab.memory.sqlite_files import LONGEST_WAIT, said_of_file
+from kgot_lab.memory.sqlite_files import LONGEST_WAIT, explain_sqlite_error
 from kgot_lab.memory.tables.file import opened_tables
 from kgot_lab.memory.tables.layout import CLAIMS_LAYOUT, Layout
 from kgot_lab.memory.tables.statements import SCRUBBED, TO_SCRUB
@@ -100,7 +100,7 @@ class SQLiteTables:
                 raise
             raise BadInput(f"{self!r} was closed: open it again") from None
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-            raise said_of_file(error, self.path) from None
+            raise explain_sqlite_error(error, self.path) from None
 
 
 class SQLiteClaims(SQLiteTables):

@@ -113,7 +113,8 @@ class Clues:
         )
         self._near = np.minimum(
             1.0,
-            mentions.beside.over(self._asked_stems(question, asked), np.add, np.zeros(len(mentions.row))) / 2,
+            mentions.beside.over(self._question_stems(question, asked), np.add, np.zeros(len(mentions.row)))
+            / 2,
         )
         self._in_question = mentions.named_in(question)
         self.links = np.zeros((len(NAME_CLUES), index.size))
@@ -218,7 +219,7 @@ class Clues:
                 scores[rows] += parts
         return scores
 
-    def _asked_stems(self, question: str, asked: list[str]) -> _Floats:
+    def _question_stems(self, question: str, asked: list[str]) -> _Floats:
         """1 for each stem of a word of the question that is no part of a name of a document in it."""
         named = {word for name in asked for word in name.split()}
         words = [word.lower() for word in name_words(question)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kgot_lab.retrieval.names import CAPITALISED, called, compared_name, is_telling
+from kgot_lab.retrieval.names import CAPITALISED, called, compared_name, is_distinctive
 from kgot_lab.types import Document
 
 _ARTICLES = frozenset(("the", "a", "an"))
@@ -39,12 +39,14 @@ def goes_by(document: Document) -> tuple[str, ...]:
     and as first and last name.
     """
     if document.title:
-        return tuple(filter(is_telling, [without_article(called(document.title))]))
+        return tuple(filter(is_distinctive, [without_article(called(document.title))]))
     found = _SUBJECT.match(_below_headings(document.text)[:_HEAD])
     if not found or not _BEGINS.match(found.group(1)) or len(found.group(1).split()) > _LONGEST:
         return ()
     name = without_article(compared_name(found.group(1)))
-    return tuple(dict.fromkeys(filter(is_telling, [name, *_shorter(name)]))) if is_telling(name) else ()
+    return (
+        tuple(dict.fromkeys(filter(is_distinctive, [name, *_shorter(name)]))) if is_distinctive(name) else ()
+    )
 
 
 def _below_headings(text: str) -> str:

@@ -52,7 +52,7 @@ def serve(holder: Holder) -> None:
         holder.put(request.get("nodes", ()), request.get("edges", ()))
         if "do" in request:
             gc.freeze()  # the collector of a fork must not write to every page of the graph
-            send(*_run_apart(request, holder, instructions))
+            send(*_run_in_fork(request, holder, instructions))
         else:
             send(READY)
 
@@ -67,7 +67,7 @@ def withdraw() -> None:
         seccomp.hide_memory()
 
 
-def _run_apart(request: dict[str, Any], holder: Holder, instructions: bytes | None) -> tuple[bytes, bytes]:
+def _run_in_fork(request: dict[str, Any], holder: Holder, instructions: bytes | None) -> tuple[bytes, bytes]:
     """Run a statement in a fork that can only write its result; returns how it ended and what it wrote."""
     peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     reading, writing = os.pipe()

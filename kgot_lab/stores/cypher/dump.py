@@ -41,7 +41,7 @@ _MARK_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0]
 _Stored = dict[str, Any]  # properties as the database has them
 
 
-class MadeAgain(Exception):
+class DuplicateId(Exception):
     """A statement made a node under an id that another one has."""
 
 
@@ -129,12 +129,12 @@ def settle_ids(ask: Ask, rows: Sequence[BoltRow], before: Dump, namespace: str) 
     """Give what is new ids, marks and, where edges are parallel, keys, from all that is there after a
     statement of a transaction.
 
-    Raises MadeAgain where it made nodes under ids that others have.
+    Raises DuplicateId where it made nodes under ids that others have.
     """
     was = {node.place: node for node in before.nodes.values()}
     ids = ids_of(rows, was)
     if len(set(ids.values())) < len(ids):
-        raise MadeAgain
+        raise DuplicateId
     marks = []
     for row in rows:
         id = ids[row.place]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from kgot_lab.stores.cypher.dialect import CYPHER, refuse_unless_cypher_read, refuse_unless_cypher_write
-from kgot_lab.stores.embedded_store import Kept
+from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.types import Diff, Rows
 
 
-class CypherEmbedded(Kept):
+class CypherEmbedded(EmbeddedStore):
     """A store whose statements are Cypher; `kgot_lab.sandbox.inside.cypher_mapping` says how a node has its
     id and its values.
 

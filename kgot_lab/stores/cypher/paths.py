@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from kgot_lab.sandbox.inside.cypher_mapping import backticked
 from kgot_lab.sandbox.inside.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.cypher.literals import cypher_literal
-from kgot_lab.stores.paths import asked_paths
+from kgot_lab.stores.paths import path_query
 
 _VALUES = (  # of the columns, in their order
     *(
@@ -47,7 +47,7 @@ def cypher_paths(names: Sequence[str], worth: Mapping[str, float], most: int) ->
     """One look at all nodes for the sentences, since nodes without labels have no index; `known` is a map,
     which is quicker than a list.
     """
-    asked = asked_paths(names, worth, most)
+    asked = path_query(names, worth, most)
     odd = [
         place for place in asked.worth if "\\" in place
     ]  # some servers resolve \\uXXXX in the names of a map

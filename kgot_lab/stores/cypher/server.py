@@ -24,7 +24,7 @@ from kgot_lab.stores.cypher.dialect import (
 from kgot_lab.stores.cypher.dump import (
     BoltRow,
     Dump,
-    MadeAgain,
+    DuplicateId,
     check_texts,
     dump,
     dump_difference,
@@ -150,26 +150,26 @@ class CypherServer:
             self._require_closed(transaction, statement, sent)
             with self._link.within(self._seconds, statement):
                 counters = transaction.run(sent.text).consume().counters
-            diff, places = added(self._asking(transaction), counters)
+            diff, places = added(self._own_query(transaction), counters)
             _keep(transaction, statement, diff)
         return diff, places
 
     def _compared(self, statement: str, sent: Confined) -> tuple[Diff, dict[str, str]]:
         with self._turns.taken(self._seconds + ALLOWANCE) as turn:
             transaction = turn.transaction
-            before = dump(self._asking(transaction))
+            before = dump(self._own_query(transaction))
             self._require_closed(transaction, statement, sent)
             with self._link.within(self._seconds, statement):
                 counters = transaction.run(sent.text).consume().counters
-            rows = rows_of(self._asking(transaction))
+            rows = rows_of(self._own_query(transaction))
             if self._counts and not _explains(counters, before, rows):
                 raise QueryFailed(
                     statement,
                     "it made or removed what is not in this graph, perhaps a node for a variable that is null",
                 )
             try:
-                after = settle_ids(self._asking(transaction), rows, before, self.namespace)
-            except MadeAgain:
+                after = settle_ids(self._own_query(transaction), rows, before, self.namespace)
+            except DuplicateId:
                 transaction.rollback()
             else:
                 diff = dump_difference(before, after)
@@ -235,7 +235,7 @@ class CypherServer:
         with self._turns.taken() as (transaction, _):
             if found is not None:
                 self._turns.require_unwritten(found)
-            ask = self._asking(transaction)
+            ask = self._own_query(transaction)
             application = Application(ask, self._link.ask, partial(self._looking.locate, ask), self.namespace)
             return application, application.run(diff)
 
@@ -333,13 +333,13 @@ class CypherServer:
 
     def _note_known(self) -> None:
         with self._turns.taken() as (transaction, _):
-            self._asking(transaction)(f"{_UNKNOWN} SET n._kept = true", {})
+            self._own_query(transaction)(f"{_UNKNOWN} SET n._kept = true", {})
 
     def _require_closed(self, transaction: Transaction, statement: str, sent: Confined) -> None:
         """Raise QueryFailed where a statement that follows paths of any length could leave the namespace by
         an edge that others made.
         """
-        if sent.walks and self._asking(transaction)(_LEAVING, {})[0][0]:
+        if sent.walks and self._own_query(transaction)(_LEAVING, {})[0][0]:
             raise QueryFailed(
                 statement,
                 "somebody connected this graph with others, so that no path of any length can be followed",
@@ -353,7 +353,7 @@ class CypherServer:
         """The rows of a reading query of ours, to which the namespace is told."""
         return self._link.ask(query, {"run": self.namespace, **parameters})
 
-    def _asking(self, transaction: Transaction) -> Ask:
+    def _own_query(self, transaction: Transaction) -> Ask:
         return lambda query, parameters: transaction.run(
             query, {"run": self.namespace, **parameters}
         ).values()

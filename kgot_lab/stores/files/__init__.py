@@ -13,7 +13,7 @@ from kgot_lab.graph.naming import NamedGraph, with_names_as_ids
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.io.text_files import read_regular
 from kgot_lab.stores.files.edge_lists import read_edge_list
-from kgot_lab.stores.files.graphml import read_graphml, read_noted_graphml, write_graphml
+from kgot_lab.stores.files.graphml import read_graphml, read_graphml_with_notes, write_graphml
 from kgot_lab.stores.files.node_links import read_json_graph
 from kgot_lab.stores.files.turtle import read_turtle, write_turtle
 from kgot_lab.stores.sparql.triples import oxigraph
@@ -53,7 +53,7 @@ def read_named_graph(path: Path | str) -> NamedGraph:
     The note says what was renamed, and what was read otherwise than it stands there.
     """
     reader = _READERS[_known(Path(path), _READERS)]
-    read = read_noted_graphml(path) if reader is read_graphml else NamedGraph(reader(Path(path)))
+    read = read_graphml_with_notes(path) if reader is read_graphml else NamedGraph(reader(Path(path)))
     named = with_names_as_ids(read.graph)
     return NamedGraph(named.graph, "; ".join(filter(None, (named.note, read.note))))
 
@@ -79,7 +79,7 @@ def write_graph(graph: PropertyGraph, path: Path | str, form: str | None = None)
     FORMS[form](graph, Path(path))
 
 
-def form_written_here(path: Path | str) -> str:
+def lossless_format(path: Path | str) -> str:
     """The form in which a file is just as `write_graph` writes its graph, so that nothing is lost where it is
     written again; "" for none.
 

@@ -57,13 +57,13 @@ def read_graphml(path: Path | str) -> PropertyGraph:
     """The graph in a GraphML file, ours or another program's; raises BadInput, naming the file. What is read
     otherwise is warned of.
     """
-    read = read_noted_graphml(path)
+    read = read_graphml_with_notes(path)
     if read.note:
         warnings.warn(f"{path}: {read.note}", stacklevel=2)
     return read.graph
 
 
-def read_noted_graphml(path: Path | str) -> NamedGraph:
+def read_graphml_with_notes(path: Path | str) -> NamedGraph:
     """The graph in a GraphML file, and a note on what is read otherwise than it stands there; raises
     BadInput, naming the file.
     """

@@ -63,7 +63,7 @@ class SparqlLink:
             import httpx  # brought by openai
         except ImportError:
             raise NotInstalled("stores", "httpx") from None
-        update_url = update_url or _update_beside(query_url)
+        update_url = update_url or _update_url(query_url)
         for url in (query_url, update_url):
             if not url.startswith(("http://", "https://")):
                 raise BadInput(f"a SPARQL endpoint is a URL such as http://localhost:7878/query, not {url!r}")
@@ -157,7 +157,7 @@ _ADVICE = {
 }
 
 
-def _update_beside(url: str) -> str:
+def _update_url(url: str) -> str:
     for ending in ("/query", "/sparql"):
         if url.endswith(ending):
             return url.removesuffix(ending) + "/update"

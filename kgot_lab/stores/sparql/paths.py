@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from kgot_lab.sandbox.inside.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, SAYS_SENTENCE
 from kgot_lab.sandbox.inside.rdf import DOUBLE, NAMESPACE, Literal, iri_of
-from kgot_lab.stores.paths import asked_paths
+from kgot_lab.stores.paths import path_query
 from kgot_lab.stores.sparql.triples import spelled
 
 NO_EDGE = "rdf:type, rdf:subject, rdf:predicate, rdf:object"
@@ -71,7 +71,7 @@ def sparql_paths(names: Sequence[str], worth: Mapping[str, float], most: int) ->
     """The names and sentences that are asked for are said wherever a part begins, so that no engine begins
     with all there are.
     """
-    asked = asked_paths(names, worth, most)
+    asked = path_query(names, worth, most)
     start = _values("from rank", [[spelled(iri_of(name))] for name in asked.names])
     places = [
         [spelled(iri_of(place)), spelled(Literal(repr(value), DOUBLE))]

@@ -19,7 +19,7 @@ from kgot_lab.sandbox.inside.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple
 from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows
 from kgot_lab.sandbox.inside.sparql_text import has_word, with_prefixes
 from kgot_lab.sandbox.inside.values import RefusedValue
-from kgot_lab.stores.embedded_store import Kept
+from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.fatal_statements import LostStatements
 from kgot_lab.stores.protocol import Execute, GraphSize, Scalar, Schema
 from kgot_lab.stores.sparql.connection import MAX_RESULT, QueryLimits, ServerAnswer, SparqlLink
@@ -55,7 +55,7 @@ class _NotTaken(StoreUnavailable):
     """A change was sent, and the server did not say that it was made."""
 
 
-class SparqlServer(Kept):
+class SparqlServer(EmbeddedStore):
     """A store whose graph is one named graph of a SPARQL server; no other graph there is looked at or
     changed.
 
@@ -241,7 +241,7 @@ class SparqlServer(Kept):
                 f"{here}, which no store like this made; choose another namespace, or take it over with adopt=True"
             )
         if wipe:
-            self._told_to(f"DROP SILENT GRAPH <{self._graph}> ;\nDELETE WHERE {{ {self._mark('?old')} }}")
+            self._run_update(f"DROP SILENT GRAPH <{self._graph}> ;\nDELETE WHERE {{ {self._mark('?old')} }}")
         self._load()
         self._require_confined()
         if not self._exact:
@@ -284,7 +284,7 @@ class SparqlServer(Kept):
     def _load(self) -> None:
         """Make the copy agree with the server's graph."""
         if not self._marked():
-            self._told_to(
+            self._run_update(
                 f"INSERT {{ {self._mark(_new())} }} WHERE {{ FILTER NOT EXISTS {{ {self._mark('?any')} }} }}"
             )
         version = self._marked()  # read before the graph: what comes in between is noticed by the next write
@@ -386,7 +386,7 @@ class SparqlServer(Kept):
         self._version = ()  # not known until the server shows the own name
         failed: _NotTaken | None = None
         try:
-            self._told_to(text)
+            self._run_update(text)
         except _NotTaken as error:  # its reply may have been lost, or be late: the mark says whether the change was made all the same
             failed = error
         try:
@@ -409,7 +409,7 @@ class SparqlServer(Kept):
         except QueryFailed as error:
             raise StoreUnavailable(f"{self._place} does not answer: {error.reason}") from None
 
-    def _told_to(self, update: str) -> None:
+    def _run_update(self, update: str) -> None:
         try:
             self._server.update(update)
         except QueryFailed as error:

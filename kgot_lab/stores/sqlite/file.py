@@ -214,7 +214,7 @@ def _head_of(path: Path) -> tuple[int, int]:
         return _asked(connection, "PRAGMA application_id"), _asked(connection, "PRAGMA user_version")
 
 
-def made_here(connection: sqlite3.Connection) -> bool:
+def is_own_file(connection: sqlite3.Connection) -> bool:
     """Whether a file, opened elsewhere, says that this package made it; raises sqlite3.Error where it cannot
     say.
     """
@@ -314,7 +314,7 @@ def search_file(path: Path) -> FileSearch:
     """Search a graph's file and its log for damage, in a copy; raises BadInput for one that is not ours, and
     StoreUnavailable.
     """
-    require_closed_here(path)
+    require_closed(path)
     with private_copy(path) as copied:
         if said := damage_to_log(copied):
             return FileSearch(said)
@@ -337,7 +337,7 @@ def search_file(path: Path) -> FileSearch:
             return FileSearch(str(error))
 
 
-def is_open_here(path: Path) -> bool:
+def is_open_in_process(path: Path) -> bool:
     """Whether a store of this process has a file open: to read it past SQLite would end its locks on it
     (POSIX).
     """
@@ -347,9 +347,9 @@ def is_open_here(path: Path) -> bool:
     )
 
 
-def require_closed_here(path: Path) -> None:
+def require_closed(path: Path) -> None:
     """Raise StoreUnavailable where a store of this process has a file open."""
-    if is_open_here(path):
+    if is_open_in_process(path):
         raise StoreUnavailable(
             f"{path} is open in this program: close that store, or have it searched by its verify()"
         )

@@ -14,7 +14,7 @@ from kgot_lab.io.sqlite_snapshot import pad_to_size, private_copy
 from kgot_lab.stores.log import Salvaged, set_aside
 from kgot_lab.stores.sqlite.checksums import SELECT_ALL, SELECT_SOUND, can_sum
 from kgot_lab.stores.sqlite.connection import Connection
-from kgot_lab.stores.sqlite.file import refuse_foreign_head, require_closed_here
+from kgot_lab.stores.sqlite.file import refuse_foreign_head, require_closed
 from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
 from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.text.counted import counted
@@ -34,7 +34,7 @@ def salvage_sqlite(path: Path) -> Salvaged:
     StoreUnavailable where somebody has it open now.
     """
     place = path.resolve()
-    require_closed_here(place)
+    require_closed(place)
     _require_alone(place)
     with private_copy(place) as copied:
         pad_to_size(copied.path)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab import __version__
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count
-from kgot_lab.llm.capabilities import asked_wait
+from kgot_lab.llm.capabilities import requested_wait
 from kgot_lab.tools.web.addresses import Destination, destination
 
 if TYPE_CHECKING:
@@ -213,7 +213,7 @@ def bounded_body(response: httpx.Response, most: int, deadline: float) -> tuple[
 
 def _judged(address: str, answer: _Answer) -> Fetched:
     if answer.status in _WORTH_RETRYING:
-        raise _Passing(f"HTTP {answer.status} from {address}", asked_wait(answer.headers))
+        raise _Passing(f"HTTP {answer.status} from {address}", requested_wait(answer.headers))
     if answer.status in (404, 410):
         raise ToolFailed(f"HTTP {answer.status}: there is no page at {address}")
     if answer.status != 200:

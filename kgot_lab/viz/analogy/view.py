@@ -22,8 +22,8 @@ from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.analogy.picture import Likeness, PictureRow, Section, picture
 from kgot_lab.viz.analogy.words import (
-    KeptAlignment,
     Rules,
+    StoredAlignment,
     TextSide,
     comparison,
     likeness_in_words,
@@ -175,7 +175,7 @@ class _Source:
         pair = _sound(shown if isinstance(shown, Pair) else _pair(shown))
         sides = self._side(shown, pair, 0), self._side(shown, pair, 1)
         pair = replace(pair, skeletons=(sides[0].skeleton, sides[1].skeleton))
-        kept = pair.alignment if isinstance(pair.alignment, KeptAlignment) else None
+        kept = pair.alignment if isinstance(pair.alignment, StoredAlignment) else None
         if self.judge[0] is not None and (pair.alignment is None or kept is not None):
             pair = replace(pair, alignment=self.judge[0].align(sides[0].text, sides[1].text))
         told = comparison(pair, sides, self._rules(shown, kept))
@@ -216,7 +216,7 @@ class _Source:
         read = getattr(getattr(shown.alignment, ("source", "target")[place], None), "text", id)
         return (named or ("First text", "Second text")[place], id) if read == whole(id) else (id, read)
 
-    def _rules(self, shown: Edge | Pair, kept: KeptAlignment | None) -> Rules:
+    def _rules(self, shown: Edge | Pair, kept: StoredAlignment | None) -> Rules:
         aligner, thresholds = self.judge
         own = _thresholds(shown.properties.get("thresholds")) if isinstance(shown, Edge) else None
         whence = "given" if thresholds else "kept with the edge" if own else "of the specification"
@@ -269,7 +269,7 @@ def _pair(edge: Edge) -> Pair:
     raw, skeleton = (_number(edge, name) for name in ("raw", "skeleton"))
     ends = str(said.get("source_skeleton") or ""), str(said.get("target_skeleton") or "")
     kept = (
-        KeptAlignment(_number(edge, "alignment_score"), str(said.get("veto") or ""))
+        StoredAlignment(_number(edge, "alignment_score"), str(said.get("veto") or ""))
         if "alignment_score" in said
         else None
     )

@@ -37,7 +37,7 @@ class TextSide:
 
 
 @dataclass(frozen=True)
-class KeptAlignment:
+class StoredAlignment:
     """What an edge keeps of its alignment: how well the texts run alike, and what speaks against the edge."""
 
     score: float
@@ -51,7 +51,7 @@ class Rules:
     thresholds: Thresholds
     whence: str  # who set the thresholds
     limits: Cutoffs
-    kept: KeptAlignment | None = None
+    kept: StoredAlignment | None = None
 
 
 def comparison(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Likeness:

@@ -15,7 +15,7 @@ from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.reports import Fallen
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Node, Triple
-from kgot_lab.viz.claims.static_views import fact_said
+from kgot_lab.viz.claims.static_views import format_claim
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.side_by_side import in_columns
 from kgot_lab.viz.static.markup import Markup, element
@@ -40,7 +40,7 @@ class BeforeAfter:
         """What fell, what began to hold and which answers rested on what fell, at most `limit` of each."""
         lists = {"fell": self.fallen.facts, "began to hold": self.fallen.risen}
         sheets = [
-            Sheet(("fact",), tuple((fact_said(each),) for each in facts[:limit]), len(facts), name)
+            Sheet(("fact",), tuple((format_claim(each),) for each in facts[:limit]), len(facts), name)
             for name, facts in lists.items()
             if facts
         ]
@@ -151,7 +151,7 @@ def _edges(facts: Sequence[Triple]) -> tuple[Edge, ...]:
 
 
 def _facts(facts: Sequence[Triple]) -> list[str]:
-    return list(map(fact_said, _varied(facts)))
+    return list(map(format_claim, _varied(facts)))
 
 
 def _listed(what: str, lines: Sequence[str]) -> Markup:

@@ -13,10 +13,10 @@ from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import triple_key
-from kgot_lab.memory.claims.times import time_said
+from kgot_lab.memory.claims.times import format_time
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Triple
-from kgot_lab.viz.claims.static_views import WrittenDown, fact_said, written_down
+from kgot_lab.viz.claims.static_views import WrittenDown, format_claim, written_down
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.html import Page
 from kgot_lab.viz.live import Live, in_marimo, page_script, place, style
@@ -45,7 +45,7 @@ class Moment:
     @property
     def name(self) -> str:
         """From when on."""
-        return f"from {time_said(self.since)}" if self.since else "before the first change"
+        return f"from {format_time(self.since)}" if self.since else "before the first change"
 
     @property
     def caption(self) -> str:
@@ -215,4 +215,4 @@ def _spread(length: int, most: int) -> list[int]:
 
 def _few(facts: Sequence[Triple]) -> str:
     more = f"; and {len(facts) - _LISTED} more" if len(facts) > _LISTED else ""
-    return "; ".join(map(fact_said, facts[:_LISTED])) + more
+    return "; ".join(map(format_claim, facts[:_LISTED])) + more

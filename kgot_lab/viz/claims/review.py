@@ -12,10 +12,10 @@ from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.reports import Decided, Queued
 from kgot_lab.memory.claims.reviewer import Reviewer, Weighed
-from kgot_lab.memory.claims.times import span_said
+from kgot_lab.memory.claims.times import format_span
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Document, Json, Triple
-from kgot_lab.viz.claims.static_views import WrittenDown, fact_said, written_down
+from kgot_lab.viz.claims.static_views import WrittenDown, format_claim, written_down
 from kgot_lab.viz.live import Live, in_marimo
 from kgot_lab.viz.static.markup import shortened
 from kgot_lab.viz.static.table import Sheet, Table
@@ -43,7 +43,7 @@ class Review:
         self.reviewer = Reviewer(claims, by)
         self.claims, self.by, self.ledger = claims, self.reviewer.by, self.reviewer.ledger
         self._texts = texts
-        self.reviewer.look_again()
+        self.reviewer.reload()
         self.live = Live(self._still(), {"view": "review", "shown": self._shown("")}, self._heard)
 
     def table(self, *, limit: int = _STILL) -> Table:
@@ -78,7 +78,7 @@ class Review:
         return written_down(tables, tables.html)
 
     def _ipython_display_(self) -> None:
-        self.reviewer.look_again()
+        self.reviewer.reload()
         self.live.picture = self._still()
         self.live.data = {**self.live.data, "shown": self._shown("")}
         self.live._ipython_display_()
@@ -103,7 +103,7 @@ class Review:
         except Exception as error:  # nobody reads what a handler of messages raises
             wrong = f"{type(error).__name__}: {error}"
         try:
-            self.reviewer.look_again()
+            self.reviewer.reload()
             stayed = bool(wrong and (seen := self.reviewer.in_view) and seen.claim.id == message.get("claim"))
             shown = self._shown("" if stayed else f"{said} {self._next()}".strip(), wrong)
         except (
@@ -145,7 +145,7 @@ class Review:
         )
 
     def _named(self, claim: str) -> str:
-        return shortened(fact_said(self.claims.claim(claim).fact), _FACT)
+        return shortened(format_claim(self.claims.claim(claim).fact), _FACT)
 
     # --- what is shown
     # ------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ class Review:
         """Which claim is in view now, for those who do not see it."""
         queued = self.reviewer.in_view
         return (
-            f"Next: {shortened(fact_said(queued.claim.fact), _FACT)}."
+            f"Next: {shortened(format_claim(queued.claim.fact), _FACT)}."
             if queued
             else "Nothing waits any more."
         )
@@ -179,7 +179,7 @@ class Review:
         claim, weighed = queued.claim, self.reviewer.weighed(queued)
         return {
             "id": claim.id,
-            "fact": fact_said(claim.fact),
+            "fact": format_claim(claim.fact),
             "object": claim.fact.object,
             "confidence": claim.confidence,
             "sure": weighed.sure,
@@ -218,7 +218,7 @@ class Review:
             and self._texts[claim.source][span.start : span.end] != span.text
         ):
             moved = " The source says something else there by now."
-        valid = span_said(claim.valid_from, claim.valid_until)
+        valid = format_span(claim.valid_from, claim.valid_until)
         said = f"; said by {claim.said_by}" * bool(claim.said_by) + f"; true {valid}" * bool(valid)
         return f"Source: {claim.source}{where}{said}; {claim.kind}.{moved}"
 
@@ -226,13 +226,13 @@ class Review:
         claim, weighed = queued.claim, self.reviewer.weighed(queued)
         told = ("contradicts: " if weighed.single and weighed.others else "") + "; ".join(_rivals(weighed))
         quote = "".join(self._quote(claim)[1:2])
-        said = fact_said(claim.fact), claim.source, quote, f"{claim.confidence:.2f}"
+        said = format_claim(claim.fact), claim.source, quote, f"{claim.confidence:.2f}"
         calibrated = f"{weighed.calibrated:.2f}" if weighed.calibrated != claim.confidence else ""
         return (*said, calibrated, f"{len(queued.starts):,}", told)
 
     def _log(self) -> list[tuple[str, str, str, str]]:
         return [
-            (f"{each.at:%Y-%m-%d %H:%M:%S}", each.by or "nobody named", _did(each), fact_said(each.fact))
+            (f"{each.at:%Y-%m-%d %H:%M:%S}", each.by or "nobody named", _did(each), format_claim(each.fact))
             for each in self.ledger.decided(_LOGGED)
         ]
 
@@ -261,7 +261,7 @@ def _did(decided: Decided) -> str:
 
 def _few(facts: Sequence[Triple]) -> list[str]:
     more = [f"and {len(facts) - _LISTED:,} more"] if len(facts) > _LISTED else []
-    return [*(shortened(fact_said(each), _FACT) for each in facts[:_LISTED]), *more]
+    return [*(shortened(format_claim(each), _FACT) for each in facts[:_LISTED]), *more]
 
 
 def _rivals(weighed: Weighed) -> list[str]:

@@ -33,6 +33,6 @@ def written_down(tables: Table, *parts: Markup) -> WrittenDown:
     return WrittenDown(element("div", inner, data_picture=key), tables)
 
 
-def fact_said(fact: Triple) -> str:
+def format_claim(fact: Triple) -> str:
     """A fact as one reads it."""
     return f"{fact.subject} – {fact.relation} – {fact.object}"

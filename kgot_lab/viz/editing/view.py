@@ -115,12 +115,12 @@ class Editing:
                 self.node = near[0] if near else editor.graph.ids[0] if len(editor.graph) else ""
                 return made
             case {"undo": True}:
-                return self._still_there(editor.undo())
+                return self._still_present(editor.undo())
             case {"redo": True}:
-                return self._still_there(editor.redo())
+                return self._still_present(editor.redo())
         return None
 
-    def _still_there(self, made: EditMade) -> EditMade:
+    def _still_present(self, made: EditMade) -> EditMade:
         """A node that was taken away is not in view any more; one that came back is."""
         back = [node.id for node in made.diff.added_nodes]
         if back and back[0] in self.editor.graph:

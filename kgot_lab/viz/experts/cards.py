@@ -81,7 +81,7 @@ def node_card(known: KnownGraphs, node: CitableNode, drawn: AsMarkup) -> Markup:
     """A node with its name, type, description, limitations, edges and a picture; one that is in none of the
     graphs says so.
     """
-    graph, id = known.graph, id_there(known, node)
+    graph, id = known.graph, local_id(known, node)
     if id not in graph:
         where = f"{node.name} ({node.id}) is of {node.graph}, which is no graph of this expert: another expert named it."
         return joined([element("h5", chip_name(node)), element("p", where)])
@@ -96,12 +96,12 @@ def node_card(known: KnownGraphs, node: CitableNode, drawn: AsMarkup) -> Markup:
         element("p", f"{index.kinds[row] or 'no type'}, {node.graph}:{node.id}.{more}"),
         *([element("p", shortened(about, _DESCRIPTION))] if about else []),
         *_listed("What limits it", _limits(index, row)),
-        *_listed("Its edges", [edge_said(index, each) for each in edges[:_EDGES]], len(edges)),
+        *_listed("Its edges", [format_edge(index, each) for each in edges[:_EDGES]], len(edges)),
     ]
     return element("div", element("div", *words), element("div", drawn(picture)), class_="kl-talk-two")
 
 
-def id_there(known: KnownGraphs, node: CitableNode) -> str:
+def local_id(known: KnownGraphs, node: CitableNode) -> str:
     """The id of a node in the graph that is asked, which may be several in one."""
     return (
         node.id
@@ -110,7 +110,7 @@ def id_there(known: KnownGraphs, node: CitableNode) -> str:
     )
 
 
-def edge_said(index: GraphIndex, edge: Edge) -> str:
+def format_edge(index: GraphIndex, edge: Edge) -> str:
     """An edge in words, with the names of its ends."""
     names = [
         index.names[index.graph.row(end)] if end in index.graph else end for end in (edge.source, edge.target)

@@ -34,7 +34,7 @@ def lane_bars(thought: Thought) -> Drawing:
     width = 2 * _EDGE + _NAMES + _BARS + 56
     rows = [_row(number, node, _TOP + _ROW * number, most) for number, node in enumerate(shown)]
     said = [
-        f"{number}. {shortened(node.name, 80)}, {decimal(node.score)} of which {_parts_said(node)}"
+        f"{number}. {shortened(node.name, 80)}, {decimal(node.score)} of which {_format_parts(node)}"
         for number, node in enumerate(shown, 1)
     ]
     alt = f"Nodes by score: {'; '.join(said) or 'none was found'}."
@@ -62,11 +62,11 @@ def _row(number: int, node: ThoughtNode, y: float, most: float) -> Markup:
             )
             left += wide
     return element(
-        "g", element("title", f"{node.name} ({node.id}): {_parts_said(node)}{'; ' + node.path if node.path else ''}"),
+        "g", element("title", f"{node.name} ({node.id}): {_format_parts(node)}{'; ' + node.path if node.path else ''}"),
         _text(name, _EDGE, y + 17, 14.0, STRONG_INK if node.told else FAINT_INK, bold=True),
         _text(about, _EDGE + 18, y + 32, 12.0, FAINT_INK),
         *bars, _text(decimal(node.score), _EDGE + _NAMES + _BARS + 8, y + 18, 13.0, "#111111"),
-        _text(_parts_said(node), _EDGE + _NAMES, y + 32, 11.0, FAINT_INK),
+        _text(_format_parts(node), _EDGE + _NAMES, y + 32, 11.0, FAINT_INK),
     )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def _lanes_of(node: ThoughtNode) -> dict[str, float]:
     return {"embedding": node.embedding, "text": node.text, "graph": node.by_graph, "intent": node.intent}
 
 
-def _parts_said(node: ThoughtNode) -> str:
+def _format_parts(node: ThoughtNode) -> str:
     return (
         ", ".join(f"{_LANES[lane]} {decimal(value)}" for lane, value in _lanes_of(node).items() if value > 0)
         or "nothing"

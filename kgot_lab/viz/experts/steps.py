@@ -13,7 +13,7 @@ from kgot_lab.experts.session import AnsweredTalk
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge
-from kgot_lab.viz.experts.cards import AsMarkup, answer_markup, edge_said, heading, with_lines
+from kgot_lab.viz.experts.cards import AsMarkup, answer_markup, format_edge, heading, with_lines
 from kgot_lab.viz.experts.pictures import followed_picture, lane_bars
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 from kgot_lab.viz.static.table import Sheet
@@ -98,7 +98,7 @@ def _methods(thought: Thought) -> Markup:
 
 def _followed(known: KnownGraphs, thought: Thought, drawn: AsMarkup) -> Markup:
     index = index_of(known.graph)
-    lines = [edge_said(index, Edge(each["source"], each["type"], each["target"])) for each in thought.edges]
+    lines = [format_edge(index, Edge(each["source"], each["type"], each["target"])) for each in thought.edges]
     return joined([drawn(followed_picture(known.graph, thought)), _list(lines, "No edge was followed.")])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kgot_lab.errors import LabError, require
-from kgot_lab.experts.chat.chat_events import ThoughtTold, TokenTold
+from kgot_lab.experts.chat.chat_events import ThoughtEvent, TokenEvent
 from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Json
@@ -120,7 +120,7 @@ class TalkView:
         self.live.send({"begun": question})
         try:
             for event in self.talk.events(question):
-                if isinstance(event, ThoughtTold):
+                if isinstance(event, ThoughtEvent):
                     self.live.send(
                         {
                             "steps": _pages_data(
@@ -128,7 +128,7 @@ class TalkView:
                             )
                         }
                     )
-                elif isinstance(event, TokenTold):
+                elif isinstance(event, TokenEvent):
                     self.live.send({"piece": event.content})
         except KeyboardInterrupt:  # whoever interrupts the kernel stops the model; what it had said is kept
             wrong = "The kernel was interrupted, and the model with it."

@@ -196,7 +196,7 @@ class Explorer:
         return {
             "view": "explorer",
             "title": f"A retrieval explorer over {len(searches.shelf.documents):,} documents",
-            "lanes": [searches.lane_told(name) for name in LETTERS],
+            "lanes": [searches.format_retriever(name) for name in LETTERS],
             "presets": {name: asdict(weights) for name, weights in WEIGHTS.items()},
             "questions": [query.text for query in searches.queries[:MOST_QUESTIONS]],
             "systems": list(searches.systems),

@@ -189,7 +189,7 @@ class Searched:
             found = stage.search(self.query)
             weighted((1.0, _standing(stage.name, found))).search(self.query)
         except Exception as error:  # a lane may be anybody's code, and in a browser nobody sees a traceback
-            self.failed[name] = weights_said(error)
+            self.failed[name] = error_text(error)
             return
         self.found[name], self.stages[name] = found, _standing(stage.name, found)
         self._columns[name] = _Columns.of(found)
@@ -247,7 +247,7 @@ def path_to(id: str, ranking: Ranking) -> str:
     return next((path for _, lane in ranking.lanes if (path := path_to(id, lane))), "")
 
 
-def weights_said(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     """What an error says, with its kind where it is none of ours."""
     return str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
 

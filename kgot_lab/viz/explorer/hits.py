@@ -206,7 +206,7 @@ def moves_between(hits: Sequence[Shown], k: int, other: Ranking, *, is_first: bo
 # -------------------------------------------------------------------------------------------------------------
 
 
-def gold_told(ranking: Ranking, k: int, gold: Gold, shelf: DocumentShelf) -> str:
+def format_gold(ranking: Ranking, k: int, gold: Gold, shelf: DocumentShelf) -> str:
     """What a ranking found of the relevant documents among its first k, in words, with recall@k."""
     relevant = [id for id, grade in gold.items() if grade > 0]
     if not relevant:

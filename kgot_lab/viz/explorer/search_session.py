@@ -18,12 +18,12 @@ from kgot_lab.viz.explorer.fusion_weights import (
     Mix,
     ScorePart,
     Searched,
+    error_text,
     mixed,
     path_to,
     shares,
-    weights_said,
 )
-from kgot_lab.viz.explorer.hits import DocumentShelf, Gold, Shown, gold_told, moves_between, shown_hits
+from kgot_lab.viz.explorer.hits import DocumentShelf, Gold, Shown, format_gold, moves_between, shown_hits
 from kgot_lab.viz.explorer.hits_picture import LANE_COLOURS
 from kgot_lab.viz.explorer.retriever_table import lane_sheet
 from kgot_lab.viz.static.markup import Markup
@@ -135,11 +135,11 @@ class Searches:
 
     def told(self, side: Side, k: int) -> str:
         """What a side found of the gold, in words."""
-        return gold_told(side.ranking, k, self.gold(side.ranking.query), self.shelf)
+        return format_gold(side.ranking, k, self.gold(side.ranking.query), self.shelf)
 
     # --- what a browser is told ---
 
-    def lane_told(self, name: str) -> dict[str, Json]:
+    def format_retriever(self, name: str) -> dict[str, Json]:
         """A lane, and why it cannot be used where it cannot."""
         stage = self.lanes.given.get(name)
         missing = "" if stage else f"There is no {name} lane here: its weight goes to the others."
@@ -201,8 +201,8 @@ class Searches:
             return []
         first, second = (self._side(query, mix, wish.get(which)) for which in ("a", "b"))
         return [
-            self._side_told(first, second, mix.k, is_first=True),
-            self._side_told(second, first, mix.k, is_first=False),
+            self._format_side(first, second, mix.k, is_first=True),
+            self._format_side(second, first, mix.k, is_first=False),
         ]
 
     def _side(self, query: Query, mix: Mix, wanted: Json) -> Side:
@@ -224,7 +224,7 @@ class Searches:
             if (name, query) not in self._found:
                 _remember(self._found, (name, query), stage.search(query))
         except Exception as error:  # a system may be anybody's code, and in a browser nobody sees a traceback
-            raise BadInput(f"The system {name!r} could not search: {weights_said(error)}") from error
+            raise BadInput(f"The system {name!r} could not search: {error_text(error)}") from error
         ranking = self._found[name, query]
         return Side(name, stage, ranking, lambda id: ((), path_to(id, ranking)))
 
@@ -234,7 +234,7 @@ class Searches:
         self.systems[name] = stage
         return stage
 
-    def _side_told(self, side: Side, other: Side, k: int, *, is_first: bool) -> dict[str, Json]:
+    def _format_side(self, side: Side, other: Side, k: int, *, is_first: bool) -> dict[str, Json]:
         hits = self.hits(side, k)
         moves = moves_between(hits, k, other.ranking, is_first=is_first)
         return {

@@ -30,7 +30,7 @@ from kgot_lab.viz.graph.groups import (
     Community,
     Whole,
     by_themselves,
-    community_told,
+    describe_community,
     how_collapsed,
     lines_left_out,
 )
@@ -242,7 +242,7 @@ def drawn_view(whole: Whole, shown: NDArray[np.integer[Any]], said: str = "") ->
     found = lines(graph, at, len(rows), names, whole.marked, most=most)
     outside = {whole.ids[number] for number in whole.outside}
     groups = tuple(
-        community_told(whole, number, hidden, found.inside[thing_of[number]])
+        describe_community(whole, number, hidden, found.inside[thing_of[number]])
         for number in range(len(division))
     )
     return View(

@@ -122,7 +122,7 @@ class Whole:
         return self.ids.index(community)
 
 
-def community_told(whole: Whole, number: int, hidden: NDArray[np.bool_], edges: int) -> Community:
+def describe_community(whole: Whole, number: int, hidden: NDArray[np.bool_], edges: int) -> Community:
     """A community of which some rows are hidden, with what there is to say of these; of all where none is."""
     rows = whole.members[number]
     unseen = rows[hidden[rows]]

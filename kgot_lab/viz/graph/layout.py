@@ -136,12 +136,12 @@ def packed(shares: Points, pairs: NodePairs, *, aspect: float, seed: int) -> tup
     middles = force_layout(np.full((len(shares), 2), np.nan), pairs, aspect=aspect, seed=seed) * bounds
     radii = np.sqrt(np.maximum(shares / shares.sum(), 0.004) * aspect / np.pi)
     radii = np.minimum(radii, bounds.min() / 2)
-    while not (touching := _pushed_apart(middles, radii, bounds))[1]:
+    while not (touching := _separate_discs(middles, radii, bounds))[1]:
         middles, radii = touching[0], 0.96 * radii
     return _stretched(touching[0], radii, bounds)
 
 
-def _pushed_apart(middles: Points, radii: Points, bounds: Points) -> tuple[Points, bool]:
+def _separate_discs(middles: Points, radii: Points, bounds: Points) -> tuple[Points, bool]:
     """The discs moved off each other within the bounds, the small ones further, and whether that went well."""
     needed = radii[:, None] + radii
     nudge = (

@@ -127,7 +127,7 @@ class _Draft:
                     )
             self.word_halves = _halves(self.words, self.word_size)
             if len(rows):
-                self._write_along(rows)
+                self._place_edge_label(rows)
 
     def _number(self, rows: NDArray[np.intp]) -> None:
         """Give edges numbers instead of words, one for each type, and say in notes what they stand for."""
@@ -137,7 +137,7 @@ class _Draft:
         for row in rows.tolist():
             self.words[row] = (numbers[self.edges[row].type],)
 
-    def _write_along(self, rows: NDArray[np.intp]) -> None:
+    def _place_edge_label(self, rows: NDArray[np.intp]) -> None:
         """Find a place for the words of some edges, off everything that has one."""
         shown, said = (
             ~self.name_at.clash,

@@ -35,23 +35,23 @@ class _Kept:
 
     def own(self) -> list[Community]:
         """The groups in it that are not beside what was opened."""
-        return [group for group in self.view.communities if group.hidden and not self._is_beside(group)]
+        return [group for group in self.view.communities if group.hidden and not self._is_neighbour(group)]
 
     def lead_on(self) -> None:
         """Let a group beside what was opened open as it does in the view around this one, and everything else
         lead out.
         """
-        for group in filter(self._is_beside, self.view.communities):
+        for group in filter(self._is_neighbour, self.view.communities):
             if self.outer and group.kind == EVERYTHING_ELSE:
                 self.opens[group.id] = ""
             elif self.outer and group.id in self.outer.opens:
                 self.opens[group.id] = self.outer.opens[group.id]
 
-    def _is_beside(self, group: Community) -> bool:
+    def _is_neighbour(self, group: Community) -> bool:
         return self.view.whole.number(group.id) in self.view.whole.outside
 
 
-def kept_groups(
+def group_views(
     view: View, told: Marked, positions: Mapping[str, Place], *, most: int = _MOST
 ) -> dict[str, Json]:
     """What the data of a view gets on a page without Python; nothing, where there are no groups.

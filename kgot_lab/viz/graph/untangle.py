@@ -144,7 +144,7 @@ class _Search:
         own[self.at[node]] = True
         cost = self._on_others(node, places, others) + self._under_lines(node, places, ~own)
         if own.any():
-            cost += self._along_lines(node, places, own)
+            cost += self._line_penalty(node, places, own)
         return cost
 
     def _on_others(self, node: int, places: Points, others: Mask) -> Points:
@@ -166,7 +166,7 @@ class _Search:
         under: Points = cost + _UNDER_NAME * on_name.sum(axis=1)
         return under
 
-    def _along_lines(self, node: int, places: Points, own: Mask) -> Points:
+    def _line_penalty(self, node: int, places: Points, own: Mask) -> Points:
         """Its own lines through other nodes, across names and other lines, too long, or too short for their
         words.
         """

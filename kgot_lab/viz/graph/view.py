@@ -15,7 +15,7 @@ from kgot_lab.viz.graph.paths import links_of, shortest_path
 from kgot_lab.viz.graph.plan import PLANNED
 from kgot_lab.viz.graph.search import holding_text, name_of_node, walked_names
 from kgot_lab.viz.graph.shapes import Place
-from kgot_lab.viz.graph.static_groups import kept_groups
+from kgot_lab.viz.graph.static_groups import group_views
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view_data import NAMELESS, data_of
 from kgot_lab.viz.live import Live, in_marimo, is_for_pages
@@ -70,7 +70,7 @@ class GraphView:
         """The data of the live view for a page without Python: with what its groups open into, as far as
         about 1 MB holds it.
         """
-        return {**self.live.data, **kept_groups(self.view, self._told, self._positions)}
+        return {**self.live.data, **group_views(self.view, self._told, self._positions)}
 
     def table(self, limit: int = 50) -> Table:
         """The same graph as tables, with what is marked first."""

@@ -198,7 +198,7 @@ def likelihood_trust(findings: Findings, systems: Sequence[str] = (), *, on: str
         whole_numbers(count.yaxis)
         legend_below(figure)
         return plot(
-            figure, _told_trust(on, sure, [system for system in chosen if system not in sure]), numbers
+            figure, _format_confidence(on, sure, [system for system in chosen if system not in sure]), numbers
         )
 
 
@@ -421,7 +421,9 @@ def _chosen(findings: Findings, systems: Sequence[str], usual: list[str]) -> lis
     return list(systems) or usual
 
 
-def _told_trust(on: str, sure: Mapping[str, tuple[list[float], list[float]]], missing: Sequence[str]) -> str:
+def _format_confidence(
+    on: str, sure: Mapping[str, tuple[list[float], list[float]]], missing: Sequence[str]
+) -> str:
     means = [
         f"{system} {decimal(sum(likely) / len(likely))} likely and {decimal(sum(right) / len(right))} right (n {len(right)})"
         for system, (likely, right) in sure.items()

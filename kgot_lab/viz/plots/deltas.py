@@ -16,7 +16,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.tables import decimal, signed
 from kgot_lab.similarity.delta import BANDS, STEPS, Pair, Thresholds, per_band
 from kgot_lab.types import Edge
-from kgot_lab.viz.plots.figure import INK, MUTED, Pen, Plot, legend_beside, nothing, plot, plot_drawing
+from kgot_lab.viz.plots.figure import INK, MUTED, Pen, Plot, nothing, outside_legend, plot, plot_drawing
 
 _Pairs: TypeAlias = Iterable[Pair] | Iterable[Edge]
 Corner: TypeAlias = NDArray[np.float64]
@@ -86,7 +86,7 @@ def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
             )
         if vetoed:
             axes.scatter([], [], s=36, label=f"hollow: vetoed, {vetoed:,}", **_ink(Pen(MUTED), hollow=True))
-        legend_beside(axes, gap=0.06)
+        outside_legend(axes, gap=0.06)
         if len(points) > _MOST:
             axes.get_legend().set_title("the area of a mark counts pairs", {"size": 9})
         return plot(figure, _told(points, counts, vetoed), [mark._asdict() for mark in marks])

@@ -244,7 +244,7 @@ def whole_numbers(axis: Any) -> None:
     axis.get_major_locator().set_params(integer=True)
 
 
-def legend_beside(axes: Any, *, gap: float = 0.01) -> None:
+def outside_legend(axes: Any, *, gap: float = 0.01) -> None:
     """The legend to the right of a panel, with a gap between them in widths of the panel."""
     axes.legend(
         *axes.get_legend_handles_labels(),

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from kgot_lab.domains.investment.naming import shown_name
 from kgot_lab.domains.investment.view import DatedNode
-from kgot_lab.memory.claims.times import time_said
+from kgot_lab.memory.claims.times import format_time
 from kgot_lab.viz.plots.figure import (
     BASELINE_COLOUR,
     INK,
@@ -47,7 +47,7 @@ def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> P
                     )
         axes.use_sticky_edges = False  # room before the first bar
         axes.axvline(
-            at, color=INK, linewidth=1.2, linestyle=BASELINE_COLOUR.dashes, label=f"now, {time_said(at)}"
+            at, color=INK, linewidth=1.2, linestyle=BASELINE_COLOUR.dashes, label=f"now, {format_time(at)}"
         )
         for label in axes.get_xticklabels():
             label.set(rotation=30, ha="right", rotation_mode="anchor")
@@ -60,11 +60,11 @@ def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> P
             told = {
                 "node": shown_name(each.node),
                 "type": each.node.labels[0],
-                "created": time_said(each.created_at),
+                "created": format_time(each.created_at),
             }
             rows.append(
-                told | {"expires": time_said(each.expires_at), "days left": (each.expires_at - at) / _DAY}
+                told | {"expires": format_time(each.expires_at), "days left": (each.expires_at - at) / _DAY}
             )
         left = sum(each.expires_at > at for each in ending if each.expires_at)
-        said = f"{left} of {len(given)} nodes are live at {time_said(at)} and expire later, {len(given) - len(ending)} never"
+        said = f"{left} of {len(given)} nodes are live at {format_time(at)} and expire later, {len(given) - len(ending)} never"
         return plot(figure, f"{said}; shown are {len(shown)}, the next to expire first.", rows)

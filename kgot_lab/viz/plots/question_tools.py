@@ -16,8 +16,8 @@ from kgot_lab.viz.plots.figure import (
     bar_pen,
     counted_bars,
     legend_below,
-    legend_beside,
     nothing,
+    outside_legend,
     plot,
     plot_drawing,
     short_label,
@@ -130,7 +130,7 @@ def tools_in_questions(receipts: Iterable[QuestionReceipt]) -> Plot:
             )
             wedge.set_label(short_label(f"{tool}: {n} ({n / total:.0%})"))
         axes.text(0, 0, f"{total}\nuses", ha="center", va="center")
-        legend_beside(axes)
+        outside_legend(axes)
         told = ", ".join(f"{tool} {n}" for tool, n in ordered)
         return plot(
             figure,

@@ -25,9 +25,9 @@ from kgot_lab.viz.plots.figure import (
     MUTED,
     Pen,
     Plot,
-    legend_beside,
     line_pen,
     nothing,
+    outside_legend,
     plot,
     plot_drawing,
     short_label,
@@ -63,7 +63,7 @@ def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
                 axes.fill_between(ks, low, high, color=pen.colour, alpha=0.14, linewidth=0)
                 axes.plot(ks, low, ks, high, color=pen.colour, linestyle=pen.dashes, linewidth=0.5)
         axes.set(xlabel="k", ylabel="recall@k", xlim=(1, depth), xticks=[1, *range(5, depth + 1, 5)])
-        legend_beside(axes)
+        outside_legend(axes)
         rows = [
             {
                 "system": name,
@@ -162,8 +162,8 @@ def pace(report: Report) -> Plot:
         axes.xaxis.set_major_formatter(lambda milliseconds, _: f"{milliseconds:g}")
         axes.xaxis.set_minor_formatter(lambda *_: "")
         axes.margins(x=0.08)
-        legend_beside(axes)
-        return plot(figure, _told_times(report, timed), [_timed(run, report) for run in timed])
+        outside_legend(axes)
+        return plot(figure, _format_times(report, timed), [_timed(run, report) for run in timed])
 
 
 def rival(report: Report) -> str:
@@ -236,7 +236,7 @@ def _told(report: Report, reached: dict[str, list[Estimate]], depth: int) -> str
     return f"Recall at k from 1 to {depth} for {lines} on {report.dataset.name}. At {at}: {means}."
 
 
-def _told_times(report: Report, timed: Sequence[Run]) -> str:
+def _format_times(report: Report, timed: Sequence[Run]) -> str:
     fastest = min(timed, key=lambda run: (run.latency.median, run.system))
     best = max(timed, key=lambda run: report.row(run.system).mean)
     said = f"Median time of a query against {report.plan.primary} for {len(timed)} of {len(report.runs)} systems on {report.dataset.name}."

@@ -15,8 +15,8 @@ from kgot_lab.types import Query
 from kgot_lab.viz.plots.figure import (
     BASELINE_COLOUR,
     Plot,
-    legend_beside,
     line_pen,
+    outside_legend,
     plot,
     plot_drawing,
     short_label,
@@ -97,7 +97,7 @@ def cell_shares(shares: Mapping[str, Mapping[str, float]], *, chance: float = 0.
         axes.axhline(chance, color=_LINE, linewidth=0.8, linestyle=BASELINE_COLOUR.dashes)
         axes.set(ylabel="share of right answers", ylim=(-0.04, 1.04), xticks=range(len(cells)))
         axes.set_xticklabels(cells)
-        legend_beside(axes)
+        outside_legend(axes)
         rows = [
             {"system": system} | {cell: round(row[cell], 3) for cell in cells}
             for system, row in shares.items()

@@ -91,7 +91,7 @@ def _slides(parts: Iterable[CellTold | Heading | CellShown]) -> Iterator[_Slide]
                 slide.notes += part.blocks
             else:
                 waiting += part.blocks
-        elif _is_worth_showing(part):
+        elif _is_presentable(part):
             if part.gives and any(
                 each.startswith(_GIVEN) or (part.pictures and each.startswith("<pre")) for each in slide.body
             ):
@@ -137,7 +137,7 @@ def _of_code(part: CellShown) -> list[Markup]:
     return [*code, *part.pictures, *part.tables, *text]
 
 
-def _is_worth_showing(part: CellShown) -> bool:
+def _is_presentable(part: CellShown) -> bool:
     """Whether a cell shows something, or is short code that makes something; imports, and cells that end in a
     check, are for readers.
     """

@@ -12,7 +12,7 @@ from kgot_lab.loop.trace import Trace
 from kgot_lab.types import Edge
 from kgot_lab.viz.static.answer_evidence import Grounds, Quoted, grounds
 from kgot_lab.viz.static.drawing import Drawing, drawing
-from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK, TINT, FactGraph, ToldFacts, fact_graph
+from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK, TINT, FactGraph, FactSelection, fact_graph
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
 from kgot_lab.viz.static.wrapping import fitted, line_width
@@ -61,7 +61,7 @@ def _graph(told: Grounds) -> FactGraph:
     beside = [edge for edge in told.beside if {edge.source, edge.target} & _ends(told.telling)][:_BESIDE]
     facts = [*told.telling, *beside]
     names = {end: told.name(end) for end in _ends(facts)}
-    return fact_graph(ToldFacts(facts, names, told.hub, told.telling, is_answer=told.hub_is_answer))
+    return fact_graph(FactSelection(facts, names, told.hub, told.telling, is_answer=told.hub_is_answer))
 
 
 # --- parts

@@ -15,7 +15,7 @@ from kgot_lab.loop.events import Answered, Event, Started, ToolReturned
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.text.sentences import sentences
-from kgot_lab.text.words import plain_answer, telling_words
+from kgot_lab.text.words import content_words, plain_answer
 from kgot_lab.types import Document, Edge
 
 _WORD = re.compile(r"\w+")
@@ -65,7 +65,7 @@ class Grounds:
         told, start = self.told_words(), 0
         for match in _WORD.finditer(self.question):
             yield self.question[start : match.start()], False
-            yield match[0], bool(told & set(telling_words(match[0])))
+            yield match[0], bool(told & set(content_words(match[0])))
             start = match.end()
         yield self.question[start:], False
 
@@ -83,7 +83,7 @@ def grounds(run: Trace | Iterable[Event]) -> Grounds:
     by_fact = {fact_of(edge): edge for edge in graph.edges}
     read = [by_fact[fact] for fact in answered.evidence if isinstance(fact, str) and fact in by_fact]
     joined = _joined_to(answered.text, read, graph)
-    wanted = set(telling_words(f"{started.question} {answered.text}"))
+    wanted = set(content_words(f"{started.question} {answered.text}"))
     hub = _hub(joined, answered.text, graph)
     telling = _with_ways(_fewest(joined, wanted, graph), joined, hub)
     passages = [document for document in _documents(events) if document.id in answered.passages]
@@ -169,7 +169,7 @@ def _fewest(facts: Sequence[Edge], wanted: set[str], graph: PropertyGraph) -> tu
 
 
 def _words(edge: Edge, graph: PropertyGraph) -> set[str]:
-    return set(telling_words(f"{graph.node(edge.source).text} {edge.type} {graph.node(edge.target).text}"))
+    return set(content_words(f"{graph.node(edge.source).text} {edge.type} {graph.node(edge.target).text}"))
 
 
 def _likeness(text: str, answer: str) -> int:

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Briefing
 from kgot_lab.domains.investment.naming import shown_name
 from kgot_lab.domains.investment.reach import PathHop
-from kgot_lab.memory.claims.times import time_said
+from kgot_lab.memory.claims.times import format_time
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge
 from kgot_lab.viz.static.drawing import Drawing, drawing
-from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK, TINT, FactGraph, ToldFacts, fact_graph
+from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK, TINT, FactGraph, FactSelection, fact_graph
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
 from kgot_lab.viz.static.wrapping import fitted
@@ -42,7 +42,7 @@ def briefing_picture(briefing: Briefing) -> Drawing:
     ]
     height = foot + 19 * len(notes) + 22
     return drawing(
-        f"{title}: {shortened(briefing.summary, 300)}. {'. '.join(_path_told(each.path) for each in briefing.reached)}.",
+        f"{title}: {shortened(briefing.summary, 300)}. {'. '.join(_format_path(each.path) for each in briefing.reached)}.",
         width, height + 14,
         _text([title], 40.0, _TITLE, STRONG_INK, bold=True), _text(summary, 66.0, _WORDS),
         element("g", graph.markup, transform=f"translate({(width - graph.width) / 2:.1f} {below + 8:.1f})"),
@@ -56,16 +56,16 @@ def _paths(briefing: Briefing) -> FactGraph:
     names: dict[str, str] = {briefing.signal: "this signal"}
     facts: dict[tuple[str, str, str], Edge] = {}
     for each in briefing.reached:
-        names[each.asset.id] = f"{_asset_told(briefing, each.symbol)}, {each.weight:.2f}"
+        names[each.asset.id] = f"{_format_asset(briefing, each.symbol)}, {each.weight:.2f}"
         for hop in each.path:
             source, target = (hop.source, hop.target) if hop.forward else (hop.target, hop.source)
             facts[source.id, hop.by, target.id] = Edge(source.id, hop.by, target.id)
             names.setdefault(hop.target.id, shown_name(hop.target))
     edges = list(facts.values())
-    return fact_graph(ToldFacts(edges, names, briefing.signal, edges, is_answer=True))
+    return fact_graph(FactSelection(edges, names, briefing.signal, edges, is_answer=True))
 
 
-def _asset_told(briefing: Briefing, symbol: str) -> str:
+def _format_asset(briefing: Briefing, symbol: str) -> str:
     return f"{symbol} ({'held' if symbol in briefing.held else 'watched'})"
 
 
@@ -79,10 +79,10 @@ def _notes(briefing: Briefing, graph: FactGraph) -> list[str]:
         if len(hops) > len(graph.drawn)
         else []
     )
-    until = time_said(briefing.live_until) if briefing.live_until else "no time that is known"
+    until = format_time(briefing.live_until) if briefing.live_until else "no time that is known"
     return [
         *told,
-        f"Generated {time_said(briefing.generated_at)}, fresh until {until}. Beside an asset: what is left of the bearing.",
+        f"Generated {format_time(briefing.generated_at)}, fresh until {until}. Beside an asset: what is left of the bearing.",
         DISCLAIMER,
     ]
 
@@ -95,7 +95,7 @@ def _when(properties: Mapping[str, object]) -> str:
     return f" ({', '.join(filter(None, said))})" if any(said) else ""
 
 
-def _path_told(path: Sequence[PathHop]) -> str:
+def _format_path(path: Sequence[PathHop]) -> str:
     return " ".join(["this signal", *map(str, path)])
 
 

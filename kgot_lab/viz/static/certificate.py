@@ -73,7 +73,7 @@ def certificate_picture(certificate: Certificate, *, question: str = "", answer:
 
     `table` lists the facts with all their sources. Nothing of it gives away an answer that is withheld.
     """
-    told, certificate = _told(certificate, answer), certificate.told_with(answer)
+    told, certificate = _told(certificate, answer), certificate.certificate_text(answer)
     y, placed = 18.0, []
     for piece in (
         *_heading(question),

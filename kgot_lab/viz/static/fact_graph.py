@@ -32,7 +32,7 @@ _LONGEST = 200.0  # of the caption of a line
 
 
 @dataclass(frozen=True)
-class ToldFacts:
+class FactSelection:
     """What is to be drawn: facts, the names of their nodes, the node in the middle, and the facts that stand
     out.
     """
@@ -65,7 +65,7 @@ class FactGraph:
     drawn: tuple[Edge, ...]
 
 
-def fact_graph(told: ToldFacts) -> FactGraph:
+def fact_graph(told: FactSelection) -> FactGraph:
     """Draw facts around a node: what leads to it on the left, where it leads on the right, farther facts
     farther out.
     """
@@ -79,7 +79,7 @@ def fact_graph(told: ToldFacts) -> FactGraph:
     return FactGraph(markup, canvas.width, canvas.height, tuple(drawn))
 
 
-def _columns(told: ToldFacts) -> dict[str, int]:
+def _columns(told: FactSelection) -> dict[str, int]:
     """The column of each node, 0 for the hub: how many facts away it is, to the left of what it leads to."""
     sides: dict[str, int] = {}
     roots = [
@@ -105,7 +105,7 @@ def _columns(told: ToldFacts) -> dict[str, int]:
 class _FactCanvas:
     """Where each box and each line is."""
 
-    def __init__(self, told: ToldFacts, sides: Mapping[str, int], drawn: Sequence[Edge]) -> None:
+    def __init__(self, told: FactSelection, sides: Mapping[str, int], drawn: Sequence[Edge]) -> None:
         self.told, self.sides, self.drawn = told, sides, drawn
         strong = {end for edge in told.telling for end in (edge.source, edge.target)}
         self.boxes = {

@@ -92,14 +92,14 @@ def _facts(events: Sequence[Event]) -> Iterator[Prediction]:
         elif isinstance(event, Refused) and event.writing and written:
             dropped = set(event.statement.splitlines())
             wrote = at + 1 if isinstance(events[min(at + 1, len(events) - 1)], Wrote) else at
-            yield from _kept_or_dropped(written, dropped, (at, wrote))
+            yield from _selection_answer(written, dropped, (at, wrote))
             written = []
         elif isinstance(event, Wrote) and written:
-            yield from _kept_or_dropped(written, set(), (at, at))
+            yield from _selection_answer(written, set(), (at, at))
             written = []
 
 
-def _kept_or_dropped(
+def _selection_answer(
     written: Sequence[tuple[str, str]], dropped: set[str], places: tuple[int, int]
 ) -> Iterator[Prediction]:
     first, wrote = places

@@ -2,7 +2,7 @@
 by side.
 """
 
-from kgot_lab.viz.worlds.comparison import sights_beside
+from kgot_lab.viz.worlds.comparison import compare_visibility
 from kgot_lab.viz.worlds.visible_graph import seen_graph
 
-__all__ = ["seen_graph", "sights_beside"]
+__all__ = ["compare_visibility", "seen_graph"]

@@ -31,7 +31,7 @@ _NAMES = (
 
 
 @dataclass(frozen=True)
-class SightsBeside:
+class VisibilityComparison:
     """A column for each who was asked, with every entity at the same place in each picture; the way to the
     thing is marked.
     """
@@ -59,9 +59,9 @@ class SightsBeside:
         return repr(self.table())
 
 
-def sights_beside(
+def compare_visibility(
     world: NpcWorld, npc_ids: Sequence[str], thing_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY
-) -> SightsBeside:
+) -> VisibilityComparison:
     """Ask several what they know of something; for the author of a world, since what is missing tells
     secrets. Raises BadInput.
     """
@@ -78,7 +78,7 @@ def sights_beside(
     whole = svg(seen_graph(everything), width=_WIDTH, height=_HEIGHT)
     told = tuple(_told(knowing, each, seen) for knowing, each in zip(knowings, seen, strict=True))
     pictured = tuple(_pictured(knowing, each, whole) for knowing, each in zip(knowings, seen, strict=True))
-    return SightsBeside(knowings[0].thing.name, knowings, told, pictured)
+    return VisibilityComparison(knowings[0].thing.name, knowings, told, pictured)
 
 
 def _told(

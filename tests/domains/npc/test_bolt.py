@@ -12,13 +12,13 @@ from support.npc_oracle import may_see
 from support.npc_places import at_bolt, plant, relationship
 from support.npc_planted import canaries, planted
 
-from kgot_lab.domains.npc import visibility_python as visible_here
+from kgot_lab.domains.npc import visibility_python as visible_in_python
 from kgot_lab.domains.npc.layers.session_log import SessionLog
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.errors import BadInput, StoreUnavailable
 
-WORLDS = 2  # the program is that of a file (`visible_here`), which is asked about many more
+WORLDS = 2  # the program is that of a file (`visible_in_python`), which is asked about many more
 GRIM, ELARA = Entity("npc", "Grimjaw", {"secret_knowledge": "canary-1-1"}), Entity("npc", "Elara")
 KNOWS = Relationship(GRIM.id, ELARA.id, "KNOWS", {}, Provenance("s1", confidence=0.5))
 
@@ -54,7 +54,7 @@ def test_nobody_is_told_what_it_may_not_know(settled):
 
 
 def test_a_policy_that_is_wrong_is_caught(settled, monkeypatch):
-    monkeypatch.setattr(visible_here, "as_seen_by_others", lambda entity, policy: entity)
+    monkeypatch.setattr(visible_in_python, "as_seen_by_others", lambda entity, policy: entity)
     for seed in range(WORLDS):
         there, world = settled(seed)
         if any(" tells " in each for npc in there.npcs for each in told_too_much(world, there, npc)):

@@ -14,7 +14,7 @@ from support.npc_places import plant
 from support.npc_planted import canaries, planted
 
 from kgot_lab.domains.npc import policy, postgres
-from kgot_lab.domains.npc import visibility_python as visible_here
+from kgot_lab.domains.npc import visibility_python as visible_in_python
 from kgot_lab.domains.npc import visibility_sql as visible_there
 from kgot_lab.domains.npc.models import Entity, EntityFilter, Provenance, Relationship, RelationshipFilter
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, PUBLIC_ATTRIBUTES, VisibilityPolicy
@@ -67,7 +67,7 @@ def in_sql(before: str, after: str) -> Callable[[pytest.MonkeyPatch], None]:
 
 def in_python(name: str, other: Any) -> Callable[[pytest.MonkeyPatch], None]:
     """Install another rule."""
-    return lambda patch: patch.setattr(visible_here, name, other)
+    return lambda patch: patch.setattr(visible_in_python, name, other)
 
 
 def both(name: str, value: Any) -> Callable[[pytest.MonkeyPatch], None]:
@@ -87,11 +87,14 @@ WRONG = {
     "KNOWS is public": VisibilityPolicy(public_types=(*policy.PUBLIC_TYPES, "KNOWS")),
     "an attribute too many is public": VisibilityPolicy(public_attributes=WIDER),
     "marks are overlooked": (
-        in_python("is_told", lambda relationship: relationship.standing == "accepted"),
+        in_python("is_public_relationship", lambda relationship: relationship.standing == "accepted"),
         in_sql(" AND NOT r.secret", ""),
     ),
     "what waits for review counts": (
-        in_python("is_told", lambda relationship: not {"secret", "hidden"} & relationship.attributes.keys()),
+        in_python(
+            "is_public_relationship",
+            lambda relationship: not {"secret", "hidden"} & relationship.attributes.keys(),
+        ),
         in_sql("r.standing = 'accepted' AND ", ""),
     ),
     "the scope is overlooked": (
@@ -103,7 +106,7 @@ WRONG = {
         in_sql("CASE WHEN e.self THEN e.attributes", "CASE WHEN true THEN e.attributes"),
     ),
     "who said it is told of others": (
-        in_python("as_told_to_others", lambda relationship: relationship),
+        in_python("public_form", lambda relationship: relationship),
         in_sql("CASE WHEN source.self THEN r.provenance", "CASE WHEN true THEN r.provenance"),
     ),
     "a list of public attributes opens secret knowledge": (both("NEVER", ("knowledge_scope", "public")),) * 2,

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from kgot_lab.domains.investment.monitor.events import ItemWritten, NewsGathered, TickBegun, TickEnded
+from kgot_lab.domains.investment.monitor.events import ItemWritten, NewsGathered, TickEnded, TickStarted
 from kgot_lab.domains.investment.reach import DECAYS, OPTIONAL_DECAYS
 from kgot_lab.errors import UnknownName
 from kgot_lab.evaluation.significance import share
@@ -110,11 +110,11 @@ def test_the_month_runs_through_the_monitor_that_users_run():
     with MonthPlay(month, SimulatedReader(month)) as play:
         events = list(play.events())
         assert [type(each) for each in events[:5]] == [
-            TickBegun,
+            TickStarted,
             NewsGathered,
             ItemWritten,
             TickEnded,
-            TickBegun,
+            TickStarted,
         ]
         assert [facts.item for facts in play.places.journal.facts()] == [
             "n01",

@@ -33,9 +33,9 @@ from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Parsed, Refused
 from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE, Limits
-from kgot_lab.loop.modes.paths.compare import asked_of_each
+from kgot_lab.loop.modes.paths.compare import question_for_each
 from kgot_lab.loop.modes.paths.reader_prompt import checked_answer, few_prompt
-from kgot_lab.loop.modes.paths.splitting import hops_asked, hops_in
+from kgot_lab.loop.modes.paths.splitting import hops_in, question_hops
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
@@ -227,13 +227,13 @@ def test_how_likely_an_answer_is_tells_right_from_wrong_as_far_as_it_is_set_to()
 
 def test_hops_and_questions_of_each_are_those_of_the_gold():
     chain, pair = TWO.gold.chains[0], comparing_world(2, 2).gold
-    assert hops_in(Simulated(TWO.gold)(hops_asked(chain.question)).text) == list(chain.hops)
+    assert hops_in(Simulated(TWO.gold)(question_hops(chain.question)).text) == list(chain.hops)
     assert (
-        Simulated(pair)(asked_of_each(pair.chains[0].question)).text
+        Simulated(pair)(question_for_each(pair.chains[0].question)).text
         == "Who is the teacher of X?\nWhen was #1 born?"
     )
     assert (
-        Simulated(pair, Competence(split=1))(asked_of_each(pair.chains[0].question)).text
+        Simulated(pair, Competence(split=1))(question_for_each(pair.chains[0].question)).text
         == "Who is the teacher of X?"
     )
 

@@ -13,9 +13,9 @@ from kgot_lab.llm.structured import schema_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop import reply_schemas as shapes
 from kgot_lab.loop.events import ToolCall
-from kgot_lab.loop.modes.paths.compare import asked_of_each
+from kgot_lab.loop.modes.paths.compare import question_for_each
 from kgot_lab.loop.modes.paths.reader_prompt import few_prompt
-from kgot_lab.loop.modes.paths.splitting import hops_asked
+from kgot_lab.loop.modes.paths.splitting import question_hops
 from kgot_lab.memory.grounded_extraction import facts_prompt
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Prompt
@@ -83,8 +83,8 @@ def test_what_the_mode_paths_asks_is_known_again_in_every_form(question):
     assert told(few_prompt(question, "").messages) == Asking(
         "few_prompt", {"question": question, "facts": ""}
     )
-    assert told(hops_asked(question).messages) == Asking("hops_asked", {"question": question})
-    assert told(asked_of_each(question).messages) == Asking("asked_of_each", {"question": question})
+    assert told(question_hops(question).messages) == Asking("question_hops", {"question": question})
+    assert told(question_for_each(question).messages) == Asking("question_for_each", {"question": question})
 
 
 def test_a_text_with_other_examples_before_it_is_no_prompt_of_the_mode_paths():

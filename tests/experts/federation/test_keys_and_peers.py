@@ -12,20 +12,20 @@ import sys
 import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.federation.keys import bytes_of_text, is_signed_by, kept_instance_key, new_instance_key
+from kgot_lab.experts.federation.keys import bytes_of_text, is_signed_by, load_instance_key, new_instance_key
 from kgot_lab.experts.federation.peers import Peer, Peers, read_peers
 
 
 def test_a_key_is_made_once_and_only_its_owner_can_read_it(tmp_path):
     path = tmp_path / "own" / "key.pem"
-    first = kept_instance_key(path)
+    first = load_instance_key(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert kept_instance_key(path).public == first.public
+    assert load_instance_key(path).public == first.public
     assert sorted(each.name for each in path.parent.iterdir()) == ["key.pem"]
 
 
 def test_processes_that_make_a_key_at_once_have_one(tmp_path):
-    program = f"from kgot_lab.experts.federation.keys import *; print(kept_instance_key({str(tmp_path / 'key.pem')!r}).public)"
+    program = f"from kgot_lab.experts.federation.keys import *; print(load_instance_key({str(tmp_path / 'key.pem')!r}).public)"
     running = [
         subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(3)
     ]
@@ -36,17 +36,17 @@ def test_processes_that_make_a_key_at_once_have_one(tmp_path):
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o620])
 def test_a_key_that_others_can_reach_is_refused_and_the_error_shows_neither_key_nor_path(tmp_path, mode):
     path = tmp_path / "key.pem"
-    kept_instance_key(path)
+    load_instance_key(path)
     path.chmod(mode)
     with pytest.raises(BadInput, match="chmod 600") as caught:
-        kept_instance_key(path)
+        load_instance_key(path)
     assert str(tmp_path) not in str(caught.value) and path.read_text().splitlines()[1] not in str(
         caught.value
     )
 
 
 def test_a_link_a_folder_a_pipe_and_a_file_that_is_no_key_are_refused(tmp_path):
-    kept_instance_key(tmp_path / "key.pem")
+    load_instance_key(tmp_path / "key.pem")
     (tmp_path / "link").symlink_to(tmp_path / "key.pem")
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     (tmp_path / "folder").mkdir()
@@ -55,7 +55,7 @@ def test_a_link_a_folder_a_pipe_and_a_file_that_is_no_key_are_refused(tmp_path):
     (tmp_path / "text").chmod(0o600)
     for name in ("link", "dangling", "folder", "pipe", "text"):
         with pytest.raises(BadInput, match="the file of the instance's key"):
-            kept_instance_key(tmp_path / name)
+            load_instance_key(tmp_path / name)
     assert not (tmp_path / "nowhere").exists()
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from kgot_lab.experts.federation.answering import ASK_PATH
 from kgot_lab.experts.federation.asking import delegate
 from kgot_lab.experts.federation.exchange import exchanged
-from kgot_lab.experts.federation.keys import kept_instance_key
+from kgot_lab.experts.federation.keys import load_instance_key
 from kgot_lab.experts.federation.peers import Peer
 from kgot_lab.experts.federation.signing import signed_envelope
 
@@ -33,7 +33,7 @@ def other_process(folder, asker):
 
 
 def test_a_question_goes_to_another_process_and_what_is_not_right_is_refused_there(tmp_path):
-    asker = kept_instance_key(tmp_path / "here" / "key.pem")
+    asker = load_instance_key(tmp_path / "here" / "key.pem")
     with other_process(tmp_path / "there", asker) as (running, peer):
         came = delegate("What eases pain?", peer, asker, expert="trade")
         assert came.provenance.public_key == peer.public_key != asker.public

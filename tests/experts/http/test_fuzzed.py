@@ -26,10 +26,10 @@ from kgot_lab.experts.federation.marketplace import published_expert
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.learning.ledger import open_proposals
-from kgot_lab.experts.learning.review_queue import LearningDesk
+from kgot_lab.experts.learning.review_queue import ReviewQueue
 from kgot_lab.experts.portable import exported
 from kgot_lab.experts.repository import open_experts
-from kgot_lab.experts.service import ExpertOffice
+from kgot_lab.experts.service import ExpertService
 
 load_all_checks()
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -95,7 +95,7 @@ def linked(told: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def begun_anew(office: ExpertOffice) -> None:
+def begun_anew(office: ExpertService) -> None:
     """Let an office hold one expert that was talked to, and nothing else: rows are drawn by what came before,
     which must be the same.
     """
@@ -105,7 +105,7 @@ def begun_anew(office: ExpertOffice) -> None:
         list(office.ask(COOK_ID, "local", question).events())
 
 
-def made_schema() -> tuple[Any, ExpertOffice]:
+def made_schema() -> tuple[Any, ExpertService]:
     """The schema of a server of its own, and its office."""
     office = expert_office()
     begun_anew(office)
@@ -113,7 +113,7 @@ def made_schema() -> tuple[Any, ExpertOffice]:
     atexit.register(rmtree, office.market)
     published_expert(office.market, json.dumps(exported(office.expert(COOK_ID), office.graphs)))
     rules = GuardRules(limits=GuardLimits(requests_a_minute=10**6), names=("testserver",))
-    app = expert_app(office, rules, LearningDesk(office, open_proposals()))
+    app = expert_app(office, rules, ReviewQueue(office, open_proposals()))
     schema = schemathesis.openapi.from_dict(linked(app.openapi()))
     schema.app = _without_lifespan(app)
     return schema, office

@@ -30,7 +30,7 @@ from typer.testing import CliRunner
 
 from kgot_lab.cli.app import app as commands
 from kgot_lab.errors import BadInput, LLMError, StoreUnavailable
-from kgot_lab.experts.http.auth import DoorGuard, GuardLimits, GuardRules
+from kgot_lab.experts.http.auth import AuthMiddleware, GuardLimits, GuardRules
 from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.repository import open_experts
 
@@ -239,7 +239,7 @@ def test_a_length_that_is_no_number_is_refused(length):
         async def send(message):
             sent.append(message)
 
-        await DoorGuard(None, GuardRules(), None)(scope, None, send)
+        await AuthMiddleware(None, GuardRules(), None)(scope, None, send)
 
     asyncio.run(ask())
     assert sent[0]["status"] in (400, 413)
@@ -261,7 +261,7 @@ def test_a_server_that_ends_in_the_middle_says_so_or_cuts_off_what_it_began(begu
         sent.append(message)
 
     scope = {"type": "http", "method": "GET", "path": "/api/experts", "headers": [(b"host", b"localhost")]}
-    asyncio.run(DoorGuard(app, GuardRules(), None)(scope, receive, send))
+    asyncio.run(AuthMiddleware(app, GuardRules(), None)(scope, receive, send))
     assert sent[0]["status"] == (200 if begun else 503) and len(sent) == (1 if begun else 2)
     assert begun or json.loads(sent[1]["body"])["error"]["code"] == "ending"
 
@@ -297,7 +297,7 @@ def test_a_rate_is_counted_by_tenant_over_a_minute_of_the_clock():
     from kgot_lab.experts.http.tokens import new_token
 
     ada, bob = new_token(office.tables, "ada"), new_token(office.tables, "bob")
-    guard = DoorGuard(
+    guard = AuthMiddleware(
         app,
         GuardRules(tokens=True, limits=GuardLimits(requests_a_minute=3)),
         office.tables,

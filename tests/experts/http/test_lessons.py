@@ -24,7 +24,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.experts.http.auth import GuardRules
 from kgot_lab.experts.learning.drift import drift_of_expert
 from kgot_lab.experts.learning.ledger import open_proposals
-from kgot_lab.experts.learning.review_queue import LearningDesk
+from kgot_lab.experts.learning.review_queue import ReviewQueue
 from kgot_lab.experts.learning.simulated import SimulatedLearner
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Reply
@@ -50,7 +50,7 @@ class AnswersAndReads:
 @pytest.fixture
 def server():
     office = expert_office(AnswersAndReads(), expert=COOK)
-    desk = LearningDesk(office, open_proposals())
+    desk = ReviewQueue(office, open_proposals())
     with served(office, GuardRules(tokens=True), desk) as found:
         yield found
 
@@ -145,7 +145,7 @@ def test_the_gaps_of_ones_own_questions_are_told_and_of_nobody_elses(server, ada
 
 def test_a_model_that_cannot_read_changes_is_said_and_gives_its_place_back():
     office = expert_office(Scripted(lambda prompt: "no JSON"), expert=COOK)
-    with served(office, desk=LearningDesk(office, open_proposals())) as found:
+    with served(office, desk=ReviewQueue(office, open_proposals())) as found:
         conversation = found.ask(SAYS)[0]["conversation_id"]
         answer = found.client.post(f"/api/experts/{COOK_ID}/conversations/{conversation}/learn", json={})
         assert (
@@ -233,7 +233,7 @@ def test_a_graph_whose_file_changed_under_a_decision_is_asked_without_that_decis
     file = tmp_path / "own.json"
     file.write_text("\n".join(lines))
     office = expert_office(AnswersAndReads(), folder=tmp_path, expert={**COOK, "kg_db_id": "own"})
-    desk = LearningDesk(office, open_proposals())
+    desk = ReviewQueue(office, open_proposals())
     with served(office, desk=desk) as found:
         place = f"/api/experts/{COOK_ID}"
 

@@ -32,7 +32,7 @@ import kgot_lab
 from kgot_lab.errors import LLMError
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.experts.learning.edits import GraphProposal, NodeToAdd
-from kgot_lab.experts.learning.ledger import ProposalSaid, open_proposals
+from kgot_lab.experts.learning.ledger import ProposalSource, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph
 from kgot_lab.kgos.methods.cookbook import cookbook
 
@@ -231,7 +231,7 @@ def test_an_assistant_on_standard_input_and_output_asks_the_same(tmp_path):
     weaving = GraphProposal(
         "cookbook", (NodeToAdd("technique:prompt_weaving", "technique", "Prompt weaving"),)
     )
-    kept = ledger.propose(weaving, ProposalSaid("msg", "conv", "ada", "Prompt weaving is a technique"))
+    kept = ledger.propose(weaving, ProposalSource("msg", "conv", "ada", "Prompt weaving is a technique"))
     GraphReviewer(ledger, HeldGraph(cookbook()), "cookbook", "Grace").accept(kept.proposal.id)
     ledger.close()
     command = [

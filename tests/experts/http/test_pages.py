@@ -36,7 +36,7 @@ from kgot_lab.experts.http import pages
 from kgot_lab.experts.http.auth import GuardRules
 from kgot_lab.experts.http.pages import page_file
 from kgot_lab.experts.http.tokens import new_token
-from kgot_lab.experts.service import LOCAL_OWNER, ExpertOffice
+from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
 
 QUESTION = "How does prompt caching bring down the cost of a long prompt, and what is its limit?"
 ANSWER = (
@@ -63,12 +63,12 @@ SIZES = ({"width": 1280, "height": 800}, {"width": 390, "height": 844})
 
 
 @pytest.fixture(scope="module")
-def office() -> ExpertOffice:
+def office() -> ExpertService:
     return office_of(scripted_model(REPLIES))
 
 
 @pytest.fixture(scope="module")
-def home(office: ExpertOffice) -> Iterator[str]:
+def home(office: ExpertService) -> Iterator[str]:
     with expert_server(office) as address:
         yield address
 

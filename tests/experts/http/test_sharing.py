@@ -14,7 +14,7 @@ from support.expert_server import COOK, COOK_ID, HeldModel, expert_office, serve
 from support.waiting import until
 
 from kgot_lab.experts.ab_trials import SETTLED_AFTER
-from kgot_lab.experts.chat.chat_events import ThoughtTold
+from kgot_lab.experts.chat.chat_events import ThoughtEvent
 from kgot_lab.experts.chat.consulting import Consultants
 from kgot_lab.experts.federation.answering import ASK_PATH, Federation
 from kgot_lab.experts.federation.asking import delegate
@@ -263,7 +263,7 @@ def test_a_peer_that_does_not_say_what_it_offers_in_time_is_told_in_the_train_of
         *_, done = events = list(
             office.ask(expert.id, "me", "How does prompt caching reduce costs?").events()
         )
-    (asked,) = next(event.thought.delegated for event in events if isinstance(event, ThoughtTold))
+    (asked,) = next(event.thought.delegated for event in events if isinstance(event, ThoughtEvent))
     assert (asked["instance"], asked["expert"], asked["reason"]) == (
         "cooks",
         COOK_ID,

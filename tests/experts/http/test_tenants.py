@@ -23,7 +23,7 @@ from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.http.tokens import new_token, revoke_tokens
 from kgot_lab.experts.learning.ledger import open_proposals
-from kgot_lab.experts.learning.review_queue import LearningDesk
+from kgot_lab.experts.learning.review_queue import ReviewQueue
 from kgot_lab.experts.portable import exported
 from kgot_lab.llm.scripted import Scripted
 
@@ -170,7 +170,7 @@ def world(tmp_path_factory) -> Iterator[World]:
     office.market = tmp_path_factory.mktemp("market")
     published_expert(office.market, json.dumps(exported(office.expert(COOK_ID), office.graphs)))
     rules = GuardRules(tokens=True, limits=GuardLimits(requests_a_minute=10**6))
-    app = expert_app(office, rules, LearningDesk(office, open_proposals()))
+    app = expert_app(office, rules, ReviewQueue(office, open_proposals()))
     sides = [Side(name, new_token(office.tables, name)) for name in CANARIES]
     admin = new_token(office.tables, "root", "admin")
     with TestClient(app, base_url="http://localhost") as client:

@@ -28,7 +28,7 @@ from kgot_lab.experts.http.sockets import listening_socket
 from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
-from kgot_lab.experts.service import ExpertModels, ExpertOffice
+from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.types import Reply
 
@@ -45,7 +45,7 @@ class Slowly:
             yield word + " "
         yield Reply(" ".join([word] * 10))
 
-office = ExpertOffice(open_experts(url, namespace=namespace), GraphFolder(more={"cookbook": cookbook}), ExpertModels({"m": Slowly}, "m"))
+office = ExpertService(open_experts(url, namespace=namespace), GraphFolder(more={"cookbook": cookbook}), ExpertModels({"m": Slowly}, "m"))
 uvicorn.Server(uvicorn.Config(expert_app(office), log_level="critical")).run([listening_socket("127.0.0.1", port, shared=True)])
 """
 

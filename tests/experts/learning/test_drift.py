@@ -22,7 +22,7 @@ from kgot_lab.experts.learning.dimension_statements import (
     stated_dimensions,
 )
 from kgot_lab.experts.learning.edits import PropertyToChange, planned_change
-from kgot_lab.experts.learning.ledger import ProposalSaid, open_proposals
+from kgot_lab.experts.learning.ledger import ProposalSource, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph
 from kgot_lab.experts.learning.simulated import simulated_sayings
 from kgot_lab.kgos.methods.cookbook import cookbook
@@ -167,7 +167,7 @@ def test_a_contradicted_value_is_changed_only_by_who_reviews_and_then_passes_the
     ledger, held = open_proposals(), HeldGraph(graph)
     proposal = contradiction_proposal("cookbook", found, 0.2)
     ledger.propose(
-        proposal, ProposalSaid("m", "c", "drift report", "; ".join(each.words for each in found.evidence))
+        proposal, ProposalSource("m", "c", "drift report", "; ".join(each.words for each in found.evidence))
     )
     within = dimension_filter(held.graph(), {PRICE: {"max": 0.3}}, limit=300).ids
     assert NODE not in within

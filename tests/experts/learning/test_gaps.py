@@ -9,15 +9,15 @@ import pytest
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.learning.failed_questions import (
-    AskedQuestion,
+    QuestionRecord,
     admits_not_knowing,
-    asked_by,
-    asked_questions,
     failed_share,
+    question_records,
+    questions_of,
 )
 from kgot_lab.experts.learning.gaps import GapSettings, gap_report
 from kgot_lab.experts.learning.growth_regions import proposed_region, region_proposal, usual_edge
-from kgot_lab.experts.learning.ledger import ProposalSaid, open_proposals
+from kgot_lab.experts.learning.ledger import ProposalSource, open_proposals
 from kgot_lab.experts.learning.matches import NodeMatches
 from kgot_lab.experts.learning.patterns import drawn_tail, failure_patterns
 from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph
@@ -37,7 +37,7 @@ EXACT = "prompt caching: reusing internal state for a prefix"
 def asked(graph, text, config=None, **more):
     """A question as an expert is asked it."""
     told = tuple(node.id for node in intent_search(graph, text, config=config).nodes)
-    return AskedQuestion(text, text, **{"told": told, "thumb": -1, **more})
+    return QuestionRecord(text, text, **{"told": told, "thumb": -1, **more})
 
 
 def without(*ids):
@@ -72,10 +72,10 @@ def test_an_answer_that_knows_is_none(answer):
 
 
 def test_an_answer_fails_in_four_ways_and_a_thumb_up_outweighs_them():
-    failing = AskedQuestion("m", "q", "I do not know.", false=("x",), thumb=-1)
+    failing = QuestionRecord("m", "q", "I do not know.", false=("x",), thumb=-1)
     assert failing.failures == ("thumbs down", "does not know", "false citations", "nothing retrieved")
-    assert AskedQuestion("m", "q", "I do not know.", thumb=1).failures == ()
-    assert AskedQuestion("m", "q", "So it is.", told=("a",)).failures == ()
+    assert QuestionRecord("m", "q", "I do not know.", thumb=1).failures == ()
+    assert QuestionRecord("m", "q", "So it is.", told=("a",)).failures == ()
     assert failed_share([failing])["failed"] == 1
 
 
@@ -97,7 +97,7 @@ def conversation(answer, **about):
 
 
 def test_a_conversation_tells_its_questions_with_what_came_of_them():
-    (found,) = asked_questions(conversation("So."), {"a": -1}, "cookbook")
+    (found,) = question_records(conversation("So."), {"a": -1}, "cookbook")
     assert (found.question, found.told, found.false, found.thumb, found.intent) == (
         "why?",
         (GONE,),
@@ -109,7 +109,7 @@ def test_a_conversation_tells_its_questions_with_what_came_of_them():
 
 @pytest.mark.parametrize("about", [{"failed": True}, {"stopped": True}])
 def test_an_answer_that_the_model_did_not_give_says_nothing_of_the_graph(about):
-    assert asked_questions(conversation("", **about), {}, "cookbook") == ()
+    assert question_records(conversation("", **about), {}, "cookbook") == ()
 
 
 def test_only_the_conversations_of_one_person_are_read():
@@ -122,7 +122,7 @@ def test_only_the_conversations_of_one_person_are_read():
         tables.say(talk, "user", f"{question.content} asks {owner}")
         said = tables.say(talk, "assistant", answer.content, answer.metadata)
         tables.put_opinion(said.id, -1, conversation=talk, expert=expert, owner=owner)
-    (found,) = asked_by(tables, expert, "ada", "cookbook")
+    (found,) = questions_of(tables, expert, "ada", "cookbook")
     assert (found.question, found.failures) == ("why? asks ada", ("thumbs down", "false citations"))
     tables.close()
 
@@ -189,11 +189,11 @@ def test_gaps_that_share_a_word_nobody_knows_are_one_region():
 
 def test_a_pattern_is_told_where_the_questions_of_a_topic_fail_more_than_chance_explains():
     good = [
-        AskedQuestion(f"g{n}", f"cost of thing {n}", "So.", ("a",), intent="cost_optimization")
+        QuestionRecord(f"g{n}", f"cost of thing {n}", "So.", ("a",), intent="cost_optimization")
         for n in range(20)
     ]
     bad = [
-        AskedQuestion(f"b{n}", f"deployment of thing {n}", "I do not know.", ("a",), intent="deployment")
+        QuestionRecord(f"b{n}", f"deployment of thing {n}", "I do not know.", ("a",), intent="deployment")
         for n in range(6)
     ]
     found = {(each.kind, each.name): each for each in failure_patterns([*good, *bad])}
@@ -213,7 +213,7 @@ def test_a_region_becomes_a_node_when_somebody_names_it_and_approves():
     region = proposed_region(NodeMatches(graph), QUESTION, "m")
     proposal = region_proposal(graph, "cookbook", region, called="Prompt caching", type="technique")
     ledger, held = open_proposals(), HeldGraph(graph)
-    ledger.propose(proposal, ProposalSaid("m", "c", "gap report", QUESTION))
+    ledger.propose(proposal, ProposalSource("m", "c", "gap report", QUESTION))
     assert GONE not in held.graph()
     verdict = GraphReviewer(ledger, held, "cookbook", "Grace").accept(proposal.id)
     assert GONE in held.graph() and GONE in intent_search(held.graph(), QUESTION).ids

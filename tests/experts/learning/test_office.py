@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.learning.extracting import learn_from_message
-from kgot_lab.experts.learning.failed_questions import asked_by
+from kgot_lab.experts.learning.failed_questions import questions_of
 from kgot_lab.experts.learning.gaps import gap_report
-from kgot_lab.experts.learning.ledger import ProposalSaid, open_proposals
+from kgot_lab.experts.learning.ledger import ProposalSource, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph
 from kgot_lab.experts.learning.simulated import SimulatedLearner
 from kgot_lab.experts.repository import open_experts
-from kgot_lab.experts.service import ExpertModels, ExpertOffice
+from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.llm.scripted import Scripted
 
@@ -23,7 +23,7 @@ SAYS = "Prompt weaving is a technique. Prompt weaving requires Embedding model."
 def test_what_a_chat_lacked_is_learnt_and_then_found():
     held, ledger = HeldGraph(cookbook()), open_proposals()
     model = Scripted(lambda _: "The graph does not say what prompt weaving is.")
-    office = ExpertOffice(
+    office = ExpertService(
         open_experts(),
         GraphFolder(more={"cookbook": held.graph}),
         ExpertModels({"m": lambda: model}, "m"),
@@ -35,24 +35,24 @@ def test_what_a_chat_lacked_is_learnt_and_then_found():
     list(office.ask(expert.id, "ada", SAYS, conversation_id=first.conversation).events())
     known = office.graphs.graph("cookbook")
     report = gap_report(
-        known, asked_by(office.tables, expert.id, "ada", "cookbook"), config=expert.search_config()
+        known, questions_of(office.tables, expert.id, "ada", "cookbook"), config=expert.search_config()
     )
     assert report.failed == 2 and report.gaps[0].asked.failures == ("does not know",)
     assert "weaving" in report.regions[0].words and report.regions[0].edges
-    assert asked_by(office.tables, expert.id, "eve", "cookbook") == ()
+    assert questions_of(office.tables, expert.id, "eve", "cookbook") == ()
     _, messages = office.conversation(first.conversation, expert.id, "ada")
     for each in messages:
         if each.role == "user":
-            said = ProposalSaid(each.id, first.conversation, "ada")
+            said = ProposalSource(each.id, first.conversation, "ada")
             learn_from_message(
                 ledger, SimulatedLearner(), known, name="cookbook", text=each.content, said=said
             )
     (waiting,) = ledger.queue("cookbook")
     assert office.graphs.known_to(expert.config).digest and "technique:prompt_weaving" not in held.graph()
     GraphReviewer(ledger, held, "cookbook", "Grace").accept(waiting.proposal.id)
-    again = ExpertOffice(office.tables, GraphFolder(more={"cookbook": held.graph}), office.models, {})
+    again = ExpertService(office.tables, GraphFolder(more={"cookbook": held.graph}), office.models, {})
     turn = again.ask(expert.id, "ada", MISSING)
-    sources = next(each for each in turn.events() if type(each).__name__ == "SourcesTold")
+    sources = next(each for each in turn.events() if type(each).__name__ == "SourcesEvent")
     assert "technique:prompt_weaving" in {node.id for node in sources.nodes}
     office.tables.close()
     ledger.close()

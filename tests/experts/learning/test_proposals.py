@@ -17,8 +17,8 @@ from kgot_lab.experts.learning.edits import (
     PropertyToChange,
     planned_change,
 )
-from kgot_lab.experts.learning.extracting import extract_changes, learn_from_message, spelled_there
-from kgot_lab.experts.learning.ledger import MOST_WAITING, ProposalSaid, open_proposals
+from kgot_lab.experts.learning.extracting import extract_changes, learn_from_message, original_spelling
+from kgot_lab.experts.learning.ledger import MOST_WAITING, ProposalSource, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph, held_graph
 from kgot_lab.experts.learning.simulated import SimulatedLearner
 from kgot_lab.kgos.methods.cookbook import cookbook
@@ -27,7 +27,7 @@ from kgot_lab.llm.scripted import Scripted
 from kgot_lab.stores.in_memory import InMemory
 
 COOKBOOK = cookbook()
-SAID = ProposalSaid("msg_1", "conv_1", "ada")
+SAID = ProposalSource("msg_1", "conv_1", "ada")
 NEW = "Prompt weaving is a technique. Prompt weaving requires Embedding model."
 CORRECTIONS = (
     NEW,
@@ -59,7 +59,7 @@ def learnt(ledger, *texts, graph=COOKBOOK, llm=None):
     """The proposals of some messages, each of its own person."""
     found = []
     for number, text in enumerate(texts):
-        said = ProposalSaid(f"msg_{number}", f"conv_{number}", f"person {number}")
+        said = ProposalSource(f"msg_{number}", f"conv_{number}", f"person {number}")
         found += learn_from_message(
             ledger, llm or SimulatedLearner(), graph, name="cookbook", text=text, said=said
         )
@@ -213,9 +213,9 @@ def test_what_the_message_or_the_graph_does_not_bear_out_is_not_proposed(change,
 
 
 def test_a_new_name_is_spelled_as_the_message_spells_it_and_signs_are_not_made_up():
-    assert spelled_there("prompt  WEAVING", "So Prompt weaving it is") == "Prompt weaving"
-    assert spelled_there("prompt <b>weaving", "So Prompt b weaving it is") == ""
-    assert spelled_there("weav", "So Prompt weaving it is") == "" == spelled_there(" ", "a b")
+    assert original_spelling("prompt  WEAVING", "So Prompt weaving it is") == "Prompt weaving"
+    assert original_spelling("prompt <b>weaving", "So Prompt b weaving it is") == ""
+    assert original_spelling("weav", "So Prompt weaving it is") == "" == original_spelling(" ", "a b")
 
 
 def test_what_the_message_says_word_for_word_is_proposed():
@@ -245,7 +245,7 @@ def test_what_was_rejected_stays_rejected_when_it_is_said_again_until_that_is_un
 
 def test_what_a_rule_forbids_is_refused_and_goes_on_waiting(ledger):
     proposal = GraphProposal("cookbook", (NodeToAdd("spell:x", "spell", "X"),))
-    ledger.propose(proposal, ProposalSaid("m", "c", "ada", "X is a spell"))
+    ledger.propose(proposal, ProposalSource("m", "c", "ada", "X is a spell"))
     held = HeldGraph(COOKBOOK)
     with pytest.raises(BadInput, match="not in the vocabulary"):
         GraphReviewer(ledger, held, "cookbook", "Grace").accept(proposal.id)
@@ -324,15 +324,15 @@ def test_nobody_fills_the_queue_alone(ledger):
     for number in range(MOST_WAITING):
         edit = EdgeToAdd(COOKBOOK.ids[number], "relates_to", "tool:batch_api")
         ledger.propose(
-            GraphProposal("cookbook", (edit,)), ProposalSaid(f"m{number}", "c", "mallory", "as they say")
+            GraphProposal("cookbook", (edit,)), ProposalSource(f"m{number}", "c", "mallory", "as they say")
         )
     with pytest.raises(BadInput, match="of one person wait already"):
         ledger.propose(
             GraphProposal("cookbook", (EdgeToAdd("a", "b", "c"),)),
-            ProposalSaid("m", "c", "mallory", "as they say"),
+            ProposalSource("m", "c", "mallory", "as they say"),
         )
     ledger.propose(
-        GraphProposal("cookbook", (EdgeToAdd("a", "b", "c"),)), ProposalSaid("m", "c", "ada", "as they say")
+        GraphProposal("cookbook", (EdgeToAdd("a", "b", "c"),)), ProposalSource("m", "c", "ada", "as they say")
     )
 
 

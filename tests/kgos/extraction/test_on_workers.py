@@ -14,11 +14,11 @@ from kgot_lab.errors import BadInput, LabError
 from kgot_lab.io.dask_workers import workers_at
 from kgot_lab.kgos.extraction import file_facts as one_file
 from kgot_lab.kgos.extraction.file_facts import (
+    ExtractedFile,
     FileToRead,
-    ReadThere,
     facts_of_file,
     files_together,
-    read_there,
+    read_file_facts,
     same_reading,
 )
 from kgot_lab.kgos.extraction.folder import graph_of_folder
@@ -92,10 +92,10 @@ def test_an_interruption_keeps_what_workers_read(client, odd, tmp_path_factory, 
 
 
 def test_a_worker_with_other_code_is_refused(monkeypatch):
-    read = read_there([FileToRead("a.py", b"x = 1\n", "a")])
+    read = read_file_facts([FileToRead("a.py", b"x = 1\n", "a")])
     assert same_reading(read) is read
     with pytest.raises(LabError, match="another version"):
-        same_reading(ReadThere(b"other", read.files))
+        same_reading(ExtractedFile(b"other", read.files))
 
 
 def test_a_file_whose_parser_is_missing_at_a_worker_is_left_to_who_asks(monkeypatch):
@@ -103,7 +103,7 @@ def test_a_file_whose_parser_is_missing_at_a_worker_is_left_to_who_asks(monkeypa
         raise one_file.NotInstalled("code")
 
     monkeypatch.setattr(one_file, "facts_of_file", missing)
-    assert read_there([FileToRead("app.js", b"1")]).files == (None,)
+    assert read_file_facts([FileToRead("app.js", b"1")]).files == (None,)
 
 
 def test_files_go_in_lots_of_so_many_files_and_bytes_at_most():

@@ -33,7 +33,7 @@ CASES = [(seed, *size) for seed in SEEDS for size in SIZES]
 def test_a_path_is_as_long_as_networkx_says_and_every_step_is_an_edge(seed, nodes, edges, directed):
     graph = chance_graph(seed, nodes, edges)
     plain = as_networkx(graph) if directed else as_networkx(graph).to_undirected()
-    edges_there = {edge.identity for edge in graph.edges}
+    last_edges = {edge.identity for edge in graph.edges}
     for a, b in np.random.default_rng(seed).choice(graph.ids, (15, 2)).tolist():
         path = trace_path(graph, a, b, max_depth=4, directed=directed)
         length = nx.shortest_path_length(plain, a, b) if nx.has_path(plain, a, b) else 99
@@ -42,7 +42,7 @@ def test_a_path_is_as_long_as_networkx_says_and_every_step_is_an_edge(seed, node
             assert path.length == length and path.ids[0] == a and path.ids[-1] == b
             for (one, other), step in zip(pairwise(path.ids), path.steps, strict=True):
                 ends = (one, other) if step.direction == "forward" else (other, one)
-                assert (step.edge.source, step.edge.target) == ends and step.edge.identity in edges_there
+                assert (step.edge.source, step.edge.target) == ends and step.edge.identity in last_edges
                 assert step.direction == "forward" or not directed
 
 

@@ -114,7 +114,7 @@ def test_a_withheld_answer_is_not_told_by_its_facts_reasons_sources_or_rivals(me
     parts = certificate_parts("Where is Ada?", answer, strict)
     assert (
         parts["answer"] is None
-        and "london" not in f"{parts}{hedged(answer, strict)}{strict.told_with(answer)!r}".casefold()
+        and "london" not in f"{parts}{hedged(answer, strict)}{strict.certificate_text(answer)!r}".casefold()
     )
     assert (
         parts["told"]
@@ -149,7 +149,7 @@ def test_what_an_answer_shares_no_words_with_stays_in_the_reasons_of_one_that_is
         == "No answer is given: nothing says: Ada – sign – ?."
     )
     passing = certify(memory, [LONDON], rules=CertificateRules(missing="hedged"))
-    assert passing.told_with("London") is passing and hedged("London", passing).startswith(
+    assert passing.certificate_text("London") is passing and hedged("London", passing).startswith(
         "London (not certain: nothing says: Ada"
     )
 

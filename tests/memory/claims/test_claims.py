@@ -105,11 +105,11 @@ def test_answers_are_told_with_the_facts_that_they_rest_on_whether_these_hold_or
     memory.note_answer("who?", "Charles", [fact("Ada knows Charles"), fact("Ada wrote notes")])
     memory.note_answer("what?", "notes", [fact("Ada wrote notes")])
     memory.retract_fact(fact("Ada knows Charles"))
-    told = {answer.id: (answer.text, set(facts)) for answer, facts in memory.noted_answers().items()}
+    told = {answer.id: (answer.text, set(facts)) for answer, facts in memory.recorded_answers().items()}
     wrote = fact("Ada wrote notes")
     assert told == {"who?": ("Charles", {fact("Ada knows Charles"), wrote}), "what?": ("notes", {wrote})}
     memory.erase_fact(fact("Ada knows Charles"))
-    assert [answer.id for answer in memory.noted_answers()] == ["what?"]
+    assert [answer.id for answer in memory.recorded_answers()] == ["what?"]
 
 
 def test_every_claim_of_a_fact_is_told_whether_it_counts_or_not(memory):

@@ -8,7 +8,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from kgot_lab.domains.investment.monitor.event_resolution import meant_by
-from kgot_lab.domains.investment.monitor.grounding import bare_name, says_name, says_symbol, unsaid_names
+from kgot_lab.domains.investment.monitor.grounding import (
+    bare_name,
+    contains_name,
+    contains_symbol,
+    unsaid_names,
+)
 from kgot_lab.domains.investment.monitor.news_prompt import OF_THE_ITEM
 from kgot_lab.domains.investment.naming import fold, investment_node, shown_name, symbol_of, upper
 from kgot_lab.domains.investment.view import InvestmentView
@@ -31,7 +36,9 @@ class NamesOfItem:
         """
         text = cleaned(text)
         theirs = (
-            self._view.named(text) if says_name(self._text, text) or says_symbol(self._text, text) else ()
+            self._view.named(text)
+            if contains_name(self._text, text) or contains_symbol(self._text, text)
+            else ()
         )
         found = {each.node.id: each.node for each in theirs if each.node.labels[0] not in OF_THE_ITEM}
         self._there |= found
@@ -135,7 +142,7 @@ class NamesOfItem:
         """Things with one symbol; of those of a type that share it the one that the item names in full, where
         it names one of them only.
         """
-        named = {node.id for node in nodes if says_name(self._text, shown_name(node))}
+        named = {node.id for node in nodes if contains_name(self._text, shown_name(node))}
         of_type = Counter(node.labels for node in nodes if node.id in named)
         return [node for node in nodes if node.id in named or of_type[node.labels] != 1]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kgot_lab.domains.investment.monitor.grounding import telling_names
+from kgot_lab.domains.investment.monitor.grounding import distinctive_names
 from kgot_lab.domains.investment.naming import shown_name
 from kgot_lab.domains.investment.view import InvestmentView
-from kgot_lab.text.words import telling_words
+from kgot_lab.text.words import content_words
 from kgot_lab.types import Node
 
 _JOINED = ("affects", "about")  # to what an event or an observation bears upon
@@ -23,7 +23,7 @@ def meant_by(words: str, view: InvestmentView, types: Sequence[str]) -> list[Nod
     """The live events, and observations where `types` say so, that words may mean: one, or several that they
     fit equally well, or none.
     """
-    asked, names = set(telling_words(words)), set(telling_words(" ".join(telling_names(words))))
+    asked, names = set(content_words(words)), set(content_words(" ".join(distinctive_names(words))))
     told = [each.node for each in view.nodes(*types) if not each.node.properties.get("action")]
     joined = view.edges_from([node.id for node in told], _JOINED)
     ends = {each.node.id: each.node for each in view.nodes_by_id(each.edge.target for each in joined)}
@@ -40,4 +40,4 @@ def meant_by(words: str, view: InvestmentView, types: Sequence[str]) -> list[Nod
 
 
 def _words_of(texts: Iterable[str]) -> set[str]:
-    return {word for text in texts for word in telling_words(text)}
+    return {word for text in texts for word in content_words(text)}

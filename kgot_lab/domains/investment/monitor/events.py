@@ -13,7 +13,7 @@ from kgot_lab.text.counted import counted
 
 
 @dataclass(frozen=True)
-class TickBegun:
+class TickStarted:
     """A tick began."""
 
     tick: Tick
@@ -129,7 +129,7 @@ class TickEnded:
 
 
 MonitorEvent = (
-    TickBegun
+    TickStarted
     | NewsGathered
     | ClockBehind
     | ItemWritten

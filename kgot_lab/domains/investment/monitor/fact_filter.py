@@ -12,7 +12,12 @@ from itertools import product
 
 from kgot_lab.domains.investment.monitor.entity_resolution import NamesOfItem, cleaned, made_node, the_one
 from kgot_lab.domains.investment.monitor.facts import NewsFacts
-from kgot_lab.domains.investment.monitor.grounding import LONGEST_NAME, says_name, says_symbol, unsaid_names
+from kgot_lab.domains.investment.monitor.grounding import (
+    LONGEST_NAME,
+    contains_name,
+    contains_symbol,
+    unsaid_names,
+)
 from kgot_lab.domains.investment.monitor.news import NewsItem
 from kgot_lab.domains.investment.monitor.news_prompt import (
     OF_THE_ITEM,
@@ -88,10 +93,10 @@ class Sifter:
         name, symbol, what = cleaned(thing.name), cleaned(thing.symbol), f"{thing.type} {shortly(thing.name)}"
         if thing.type == "Asset":
             symbol = symbol or name
-        if symbol and not says_symbol(self._text, symbol):
+        if symbol and not contains_symbol(self._text, symbol):
             self._refuse(f"the symbol {shortly(symbol)} of {what}", "it does not stand in the item")
             symbol = ""
-        named = bool(symbol) if thing.type == "Asset" else says_name(self._text, name)
+        named = bool(symbol) if thing.type == "Asset" else contains_name(self._text, name)
         if thing.type in OF_THE_ITEM:
             self._refuse(what, "it is no thing: events and insights have lists of their own")
         elif not named or max(len(name), len(symbol)) > LONGEST_NAME:
@@ -205,7 +210,7 @@ class Sifter:
     def _insight(self, insight: StatedInsight, what: str, about: Sequence[Node]) -> Node | None:
         """The insight that is meant: a call that is live already, or a new one, dated and with its end."""
         said_by = cleaned(insight.said_by)
-        if said_by and not says_name(self._text, said_by):
+        if said_by and not contains_name(self._text, said_by):
             self._refuse(f"{what}, said by {shortly(said_by)}", "that name does not stand in the item")
             said_by = ""
         if same := [

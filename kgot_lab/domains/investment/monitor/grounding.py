@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from kgot_lab.text.words import named_words, telling_words
+from kgot_lab.text.words import content_words, named_words
 
 LONGEST_NAME = 120  # letters of what names a thing; a summary may have three times as many
 _LEGAL_FORMS = frozenset(
@@ -25,16 +25,16 @@ def bare_name(name: str) -> tuple[str, ...]:
     return words[1:] if len(words) > 1 and words[0] == "the" else words
 
 
-def says_name(text: str, name: str) -> bool:
+def contains_name(text: str, name: str) -> bool:
     """Whether a text has the words of a name in a row; its legal form may be left out. "The company" is no
     name.
     """
     bare = " ".join(bare_name(name))
-    names = set(telling_words(bare)) - _LEGAL_FORMS
+    names = set(content_words(bare)) - _LEGAL_FORMS
     return bool(names) and f" {bare} " in f" {' '.join(named_words(text))} "
 
 
-def says_symbol(text: str, symbol: str) -> bool:
+def contains_symbol(text: str, symbol: str) -> bool:
     """Whether a text has a symbol, in the same capitals, as a word by itself: SAL.MD and SAL-29 do not say
     SAL.
     """
@@ -43,7 +43,7 @@ def says_symbol(text: str, symbol: str) -> bool:
     )
 
 
-def telling_names(summary: str) -> list[str]:
+def distinctive_names(summary: str) -> list[str]:
     """The words of a summary that are names or numbers, by their capitals or digits; the first word has a
     capital anyway.
     """
@@ -58,4 +58,4 @@ def telling_names(summary: str) -> list[str]:
 def unsaid_names(text: str, summary: str) -> list[str]:
     """The names and numbers of a summary that are not in a text."""
     said = set(named_words(text))
-    return [word for word in telling_names(summary) if not said.issuperset(named_words(word))]
+    return [word for word in distinctive_names(summary) if not said.issuperset(named_words(word))]

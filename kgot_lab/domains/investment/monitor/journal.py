@@ -41,7 +41,7 @@ class Tick:
     resumed: bool = False  # it was begun before, and stopped
 
 
-class AskedCount(NamedTuple):
+class PromptCounts(NamedTuple):
     """How many prompts there were, how often they were asked in all, and how many have their reply."""
 
     prompts: int
@@ -134,11 +134,11 @@ class NewsJournal:
     # --- replies
     # ------------------------------------------------------------------------------------------------------
 
-    def asked(self) -> AskedCount:
+    def asked(self) -> PromptCounts:
         """How often models were asked; more often than there are prompts where a reply was lost, or a server
         gave none.
         """
-        return AskedCount(*map(int, self.storage.rows(sql.ASKED)[0]))
+        return PromptCounts(*map(int, self.storage.rows(sql.ASKED)[0]))
 
     def reply(self, key: str) -> Reply | None:
         """The reply to a prompt, by its key."""
@@ -146,7 +146,7 @@ class NewsJournal:
             return reply_from_json(json.loads(reply))
         return None
 
-    def note_asking(self, key: str, model: str) -> None:
+    def record_request(self, key: str, model: str) -> None:
         """Note that a model is about to be asked."""
         with self.storage.changing():
             self.storage.rows(sql.ASK, {"key": key, "model": model})
@@ -184,7 +184,7 @@ class NewsJournal:
             self.storage.rows(sql.END_TICK, {"id": tick.id, "at": instant(self.now(), "now")})
 
 
-class KeptReplies:
+class CachedReplies:
     """Asks a model each prompt once for ever: what it replied is in the journal before it is used, and taken
     from there afterwards.
     """
@@ -202,7 +202,7 @@ class KeptReplies:
         if (kept := self._journal.reply(key)) is not None:
             note_recorded(kept.usage)
             return kept
-        self._journal.note_asking(key, self.name)
+        self._journal.record_request(key, self.name)
         reply = checked_reply(self._llm, prompt)
         self._journal.keep_reply(key, reply)
         return reply

@@ -28,11 +28,11 @@ from kgot_lab.domains.investment.monitor.events import (
     MonitorEvent,
     NewsGathered,
     StageFailed,
-    TickBegun,
     TickEnded,
+    TickStarted,
 )
 from kgot_lab.domains.investment.monitor.facts import NewsFacts
-from kgot_lab.domains.investment.monitor.journal import KeptReplies, NewsJournal, Tick, open_journal
+from kgot_lab.domains.investment.monitor.journal import CachedReplies, NewsJournal, Tick, open_journal
 from kgot_lab.domains.investment.monitor.news import Feed
 from kgot_lab.domains.investment.monitor.news_reader import read_item
 from kgot_lab.domains.investment.reach import DECAYS
@@ -77,7 +77,7 @@ class Monitor:
     ) -> None:
         require_count(most, 1, "how many items a tick reads")
         self.places, self.feed, self.deliver, self.most, self.decays = places, feed, deliver, most, decays
-        self._llm = KeptReplies(llm, places.journal)
+        self._llm = CachedReplies(llm, places.journal)
         self.stages: dict[str, Callable[[], Iterator[MonitorEvent]]] = {
             "gather": self._gather,
             "update": self._update,
@@ -92,7 +92,7 @@ class Monitor:
         """Walk through all stages; what fails with an error of ours is told, and the other stages are walked
         all the same.
         """
-        yield TickBegun(tick)
+        yield TickStarted(tick)
         self.places.journal.begin(tick)
         for name, stage in self.stages.items():
             try:
@@ -143,8 +143,8 @@ class Monitor:
         try:
             with graph.storage.changing():
                 versions = graph.view().history(facts.nodes[0].id)
-                is_there = any(each.node.properties.get("item") == facts.item for each in versions)
-                update = GraphUpdate() if is_there else self._write(facts)
+                exists_whole = any(each.node.properties.get("item") == facts.item for each in versions)
+                update = GraphUpdate() if exists_whole else self._write(facts)
         except BadInput as error:
             return StageFailed("update", f"{facts.item}: {error}")
         self.places.journal.mark_written(facts)

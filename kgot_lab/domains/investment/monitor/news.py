@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from kgot_lab.domains.investment.naming import LONGEST_ID, asked_for
+from kgot_lab.domains.investment.naming import LONGEST_ID, storable_text
 from kgot_lab.errors import BadInput, described_value, require
 from kgot_lab.io.text_files import read_regular, utf8_text
 from kgot_lab.kgos.schemas.check import time_of
@@ -37,7 +37,7 @@ class NewsItem:
     def __post_init__(self) -> None:
         for name in ("id", "headline", "text", "source"):
             require(getattr(self, name), str, f"the {name} of an item of news is a text")
-        if not self.id.strip() or len(self.id) > LONGEST_ID or asked_for(self.id) != self.id:
+        if not self.id.strip() or len(self.id) > LONGEST_ID or storable_text(self.id) != self.id:
             raise BadInput(
                 f"an item of news has an id, a text of at most {LONGEST_ID} letters that every table takes"
             )

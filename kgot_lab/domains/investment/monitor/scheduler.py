@@ -25,7 +25,7 @@ class Ending:
         """Ask for the end."""
         self._asked.put(None)
 
-    def is_asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Whether the end was asked for."""
         return not self._asked.empty()
 
@@ -54,14 +54,14 @@ def run_on(
         )
     wait = wait or ending.wait
     journal = monitor.places.journal
-    while not ending.is_asked():
+    while not ending.is_requested():
         try:
             tick = journal.next_tick(every)
             pause = (tick.due - journal.now()).total_seconds()
             if pause <= 0:
                 for event in monitor.tick(tick):
                     yield event
-                    if ending.is_asked():
+                    if ending.is_requested():
                         return
         except LabError as error:  # the journal cannot be reached
             yield StageFailed("tick", str(error))

@@ -41,13 +41,13 @@ class SQLiteLayers(LayerStorage):
         self._storage = storage
 
     def prepare_log(self) -> None:
-        self._storage.define("log", map(_said_here, (sql.LOG_TABLE, *_LOG_INDEXES)))
+        self._storage.define("log", map(_to_sqlite, (sql.LOG_TABLE, *_LOG_INDEXES)))
 
     def prepare_chunks(self) -> None:
-        self._storage.define("chunks", map(_said_here, (sql.CHUNK_TABLE, sql.CHUNK_ENTITIES)))
+        self._storage.define("chunks", map(_to_sqlite, (sql.CHUNK_TABLE, sql.CHUNK_ENTITIES)))
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
-        return self._storage.rows(_said_here(statement), values)
+        return self._storage.rows(_to_sqlite(statement), values)
 
     def vector(self, row: Matrix) -> bytes:
         return np.asarray(row, "<f4").tobytes()
@@ -60,7 +60,7 @@ class SQLiteLayers(LayerStorage):
 
 
 @cache
-def _said_here(statement: str) -> str:
+def _to_sqlite(statement: str) -> str:
     for theirs, ours in _IN_SQLITE.items():
         statement = statement.replace(theirs, ours)
     return statement

@@ -21,7 +21,9 @@ from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.stores.walks import reached
 
 
-def context_here(graph: WorldStorage, texts: LayerStorage, asked: ContextQuery) -> tuple[ContextResult, ...]:
+def graphrag_in_python(
+    graph: WorldStorage, texts: LayerStorage, asked: ContextQuery
+) -> tuple[ContextResult, ...]:
     """What GraphRAG finds, ranked the same; raises BadInput where nobody is there to ask."""
     with graph.reading():
         seen = seen_by(graph, asked.npc_id, asked.policy)

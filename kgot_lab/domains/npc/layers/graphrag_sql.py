@@ -14,7 +14,7 @@ from kgot_lab.domains.npc.layers.models import ContextQuery, ContextResult
 from kgot_lab.domains.npc.layers.statements import AUDIENCE, OF_DIMENSION
 from kgot_lab.domains.npc.rows import entity_of, uuids
 from kgot_lab.domains.npc.storage import WorldRow
-from kgot_lab.domains.npc.visibility_sql import SEEN, SEEN_ENTITY, SEEN_RELATIONSHIPS, asked_of_policy
+from kgot_lab.domains.npc.visibility_sql import SEEN, SEEN_ENTITY, SEEN_RELATIONSHIPS, policy_parameters
 
 _SIMILARITY = (
     "floor(-(x.embedding OPERATOR(pgvector.<#>) CAST(:vector AS pgvector.vector)) * 1000000 + 0.5) / 1000000"
@@ -54,11 +54,11 @@ SELECT {SEEN_ENTITY}, f.content, f.similarity, f.hops, f.score
 FROM me LEFT JOIN found f ON true LEFT JOIN seen e ON e.id = f.entity_id ORDER BY f.score DESC, f.entity_id, f.id"""
 
 
-def asked_of_query(asked: ContextQuery, vector: str) -> dict[str, Any]:
+def query_parameters(asked: ContextQuery, vector: str) -> dict[str, Any]:
     """The values of the statement."""
     ranking = asked.ranking
     return {
-        **asked_of_policy(asked.npc_id, asked.policy),
+        **policy_parameters(asked.npc_id, asked.policy),
         "vector": vector,
         "embedder": asked.embedder,
         "scope": None if asked.scope is None else uuids(*asked.scope),

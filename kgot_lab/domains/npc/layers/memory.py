@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kgot_lab.domains.npc.layers.chunks import SemanticIndex
-from kgot_lab.domains.npc.layers.graphrag_python import context_here
+from kgot_lab.domains.npc.layers.graphrag_python import graphrag_in_python
 from kgot_lab.domains.npc.layers.models import (
     DEFAULT_RANKING,
     ContextQuery,
@@ -41,7 +41,7 @@ class NpcMemory:
     def __init__(self, layers: WorldLayers, npc_id: str, policy: VisibilityPolicy = DEFAULT_POLICY) -> None:
         self._layers = layers
         self.sight = layers.world.sight(npc_id, policy=policy)
-        self.log = layers.log.heard_by(npc_id)
+        self.log = layers.log.log_of(npc_id)
         self.npc_id = self.sight.npc_id
 
     def __repr__(self) -> str:
@@ -63,4 +63,4 @@ class NpcMemory:
         asked = ContextQuery(self.npc_id, vector, embedder, ids, ranking, self.sight.policy)
         if isinstance(chunks.storage, GraphRAG):
             return chunks.storage.query_with_context(asked)
-        return context_here(chunks.world.storage, chunks.storage, asked)
+        return graphrag_in_python(chunks.world.storage, chunks.storage, asked)

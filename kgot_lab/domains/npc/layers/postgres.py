@@ -14,8 +14,8 @@ from kgot_lab.domains.npc.layers.graphrag_sql import (
     EFFORT,
     NEAREST,
     NEAREST_BY_INDEX,
-    asked_of_query,
     found_of,
+    query_parameters,
 )
 from kgot_lab.domains.npc.layers.models import ChunkMatch, ContextQuery, ContextResult
 from kgot_lab.domains.npc.layers.protocol import GraphRAG, LayerStorage, VectorIndex
@@ -68,7 +68,7 @@ class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
         return tuple(ChunkMatch(chunk_of(row), row[-1]) for row in rows)
 
     def query_with_context(self, asked: ContextQuery) -> tuple[ContextResult, ...]:
-        rows = self.rows(CONTEXT, asked_of_query(asked, self.vector(asked.vector)))
+        rows = self.rows(CONTEXT, query_parameters(asked, self.vector(asked.vector)))
         if not rows:  # not even the row of who asks
             raise no_entity(asked.npc_id)
         return found_of(rows)

@@ -29,7 +29,7 @@ class LayerStorage(Protocol):
 @runtime_checkable
 class GraphRAG(Protocol):
     """A LayerStorage that searches texts with the graph in one question to its database; others are asked
-    twice (`context_here`).
+    twice (`graphrag_in_python`).
     """
 
     def query_with_context(

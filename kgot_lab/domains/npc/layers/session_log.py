@@ -22,7 +22,7 @@ _INDEXED = 100_000  # letters of an entry; PostgreSQL holds the words of 1 MB at
 
 class SessionLog:
     """What was said in a world. It is appended to, and outlives those who spoke; its own methods see all of
-    it, `heard_by` does not.
+    it, `log_of` does not.
     """
 
     def __init__(self, world: NpcWorld) -> None:
@@ -62,9 +62,9 @@ class SessionLog:
         """What was said last, in a session or in all, in its order."""
         return self._last(sql.EVERYTHING, limit, session_id)
 
-    def heard_by(self, npc_id: str) -> HeardLog:
+    def log_of(self, npc_id: str) -> CharacterLog:
         """The log as someone has heard it."""
-        return HeardLog(self, self.world.sight(npc_id).npc_id)
+        return CharacterLog(self, self.world.sight(npc_id).npc_id)
 
     def _found(self, who: str, words: str, limit: int, **npc: object) -> tuple[LogEntry, ...]:
         require_count(limit, 1, "limit", "how many entries are found")
@@ -86,7 +86,7 @@ class SessionLog:
         return tuple(map(entry_of, reversed(rows)))
 
 
-class HeardLog:
+class CharacterLog:
     """The log as one of those in a world has heard it: what it said, and what was said to it or to everyone.
 
     No policy and no scope takes that away again. Who else heard it is not told.

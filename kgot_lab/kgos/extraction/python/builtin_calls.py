@@ -306,7 +306,7 @@ def _same(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
     analysis.solver.add(to, ("box", box))
 
 
-def _sorted_here(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
+def _model_sorted(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
     if (key := calls.names.get("key")) is not None:
         _call(
             analysis, key, analysis.solver.of(f"nothing@{calls.caller}"), [analysis.slot(box, "all")], calls
@@ -322,5 +322,5 @@ METHODS_OF_BOXES: Mapping[str, Callable[[PointsTo, str, int, CallMade], None]] =
     "keys": _keys,
     "items": _pairs,
     "copy": _same,
-    "sort": _sorted_here,
+    "sort": _model_sorted,
 }

@@ -21,7 +21,7 @@ from kgot_lab.kgos.methods.search.expansion import expanded
 from kgot_lab.kgos.methods.search.method_invocation import after_ranking, before_ranking
 from kgot_lab.kgos.methods.search.multi_graph import MergedHit, SeveralGraphs, merged_hits
 from kgot_lab.kgos.methods.search.results import Followed, Invoked, ScoredNode, SearchResult
-from kgot_lab.kgos.methods.search.retrievers import SearchAsked, Walked, ranked_by_lanes
+from kgot_lab.kgos.methods.search.retrievers import SearchRequest, Walked, ranked_by_lanes
 from kgot_lab.kgos.methods.search.vector_source import lane_of_meaning
 from kgot_lab.retrieval.fusion import by_maximum, scores_of
 from kgot_lab.text.words import searched_words
@@ -79,13 +79,13 @@ def intent_search(
                 f"follows {', '.join(mapping.boost_types) or 'all edges'}",
             )
         )
-    answers, found, told_before = before_ranking(
+    answers, found, chat_history = before_ranking(
         index.graph, query, intents, (mapping and mapping.boost_types) or None
     )
     ranking, weights, told_lanes, walked = ranked_by_lanes(
-        index, SearchAsked(query, intents, mapping, kept, found), config, meant
+        index, SearchRequest(query, intents, mapping, kept, found), config, meant
     )
-    trace += [*told_before, *told_lanes]
+    trace += [*chat_history, *told_lanes]
     hits = merged_hits(several, index, ranking, config.limit)
     rows = [index.graph.row(id) for id, *_ in hits]
     parts = {lane.system: (_added(weight, lane), lane.paths) for weight, lane in ranking.lanes}

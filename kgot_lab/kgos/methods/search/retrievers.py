@@ -23,7 +23,7 @@ from kgot_lab.text.counted import counted
 from kgot_lab.types import Found, Query, Ranking
 
 
-class SearchAsked(NamedTuple):
+class SearchRequest(NamedTuple):
     """What is known of a query before it is searched: its intents and goal mapping, the rows kept, and what
     methods found, by id.
     """
@@ -45,7 +45,7 @@ class Walked(NamedTuple):
 
 
 def ranked_by_lanes(
-    index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, meant: Meant | None
+    index: GraphIndex, asked: SearchRequest, config: RetrievalConfig, meant: Meant | None
 ) -> tuple[Ranking, Weights, list[Invoked], Walked]:
     """The fused ranking of the lanes, what each weighed in the end, what was done, and how the graph lane
     went.
@@ -99,7 +99,7 @@ def ranked_by_lanes(
     return fused.search(asked.query), weights, trace, walked
 
 
-def _text_lane(index: GraphIndex, asked: SearchAsked) -> Ranking:
+def _text_lane(index: GraphIndex, asked: SearchRequest) -> Ranking:
     """BM25 and FTS5, each over its maximum among the nodes that are kept, and of the two the larger."""
     found = {
         lane.name: _kept(index, lane.search(asked.query), asked.kept, lane.name)
@@ -109,7 +109,7 @@ def _text_lane(index: GraphIndex, asked: SearchAsked) -> Ranking:
 
 
 def _graph_lane(
-    index: GraphIndex, asked: SearchAsked, config: RetrievalConfig, lanes: Mapping[str, Ranking]
+    index: GraphIndex, asked: SearchRequest, config: RetrievalConfig, lanes: Mapping[str, Ranking]
 ) -> tuple[Ranking, Invoked, Walked]:
     """What the best by the other lanes are linked to; without such lanes, what keyword matches are linked to
     (decision C-O8).
@@ -140,7 +140,7 @@ def _any_weight(config: RetrievalConfig, lanes: Mapping[str, Ranking]) -> bool:
     )
 
 
-def _followed(asked: SearchAsked, config: RetrievalConfig) -> tuple[tuple[str, ...] | None, str]:
+def _followed(asked: SearchRequest, config: RetrievalConfig) -> tuple[tuple[str, ...] | None, str]:
     """The edge types that the graph lane follows, and who says so: a goal mapping before the configuration,
     the configuration before us.
     """
@@ -151,7 +151,7 @@ def _followed(asked: SearchAsked, config: RetrievalConfig) -> tuple[tuple[str, .
     return None, "neither a goal mapping nor the configuration says which edges"
 
 
-def _intent_lane(index: GraphIndex, asked: SearchAsked) -> tuple[Ranking, Invoked]:
+def _intent_lane(index: GraphIndex, asked: SearchRequest) -> tuple[Ranking, Invoked]:
     """The likeliest intent, the dimensions of a goal mapping, and what was found by the methods that were
     invoked.
     """
@@ -181,7 +181,7 @@ def _intent_lane(index: GraphIndex, asked: SearchAsked) -> tuple[Ranking, Invoke
     )
 
 
-def _confidence(asked: SearchAsked) -> float:
+def _confidence(asked: SearchRequest) -> float:
     """How far the intent lane counts: as far as the likeliest intent is sure, and in full where a goal
     mapping matches.
     """

@@ -14,7 +14,7 @@ from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.methods.structure.centrality import pagerank_shares, pairs_of
 from kgot_lab.kgos.methods.structure.table import TableFound
 from kgot_lab.text.counted import counted
-from kgot_lab.text.words import telling_words
+from kgot_lab.text.words import content_words
 
 OUTSIDE = "package"  # the type of what is not among the files of a folder
 _TOLD = 5  # names or words of a cluster
@@ -94,11 +94,11 @@ def clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     groups = sorted(
         (sorted(each) for each in found if len(each) > 1), key=lambda each: (-len(each), graph.ids[each[0]])
     )
-    everywhere = Counter(word for name in index.names for word in set(telling_words(name.replace("_", " "))))
+    everywhere = Counter(word for name in index.names for word in set(content_words(name.replace("_", " "))))
     rows, about = [], []
     for group in groups[:most]:
         here = Counter(
-            word for row in group for word in set(telling_words(index.names[row].replace("_", " ")))
+            word for row in group for word in set(content_words(index.names[row].replace("_", " ")))
         )
         words = sorted(here, key=lambda word: (-(here[word] ** 2) / everywhere[word], word))[:_TOLD]
         first = sorted(group, key=lambda row: (-rank[row], graph.ids[row]))[:_TOLD]

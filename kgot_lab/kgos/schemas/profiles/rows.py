@@ -27,7 +27,7 @@ def graph_of_tables(
     type all but the first have their number as key; a column that only numbers the edges is no property.
     """
     ids = nodes.texts(profile.id)
-    kept, unread = _kept_nodes(nodes.table, ids)
+    kept, unread = _readable_nodes(nodes.table, ids)
     row_of = {id: row for row, id in enumerate(compress(ids, kept)) if id is not None}
     of_nodes, wrong = row_properties(
         nodes,
@@ -88,7 +88,7 @@ def graph_of_tables(
     return graph, tuple(sorted(unread, key=lambda each: (each.table != nodes.table, each.row)))
 
 
-def _kept_nodes(table: str, ids: Sequence[str | None]) -> tuple[list[bool], list[Unread]]:
+def _readable_nodes(table: str, ids: Sequence[str | None]) -> tuple[list[bool], list[Unread]]:
     """Which rows become nodes, and why the others do not."""
     first: dict[str, int] = {}
     kept, unread = [], []

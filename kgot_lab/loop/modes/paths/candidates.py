@@ -20,7 +20,7 @@ _JOINT = re.compile(r",?\s+(and|or)\s+")
 _PART = re.compile(r"[,;:?]|\s(?:and|or)\s")
 
 
-def compared_things(question: str, titles: Sequence[str]) -> list[str]:
+def comparison_candidates(question: str, titles: Sequence[str]) -> list[str]:
     """The titles in a question that are things compared: not one that is a common word there, as "Tree" is in
     "Which tree is older?".
     """

@@ -12,7 +12,7 @@ from kgot_lab.loop.modes.paths.candidates import MARK, with_names_masked
 from kgot_lab.loop.modes.paths.ordering import ComparedBy, comparison_of, first_of_two, speaks_of_age
 from kgot_lab.loop.modes.paths.reply_lines import plain_line
 from kgot_lab.loop.modes.paths.value_equality import alike
-from kgot_lab.loop.modes.paths.values import tells_nothing, truth_in
+from kgot_lab.loop.modes.paths.values import is_no_answer, truth_in
 from kgot_lab.loop.modes.paths.verdict import yes_or_no
 from kgot_lab.types import Message, Prompt
 
@@ -37,7 +37,7 @@ _EXAMPLES = (
 _LONGEST = 48  # tokens of the questions
 
 
-def asked_of_each(question: str) -> Prompt:
+def question_for_each(question: str) -> Prompt:
     """Ask what must be known of each of two things that a question compares."""
     turns = [
         Message(role, text)
@@ -68,7 +68,7 @@ def worked_out(question: str, things: Sequence[str], values: Sequence[Sequence[s
         len(things) != 2
         or len(values) != 2
         or not all(values)
-        or any(tells_nothing(value) for each in values for value in each)
+        or any(is_no_answer(value) for each in values for value in each)
     ):
         return ""
     form, masked = form_of(question), with_names_masked(question, things)
@@ -90,7 +90,7 @@ def compared(
     With `ages`, more years are an earlier date.
     """
     last = [each[-1] if each else "" for each in values]
-    if len(things) != 2 or any(tells_nothing(value) for value in last):
+    if len(things) != 2 or any(is_no_answer(value) for value in last):
         return ""
     if kind == "same":
         same = None if any(truth_in(value) is not None for value in last) else alike(*last)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from kgot_lab.loop.events import Chose, Parsed
 from kgot_lab.loop.insert import lookup, search_tool
-from kgot_lab.loop.modes.paths.candidates import all_found, compared_things
-from kgot_lab.loop.modes.paths.compare import asked_of_each, questions_of_each, worked_out
+from kgot_lab.loop.modes.paths.candidates import all_found, comparison_candidates
+from kgot_lab.loop.modes.paths.compare import question_for_each, questions_of_each, worked_out
 from kgot_lab.loop.modes.paths.fetching import fetch, recall_name
 from kgot_lab.loop.modes.paths.progress import PathAnswer, PathWalk, weakest
 from kgot_lab.loop.modes.paths.reader_prompt import checked_answer
-from kgot_lab.loop.modes.paths.reading import paths_read, read_along
+from kgot_lab.loop.modes.paths.reading import paths_read, read_path
 from kgot_lab.loop.modes.paths.routes import Route
-from kgot_lab.loop.modes.paths.splitting import filled, hops_asked, hops_in, subjects
-from kgot_lab.loop.modes.paths.values import tells_nothing
+from kgot_lab.loop.modes.paths.splitting import filled, hops_in, question_hops, subjects
+from kgot_lab.loop.modes.paths.values import is_no_answer
 from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply
 
 
@@ -20,7 +20,7 @@ def hop_by_hop(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
     """The answer of the last hop, each asked about the answer of an earlier one; none where the question is
     no chain, or a hop fails.
     """
-    prompt = hops_asked(run.state.question)
+    prompt = question_hops(run.state.question)
     hops = hops_in(
         (
             yield from ask_reply(
@@ -47,15 +47,15 @@ def hop_by_hop(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
     return PathAnswer(answers[-1], tuple(dict.fromkeys(routes)), weakest(read), problem)
 
 
-def compare_apart(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
+def decompose_comparison(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:
     """The answer worked out from what is read of the two things that a question compares; none where it
     compares other ones as well.
     """
     question = run.state.question
-    things = compared_things(question, walk.named_in(question))
+    things = comparison_candidates(question, walk.named_in(question))
     if len(things) != 2 or not all_found(question, things):
         return None
-    prompt = asked_of_each(question)
+    prompt = question_for_each(question)
     reply = yield from ask_reply(
         run, "compared", prompt.messages, How("compared", temperature=run.limits.temperature)
     )
@@ -103,5 +103,5 @@ def _of_thing(run: Loop, walk: PathWalk, name: str, question: str) -> Steps[Path
     alone = next((route for route in routes if not route.end), None)
     if alone is None:
         return None
-    read = yield from read_along(run, question, (alone.within(3 * run.limits.path_tokens // 4, own),))
-    return None if read.problem or tells_nothing(read.text) else read
+    read = yield from read_path(run, question, (alone.within(3 * run.limits.path_tokens // 4, own),))
+    return None if read.problem or is_no_answer(read.text) else read

@@ -17,7 +17,7 @@ from kgot_lab.loop.modes.paths.mentions import (
     by_passage,
     mention_facts,
     new_sentences,
-    said_under,
+    sentence_heading,
     title_at,
     title_of,
 )
@@ -52,7 +52,7 @@ def recall(run: Loop, walk: PathWalk) -> None:
     if not run.store.schema().nodes:
         return
     named = [node.id for node in run.store.search(run.state.question, limit=_RECALLED)]
-    titles = [name for name in named if said_under(name, run.store) or facts_at(run, walk, name)]
+    titles = [name for name in named if sentence_heading(name, run.store) or facts_at(run, walk, name)]
     for rank, title in enumerate(titles, start=1):
         walk.standing[title] = max(walk.standing.get(title, 0.0), 1 / rank)
         know(run, walk, title)
@@ -72,7 +72,9 @@ def _recalled_from(run: Loop, walk: PathWalk, titles: Iterable[str]) -> list[str
         places = [place for place, sentence in walk.sentences.items() if sentence.title == title]
         edges = [edge for node in (title, *places) for edge in run.store.neighbours(node)]
         ends = dict.fromkeys(title_at(end) for edge in edges for end in (edge.target, edge.source))
-        for name in (name for name in ends if name not in walk.standing and said_under(name, run.store)):
+        for name in (
+            name for name in ends if name not in walk.standing and sentence_heading(name, run.store)
+        ):
             if len(walk.standing) >= _RECALLED:
                 return found
             walk.standing[name] = walk.standing[title] * _NAMED_LATER
@@ -97,7 +99,7 @@ def recall_name(run: Loop, walk: PathWalk, name: str) -> str | None:
     near = dict.fromkeys((name, *(node.id for node in run.store.search(name, limit=_RECALLED))))
     same = (title for title in near if compared_name(spaced(title)) == compared_name(spaced(name)))
     title = next(
-        (title for title in same if said_under(title, run.store) or facts_at(run, walk, title)), None
+        (title for title in same if sentence_heading(title, run.store) or facts_at(run, walk, title)), None
     )
     if title is not None:
         walk.standing[title] = _NAMED_LATER
@@ -109,7 +111,7 @@ def recall_name(run: Loop, walk: PathWalk, name: str) -> str | None:
 def know(run: Loop, walk: PathWalk, title: str) -> None:
     """Note the sentences that the graph holds under a title."""
     before: Counter[str] = Counter()
-    for edge in said_under(title, run.store):
+    for edge in sentence_heading(title, run.store):
         text, source = edge.properties.get("sentence"), str(edge.properties.get("source", ""))
         if isinstance(text, str):
             walk.sentences[edge.target] = PlacedSentence(edge.target, title, text, source, before[source])

@@ -68,7 +68,7 @@ def new_sentences(
     for document in documents:
         title = title_of(document)
         if title not in there:
-            edges = said_under(title, store)
+            edges = sentence_heading(title, store)
             there[title] = {support for edge in edges for support in noted(edge.properties)}
             taken[title] = max(
                 (_number_of(edge.target) for edge in edges), default=0
@@ -111,7 +111,7 @@ def _number_of(place: str) -> int:
     return int(number) if sign and number.isdecimal() else 0
 
 
-def said_under(title: str, store: Store) -> tuple[Edge, ...]:
+def sentence_heading(title: str, store: Store) -> tuple[Edge, ...]:
     """The edges from a title to its sentences, in the order of their numbers."""
     edges = (edge for edge in store.neighbours(title) if edge.type == SAYS_SENTENCE and edge.source == title)
     return tuple(sorted(edges, key=lambda edge: (len(edge.target), edge.target)))

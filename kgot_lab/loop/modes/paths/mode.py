@@ -14,13 +14,13 @@ from kgot_lab.graph.provenance import noted
 from kgot_lab.loop.events import Answered, Chose, Forced, Refused, Voted
 from kgot_lab.loop.evidence import passages_of
 from kgot_lab.loop.modes.paths.answer_type import form_of
-from kgot_lab.loop.modes.paths.candidates import all_found, compared_things
-from kgot_lab.loop.modes.paths.decomposition import compare_apart, hop_by_hop
+from kgot_lab.loop.modes.paths.candidates import all_found, comparison_candidates
+from kgot_lab.loop.modes.paths.decomposition import decompose_comparison, hop_by_hop
 from kgot_lab.loop.modes.paths.fetching import fetch, next_look_ups, recall, write_path_facts
-from kgot_lab.loop.modes.paths.mentions import said_under
+from kgot_lab.loop.modes.paths.mentions import sentence_heading
 from kgot_lab.loop.modes.paths.progress import PathAnswer, PathWalk
 from kgot_lab.loop.modes.paths.reader_prompt import few_prompt
-from kgot_lab.loop.modes.paths.reading import ask_short, paths_read, read_along, read_widely
+from kgot_lab.loop.modes.paths.reading import ask_short, paths_read, read_path, read_widely
 from kgot_lab.loop.modes.paths.routes import Route
 from kgot_lab.loop.run_context import Loop, Steps
 from kgot_lab.stores.in_memory import fact_of
@@ -83,12 +83,12 @@ def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
     """
     question, limits, form = run.state.question, run.limits, form_of(run.state.question)
     if form != "open" and limits.comparisons and not walk.answered:
-        if (compared := (yield from compare_apart(run, walk))) is not None:
+        if (compared := (yield from decompose_comparison(run, walk))) is not None:
             walk.answered.append(compared)
         if walk.is_sure(limits.sure):
             return
     own, routes = yield from paths_read(run, walk, question, walk.starts)
-    things = compared_things(question, walk.named_in(question)) if form == "choice" else []
+    things = comparison_candidates(question, walk.named_in(question)) if form == "choice" else []
     things = things if all_found(question, things) else []
     fresh = [
         route
@@ -97,7 +97,7 @@ def _answers(run: Loop, walk: PathWalk) -> Steps[None]:
     ]
     for route in fresh[: limits.paths]:
         walk.read.add(route.text)
-        read = yield from read_along(run, question, (route,), things=things)
+        read = yield from read_path(run, question, (route,), things=things)
         walk.answered.append(replace(read, trust=_LATER if walk.answered else 1.0))
         if walk.is_sure(limits.sure):
             return
@@ -151,5 +151,5 @@ def _edges(run: Loop, route: Route) -> list[Edge]:
         facts += same or [Edge(*fact)]
     return [
         *facts,
-        *(edge for title in titles for edge in said_under(title, run.store) if edge.target in places),
+        *(edge for title in titles for edge in sentence_heading(title, run.store) if edge.target in places),
     ]

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from kgot_lab.loop.modes.paths.answer_type import Form, form_of
 from kgot_lab.loop.modes.paths.mentions import bracketed
-from kgot_lab.text.words import standing_words, stands_in
+from kgot_lab.text.words import content_stems, stands_in
 from kgot_lab.types import Document, Message, Prompt
 
 ANSWER_TOKENS = 40  # tokens of an answer
@@ -79,7 +79,7 @@ def checked_answer(question: str, answer: str, facts: str) -> str:
     word, and not in the question, unless that asks for one of the things that it names.
     """
     form: Form = form_of(question)
-    if not (words := standing_words(answer)):
+    if not (words := content_stems(answer)):
         return "it is empty"
     if words in {("yes",), ("no",)}:
         return "" if form == "yes or no" else "the question does not ask for yes or no"

@@ -100,7 +100,7 @@ def _widest(walk: PathWalk, question: str, own: Mapping[str, float], budget: int
     return replace(every, sentences=tuple(order), facts=facts.facts if facts is not None else ())
 
 
-def read_along(
+def read_path(
     run: Loop,
     question: str,
     routes: tuple[Route, ...],
@@ -130,10 +130,10 @@ def read_widely(
     passages = walk.passages[: run.limits.passages]
     if not passages:
         widest = _widest(walk, run.state.question, own, run.limits.wide_tokens)
-        return (yield from read_along(run, run.state.question, (widest,), role="wide", things=things))
+        return (yield from read_path(run, run.state.question, (widest,), role="wide", things=things))
     ids = {document.id for document in passages}
     route = Route("", "", "", 0.0, tuple(each for each in walk.sentences.values() if each.source in ids))
-    read = yield from read_along(
+    read = yield from read_path(
         run, run.state.question, (route,), role="wide", things=things, shown=passage_lines(passages)
     )
     return replace(read, routes=(route.saying(read.text),))

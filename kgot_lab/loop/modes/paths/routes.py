@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from kgot_lab.loop.modes.paths.mentions import PlacedSentence
 from kgot_lab.text.tokens import tokens
-from kgot_lab.text.words import standing_words
+from kgot_lab.text.words import content_stems
 from kgot_lab.types import Json
 
 FactParts = tuple[str, str, str]  # subject, relation, object
@@ -54,17 +54,17 @@ class Route:
 
     def saying(self, answer: str) -> Route:
         """The route with the sentences that hold an answer, word for word; with all where none does."""
-        wanted = f" {' '.join(standing_words(answer))} "
-        said = tuple(each for each in self.sentences if wanted in f" {' '.join(standing_words(each.text))} ")
+        wanted = f" {' '.join(content_stems(answer))} "
+        said = tuple(each for each in self.sentences if wanted in f" {' '.join(content_stems(each.text))} ")
         return replace(self, sentences=said or self.sentences)
 
     def resting(self, answer: str) -> Route:
         """The route with what says an answer, and the links and facts that join it to the start; with all
         where nothing says it.
         """
-        wanted = f" {' '.join(standing_words(answer))} "
-        says = {each.place for each in self.sentences if wanted in f" {' '.join(standing_words(each.text))} "}
-        telling = [fact for fact in self.facts if wanted in f" {' '.join(standing_words(fact_line(fact)))} "]
+        wanted = f" {' '.join(content_stems(answer))} "
+        says = {each.place for each in self.sentences if wanted in f" {' '.join(content_stems(each.text))} "}
+        telling = [fact for fact in self.facts if wanted in f" {' '.join(content_stems(fact_line(fact)))} "]
         if not says and not telling:
             return self
         titles = {each.title for each in self.sentences if each.place in says}

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.loop.modes.paths.mentions import PlacedSentence
 from kgot_lab.retrieval.names import capitalised, compared_name
-from kgot_lab.text.words import telling_words
+from kgot_lab.text.words import content_words
 
 # Fitted by logistic regression on the develop questions of the three bundled sets: does a sentence of a
 # passage that is needed hold the answer? `python benchmarks/path_weights.py` fits them again and shows how
@@ -82,5 +82,5 @@ def _likeness(wanted: str, texts: Sequence[str], embedder: Embedder | None) -> l
     if embedder is not None:
         vectors = embedder.embed([wanted, *texts])
         return [float(value) for value in vectors[1:] @ vectors[0]]
-    bag, bags = set(telling_words(wanted)), [set(telling_words(text)) for text in texts]
+    bag, bags = set(content_words(wanted)), [set(content_words(text)) for text in texts]
     return [len(bag & other) / math.sqrt(len(bag) * len(other)) if bag and other else 0.0 for other in bags]

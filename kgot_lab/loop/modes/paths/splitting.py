@@ -38,7 +38,7 @@ _EXAMPLES = (
 )
 
 
-def hops_asked(question: str) -> Prompt:
+def question_hops(question: str) -> Prompt:
     """Ask for the hops of a question."""
     turns = [
         message

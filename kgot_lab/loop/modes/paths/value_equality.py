@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from kgot_lab.loop.modes.paths.quantity import quantity_in
-from kgot_lab.loop.modes.paths.values import date_in, tells_nothing
-from kgot_lab.text.words import named_words, telling_words
+from kgot_lab.loop.modes.paths.values import date_in, is_no_answer
+from kgot_lab.text.words import content_words, named_words
 
 _COUNTRIES: Mapping[str, str] = MappingProxyType(
     {
@@ -53,7 +53,7 @@ def alike(one: str, other: str, question: str = "") -> bool | None:
     """Whether two values are the same; None where that cannot be told, as of a town and a country that hold
     one name.
     """
-    if tells_nothing(one) or tells_nothing(other):
+    if is_no_answer(one) or is_no_answer(other):
         return None
     if _is_date(one) and _is_date(other):
         return _of_one_date(date_in(one) or (), date_in(other) or (), question)
@@ -109,7 +109,7 @@ def _names_alike(one: str, other: str) -> bool | None:
     """Of single names: alike by equal words, unlike where neither holds the other and neither is a form of
     the other.
     """
-    first, second = set(telling_words(one)), set(telling_words(other))
+    first, second = set(content_words(one)), set(content_words(other))
     if not first or not second:
         return None
     if first == second:

@@ -44,7 +44,7 @@ _UNKNOWN = re.compile(
 _SAYS_TRUTH = re.compile(r"^\W*(yes|no)(?:\W*$|\s*[,.;:!–—-]|\s+(?:he|she|it|they)\b)", re.I)
 
 
-def tells_nothing(text: str) -> bool:
+def is_no_answer(text: str) -> bool:
     """Whether an answer says that it does not know, or is empty."""
     return bool(
         _UNKNOWN.search(
@@ -55,7 +55,7 @@ def tells_nothing(text: str) -> bool:
 
 def truth_in(text: str) -> bool | None:
     """Whether an answer says yes or no; None where it says neither, as "no information" does."""
-    said = None if tells_nothing(text) else _SAYS_TRUTH.match(text)
+    said = None if is_no_answer(text) else _SAYS_TRUTH.match(text)
     return said[1].lower() == "yes" if said else None
 
 

@@ -93,7 +93,7 @@ def _of_pair(masked: str, values: Sequence[Sequence[str]]) -> bool | None:
     asked, of_other, tail = (
         _telling(text) for text in (found["before"], found["then"] if of_time else other, found["tail"])
     )
-    if of_other != asked and (of_other or not _says_that_of(found["then"])):
+    if of_other != asked and (of_other or not _states_value_of(found["then"])):
         return None  # a director is not compared with a film
     if not set(tail) <= set(_telling(found["mid"])):
         return None  # nor a death with a birth
@@ -103,7 +103,7 @@ def _of_pair(masked: str, values: Sequence[Sequence[str]]) -> bool | None:
     )
 
 
-def _says_that_of(text: str) -> bool:
+def _states_value_of(text: str) -> bool:
     """Whether a text takes up what was said before the first thing, as in "than that of"."""
     return bool(re.search(r"\b(?:that|those|the one) of\b", text))
 

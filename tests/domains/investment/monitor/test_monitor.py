@@ -31,8 +31,8 @@ from kgot_lab.domains.investment.monitor.events import (
     ItemWritten,
     NewsGathered,
     StageFailed,
-    TickBegun,
     TickEnded,
+    TickStarted,
 )
 from kgot_lab.domains.investment.monitor.monitor import Monitor
 from kgot_lab.domains.investment.monitor.news import NewsRead, news_on_file
@@ -76,7 +76,7 @@ def test_a_tick_gathers_reads_writes_decides_and_delivers(places, clock):
     events = told.tick()
     posted_and_sent = [BriefingPosted, BriefingPosted, BriefingSent, BriefingSent]
     assert [type(each) for each in events] == [
-        TickBegun,
+        TickStarted,
         NewsGathered,
         *[ItemWritten] * 3,
         *posted_and_sent,
@@ -100,7 +100,7 @@ def test_the_next_tick_asks_nothing_and_sends_nothing_where_there_is_nothing_new
     told.tick()
     before = places.graph.view().graph()
     clock.time += HOUR
-    assert [type(each) for each in told.tick()] == [TickBegun, NewsGathered, TickEnded]
+    assert [type(each) for each in told.tick()] == [TickStarted, NewsGathered, TickEnded]
     assert len(told.model.asked) == 3 and len(told.sent) == 2 and places.graph.view().graph() == before
 
 

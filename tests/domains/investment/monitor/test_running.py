@@ -17,8 +17,8 @@ from kgot_lab.domains.investment.monitor.events import (
     BriefingPosted,
     ItemWritten,
     StageFailed,
-    TickBegun,
     TickEnded,
+    TickStarted,
 )
 from kgot_lab.domains.investment.monitor.journal import Tick, open_journal, tick_after
 from kgot_lab.domains.investment.monitor.monitor import Monitor, open_places
@@ -100,7 +100,7 @@ def run(places, clock, ticks, *, pause=lambda seconds: timedelta(seconds=seconds
 
 
 def begun(events):
-    return [each.tick for each in events if isinstance(each, TickBegun)]
+    return [each.tick for each in events if isinstance(each, TickStarted)]
 
 
 def test_ticks_come_one_interval_after_the_other(places, clock):
@@ -189,7 +189,7 @@ def test_a_signal_ends_a_run_and_what_heard_signals_before_hears_them_again(plac
     before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
     with ended_by_signals() as ending:
         for event in run_on(monitor_of(places), HOUR, ending):
-            if isinstance(event, TickBegun):
+            if isinstance(event, TickStarted):
                 os.kill(os.getpid(), number)
             assert not isinstance(event, TickEnded)
     assert {each: signal.getsignal(each) for each in before} == before

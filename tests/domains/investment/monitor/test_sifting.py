@@ -14,7 +14,7 @@ from support.small_news import FIRST, MULTI_LEVEL, simulated_reader
 
 from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.monitor.facts import facts_from_json
-from kgot_lab.domains.investment.monitor.grounding import says_name, says_symbol, unsaid_names
+from kgot_lab.domains.investment.monitor.grounding import contains_name, contains_symbol, unsaid_names
 from kgot_lab.domains.investment.monitor.news import NewsItem
 from kgot_lab.domains.investment.monitor.news_prompt import StatedNews, news_prompt
 from kgot_lab.domains.investment.monitor.news_reader import read_item, sifted
@@ -148,16 +148,18 @@ def test_a_signal_about_what_the_item_does_not_name_is_refused_though_the_graph_
 
 
 def test_what_a_text_says_is_told_by_words_and_symbols_by_letters():
-    assert says_name("Shares of Apple's rivals fell", "Apple Inc.") and not says_name(
+    assert contains_name("Shares of Apple's rivals fell", "Apple Inc.") and not contains_name(
         "Pineapple rose", "Apple"
     )
-    assert not says_name("The company fell", "The Company, Inc.")
+    assert not contains_name("The company fell", "The Company, Inc.")
     assert (
-        says_symbol("Apple (AAPL) rose", "AAPL")
-        and not says_symbol("It fell", "IT")
-        and not says_symbol("AAPLX", "AAPL")
+        contains_symbol("Apple (AAPL) rose", "AAPL")
+        and not contains_symbol("It fell", "IT")
+        and not contains_symbol("AAPLX", "AAPL")
     )
-    assert says_symbol("Sell SAL.", "SAL") and not says_symbol("Sell SAL.MD and SAL-29 and X.SAL", "SAL")
+    assert contains_symbol("Sell SAL.", "SAL") and not contains_symbol(
+        "Sell SAL.MD and SAL-29 and X.SAL", "SAL"
+    )
     assert unsaid_names("apple beat 3 rivals", "The Apple beat 4 Rivals of Sony") == ["4", "Sony"]
 
 

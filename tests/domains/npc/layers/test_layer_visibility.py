@@ -12,11 +12,11 @@ from support.npc_places import plant_layers
 from support.npc_planted import canaries, planted
 from support.npc_remembering import remembered_too_much
 
-from kgot_lab.domains.npc import visibility_python as visible_here
-from kgot_lab.domains.npc.layers import graphrag_python as context_here
+from kgot_lab.domains.npc import visibility_python as visible_in_python
+from kgot_lab.domains.npc.layers import graphrag_python as graphrag_in_python
 from kgot_lab.domains.npc.layers import postgres, statements
 from kgot_lab.domains.npc.layers.graphrag_sql import CONTEXT
-from kgot_lab.domains.npc.layers.session_log import HeardLog
+from kgot_lab.domains.npc.layers.session_log import CharacterLog
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 
 WORLDS = 20  # on each engine; benchmarks/npc_visibility.py looks into a thousand
@@ -53,28 +53,30 @@ def as_it_is(log, entries):
 WRONG = {
     "what an acquaintance knows": (VisibilityPolicy(knows_depth=2),) * 2,
     "the audience of texts is overlooked": (
-        lambda patch: patch.setattr(context_here, "may_know", lambda audience, npc_id: True),
+        lambda patch: patch.setattr(graphrag_in_python, "may_know", lambda audience, npc_id: True),
         in_sql(statements.AUDIENCE, "true"),
     ),
     "marks are overlooked": (
         lambda patch: patch.setattr(
-            visible_here, "is_told", lambda relationship: relationship.standing == "accepted"
+            visible_in_python,
+            "is_public_relationship",
+            lambda relationship: relationship.standing == "accepted",
         ),
         in_sql(" AND NOT r.secret", ""),
     ),
     "the scope is overlooked": (
-        lambda patch: patch.setattr(visible_here, "in_scope", lambda entity, me: True),
+        lambda patch: patch.setattr(visible_in_python, "in_scope", lambda entity, me: True),
         in_sql("me.scope IS NULL", "true"),
     ),
     "others are seen whole": (
-        lambda patch: patch.setattr(visible_here, "as_seen_by_others", lambda entity, policy: entity),
+        lambda patch: patch.setattr(visible_in_python, "as_seen_by_others", lambda entity, policy: entity),
         in_sql("CASE WHEN e.self THEN e.attributes", "CASE WHEN true THEN e.attributes"),
     ),
     "everyone has heard everything": (
         lambda patch: patch.setattr(statements, "HEARD", statements.EVERYTHING),
     )
     * 2,
-    "who else heard it is told": (lambda patch: patch.setattr(HeardLog, "_told", as_it_is),) * 2,
+    "who else heard it is told": (lambda patch: patch.setattr(CharacterLog, "_told", as_it_is),) * 2,
 }
 
 

@@ -81,7 +81,7 @@ def test_one_hears_what_it_says_what_is_said_to_it_and_to_everyone(there):
             LogEntry("s1", "gold, only the game master knows", ()),
         ]
     )
-    heard = there.log.heard_by(GRIM.id)
+    heard = there.log.log_of(GRIM.id)
     assert heard.last() == heard.search("gold")[::-1] and len(texts(heard.last())) == 3
     assert texts(heard.last(1)) == ["gold, cried the herald"], (
         "what is not for it takes no place among the last"

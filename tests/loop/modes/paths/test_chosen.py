@@ -2,26 +2,28 @@
 
 import pytest
 
-from kgot_lab.loop.modes.paths.candidates import all_found, compared_things, with_names_masked
+from kgot_lab.loop.modes.paths.candidates import all_found, comparison_candidates, with_names_masked
 
 TWO = ["Old Oak", "New Pine"]
 
 
 def test_a_title_that_is_a_common_word_of_the_question_is_no_thing_compared() -> None:
-    assert compared_things("Which tree is older, Old Oak or Absent Pine?", ["Tree", "Old Oak"]) == ["Old Oak"]
-    assert compared_things("Who is older, Tree or Bo?", ["Tree", "Bo"]) == ["Tree", "Bo"]
-    assert compared_things("Which sold more, the iPod or the Walkman?", ["iPod", "Walkman"]) == [
+    assert comparison_candidates("Which tree is older, Old Oak or Absent Pine?", ["Tree", "Old Oak"]) == [
+        "Old Oak"
+    ]
+    assert comparison_candidates("Who is older, Tree or Bo?", ["Tree", "Bo"]) == ["Tree", "Bo"]
+    assert comparison_candidates("Which sold more, the iPod or the Walkman?", ["iPod", "Walkman"]) == [
         "iPod",
         "Walkman",
     ]
 
 
 def test_a_word_in_small_letters_is_compared_where_it_stands_beside_an_or() -> None:
-    assert compared_things("which is larger, quillmoor or brask?", ["Quillmoor", "Brask"]) == [
+    assert comparison_candidates("which is larger, quillmoor or brask?", ["Quillmoor", "Brask"]) == [
         "Quillmoor",
         "Brask",
     ]
-    assert compared_things("Which is bigger, a dog or a cat?", ["Dog", "Cat"]) == ["Dog", "Cat"]
+    assert comparison_candidates("Which is bigger, a dog or a cat?", ["Dog", "Cat"]) == ["Dog", "Cat"]
 
 
 def test_no_word_of_a_name_is_taken_for_one_of_the_question() -> None:

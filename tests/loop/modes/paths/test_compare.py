@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgot_lab.loop.modes.paths.compare import asked_of_each, compared, questions_of_each
+from kgot_lab.loop.modes.paths.compare import compared, question_for_each, questions_of_each
 from kgot_lab.loop.modes.paths.ordering import comparison_of
 from kgot_lab.loop.modes.paths.values import date_in
 
@@ -90,4 +90,4 @@ def test_a_reply_that_asks_nothing_of_either_thing_gives_no_questions() -> None:
 
 
 def test_the_question_stands_last_in_the_prompt() -> None:
-    assert asked_of_each(" Who is older, A or B? ").messages[-1].text == "Who is older, A or B?"
+    assert question_for_each(" Who is older, A or B? ").messages[-1].text == "Who is older, A or B?"

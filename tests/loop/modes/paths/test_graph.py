@@ -3,7 +3,7 @@
 import pytest
 
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.loop.modes.paths.mentions import by_passage, mention_facts, new_sentences, said_under
+from kgot_lab.loop.modes.paths.mentions import by_passage, mention_facts, new_sentences, sentence_heading
 from kgot_lab.loop.modes.paths.neighbours import near_titles
 from kgot_lab.loop.modes.paths.routes import Route, routes_of
 from kgot_lab.loop.modes.paths.sentence_scoring import without_names, worths
@@ -47,7 +47,7 @@ def test_a_second_passage_of_a_title_goes_on_counting_and_a_passage_that_is_ther
     for said in by_passage(new_sentences([BREWER], store)).values():
         store.write(store.dialect.add(mention_facts(said, [BREWER.title])))
     assert [each.place for each in new_sentences([BREWER, OTHER], store)] == ["Boston Beer Company §3"]
-    assert [edge.target for edge in said_under("Boston Beer Company", store)] == [
+    assert [edge.target for edge in sentence_heading("Boston Beer Company", store)] == [
         "Boston Beer Company §1",
         "Boston Beer Company §2",
     ]
@@ -72,7 +72,7 @@ def test_the_order_of_sentences_under_a_title_is_that_of_their_numbers_beyond_ni
     long = Document("d9", " ".join(f"It has part {number}." for number in range(12)), "Long")
     for said in by_passage(new_sentences([long], store)).values():
         store.write(store.dialect.add(mention_facts(said, ["Long"])))
-    assert [edge.target for edge in said_under("Long", store)] == [
+    assert [edge.target for edge in sentence_heading("Long", store)] == [
         f"Long §{number}" for number in range(1, 13)
     ]
     store.close()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kgot_lab.loop.modes.paths.splitting import filled, hops_asked, hops_in, subjects
+from kgot_lab.loop.modes.paths.splitting import filled, hops_in, question_hops, subjects
 
 
 def test_hops_are_read_from_numbered_lines_or_plain_ones() -> None:
@@ -38,4 +38,4 @@ def test_a_hop_is_filled_with_earlier_answers_and_an_unknown_number_stays() -> N
 
 
 def test_the_question_stands_last_in_the_prompt() -> None:
-    assert hops_asked("Who?").messages[-1].text == "Who?"
+    assert question_hops("Who?").messages[-1].text == "Who?"

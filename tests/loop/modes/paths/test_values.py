@@ -4,7 +4,7 @@ import pytest
 
 from kgot_lab.loop.modes.paths.quantity import Quantity, quantity_in
 from kgot_lab.loop.modes.paths.value_equality import alike
-from kgot_lab.loop.modes.paths.values import age_in, date_in, tells_nothing, truth_in
+from kgot_lab.loop.modes.paths.values import age_in, date_in, is_no_answer, truth_in
 
 
 @pytest.mark.parametrize(
@@ -23,14 +23,14 @@ from kgot_lab.loop.modes.paths.values import age_in, date_in, tells_nothing, tru
     ],
 )
 def test_words_that_say_that_a_model_does_not_know_tell_nothing(text: str) -> None:
-    assert tells_nothing(text) and truth_in(text) is None
+    assert is_no_answer(text) and truth_in(text) is None
 
 
 @pytest.mark.parametrize(
     "text", ["Unknown Pleasures", "No Country for Old Men", "Nothing Compares 2 U", "no", "1900"]
 )
 def test_names_that_hold_such_words_tell_something(text: str) -> None:
-    assert not tells_nothing(text)
+    assert not is_no_answer(text)
 
 
 @pytest.mark.parametrize(
