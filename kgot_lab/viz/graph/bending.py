@@ -64,9 +64,8 @@ def _around(
     away = np.full((len(tried), int(strange.sum())), _FAR)
     others, rims = points[strange], radius[strange]
     room = (rims + _BESIDE)[:, None]
-    near = ((others > curves.min(axis=(0, 1)) - room) & (others < curves.max(axis=(0, 1)) + room)).all(
-        axis=1
-    )  # the rest costs nothing
+    # the rest costs nothing
+    near = ((others > curves.min(axis=(0, 1)) - room) & (others < curves.max(axis=(0, 1)) + room)).all(axis=1)
     x, y = others[near].T
     away[:, near] = (
         np.hypot(curves[..., :1] - x, curves[..., 1:] - y).min(axis=1, initial=np.inf) - rims[near]

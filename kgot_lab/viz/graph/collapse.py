@@ -89,12 +89,7 @@ class View:
         return self.whole.ids[int(self.whole.division.of[row])]
 
 
-def collapsed(
-    graph: PropertyGraph,
-    most: int = MOST_NODES,
-    *,
-    marked: Collection[Identity] = (),
-) -> View:
+def collapsed(graph: PropertyGraph, most: int = MOST_NODES, *, marked: Collection[Identity] = ()) -> View:
     """A view of a graph: all nodes, if there are at most so many, or else its communities, each as one node.
 
     Edges whose identity is `marked` are drawn first when there are more than 5,000. Raises BadInput for
@@ -226,9 +221,8 @@ def drawn_view(whole: Whole, shown: NDArray[np.integer[Any]], said: str = "") ->
     hidden = np.ones(len(graph), dtype=bool)
     hidden[shown] = False
     counts = np.bincount(division.of[hidden], minlength=len(division))
-    single = (
-        np.flatnonzero(hidden & (counts == 1)[division.of]) if len(division) else np.arange(0)
-    )  # no use in a super node for one
+    # no use in a super node for one
+    single = np.flatnonzero(hidden & (counts == 1)[division.of]) if len(division) else np.arange(0)
     hidden[single], counts[counts == 1] = False, 0
     rows = np.concatenate([shown, single]).astype(np.int32)
     heads = np.flatnonzero(counts)

@@ -22,10 +22,8 @@ ROOM = 0.75  # share of the communities that are parts of something larger; the 
 
 _Numbers = NDArray[np.int64]
 _NO_LABEL = "no label"
-WITHOUT_EDGES, THE_REST = (
-    "without edges",
-    "of the smallest groups",
-)  # kinds; that of any other community is ""
+# kinds; that of any other community is ""
+WITHOUT_EDGES, THE_REST = ("without edges", "of the smallest groups")
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,9 +66,8 @@ class Whole:
     most: int
     marked: Collection[Identity] = ()
     outer: View | None = None  # of a look into one community: the view from which it was opened
-    outside: frozenset[int] = (
-        frozenset()
-    )  # the numbers of the communities beside it, between which no lines are drawn
+    # the numbers of the communities beside it, between which no lines are drawn
+    outside: frozenset[int] = frozenset()
 
     @cached_property
     def ids(self) -> tuple[str, ...]:

@@ -34,9 +34,8 @@ def force_layout(
         return _joined(start * (aspect, 1), pairs, ideal, aspect) / (aspect, 1)
     points = np.random.default_rng(seed).random(start.shape) * (aspect, 1)
     degree = np.bincount(pairs.ravel(), minlength=len(points))
-    gravity = (0.4 + 3 / (1 + degree) ** 4)[
-        :, None
-    ]  # what hangs loose is held closer, or it would push the rest into a corner
+    # what hangs loose is held closer, or it would push the rest into a corner
+    gravity = (0.4 + 3 / (1 + degree) ** 4)[:, None]
     for step in np.linspace(0.15, 0.002, rounds):
         force = _forces(points, pairs, ideal) - gravity * (points - points.mean(axis=0))
         length = np.linalg.norm(force, axis=1, keepdims=True) + 1e-12
@@ -69,10 +68,8 @@ def _joined(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Po
 
 def _forces(points: Points, pairs: NodePairs, ideal: float) -> Points:
     x, y = points.T
-    across, down = (
-        x - x[:, None],
-        y - y[:, None],
-    )  # row by column, and summed over rows: no third axis to stride over
+    # row by column, and summed over rows: no third axis to stride over
+    across, down = (x - x[:, None], y - y[:, None])
     distance = np.sqrt(across * across + down * down) + 1e-6
     near = distance < 6 * ideal  # far ones do not push, or unconnected parts would drift out of sight
     push = near * ideal**2 / (distance * distance)
@@ -91,9 +88,8 @@ def _filling(points: Points) -> Points:
     turned = points - points.mean(axis=0)
     if len(points) > 1:
         turned = turned @ np.linalg.svd(turned, full_matrices=False)[2].T
-        turned = turned * np.where(
-            turned[0] > 0, -1, 1
-        )  # the signs of an SVD are arbitrary: the first node goes left
+        # the signs of an SVD are arbitrary: the first node goes left
+        turned = turned * np.where(turned[0] > 0, -1, 1)
     low, high = turned.min(axis=0), turned.max(axis=0)
     extent = np.where(high - low > 1e-6, high - low, np.inf)
     share = min(1.0, (len(points) + 2) / 8)
@@ -144,9 +140,8 @@ def packed(shares: Points, pairs: NodePairs, *, aspect: float, seed: int) -> tup
 def _separate_discs(middles: Points, radii: Points, bounds: Points) -> tuple[Points, bool]:
     """The discs moved off each other within the bounds, the small ones further, and whether that went well."""
     needed = radii[:, None] + radii
-    nudge = (
-        1e-6 * (np.arange(len(radii))[:, None] - np.arange(len(radii)))[..., None]
-    )  # two at one place must part too
+    # two at one place must part too
+    nudge = 1e-6 * (np.arange(len(radii))[:, None] - np.arange(len(radii)))[..., None]
     yielding = (radii**2 / (radii[:, None] ** 2 + radii**2))[..., None]
     for _ in range(60):
         apart = middles[:, None] - middles + nudge
@@ -267,10 +262,8 @@ def distance_to_lines(points: Points, starts: Points, ends: Points) -> Points:
     """How far points lie from straight lines; the three broadcast to shape (..., 2), and the result has shape
     (...).
     """
-    across, down = (
-        ends[..., 0] - starts[..., 0],
-        ends[..., 1] - starts[..., 1],
-    )  # axis by axis: sums over an axis of two are slow
+    # axis by axis: sums over an axis of two are slow
+    across, down = (ends[..., 0] - starts[..., 0], ends[..., 1] - starts[..., 1])
     x, y = points[..., 0] - starts[..., 0], points[..., 1] - starts[..., 1]
     share = np.clip((x * across + y * down) / (across * across + down * down + 1e-9), 0, 1)
     distances: Points = np.hypot(x - share * across, y - share * down)

@@ -19,9 +19,8 @@ _LAST_WRITE = "The last write:"
 _NO_NAME = "(no name)"  # what stands under a node whose name is empty or blanks
 
 _Identity = tuple[str, str, str, str]
-Highlight = (
-    Diff | Sequence[str] | Trace | None
-)  # a write; a path, as the ids of its nodes in order; or a run, for its answer
+# a write; a path, as the ids of its nodes in order; or a run, for its answer
+Highlight = Diff | Sequence[str] | Trace | None
 
 
 @dataclass(frozen=True)
@@ -110,10 +109,8 @@ def _with_removed(graph: PropertyGraph, diff: Diff) -> PropertyGraph:
         return graph
     nodes = {node.id: node for node in (*diff.removed_nodes, *graph.nodes)}
     edges = {edge.identity: edge for edge in (*diff.removed_edges, *graph.edges)}
-    ordered = [
-        *graph.ids,
-        *(id for id in nodes if id not in graph),
-    ]  # ghosts last: the others keep their colours
+    # ghosts last: the others keep their colours
+    ordered = [*graph.ids, *(id for id in nodes if id not in graph)]
     return PropertyGraph.of((nodes[id] for id in ordered), edges.values(), dangling="add")
 
 

@@ -25,12 +25,8 @@ MANY_NODES = 60  # from here on all is smaller
 _ATTEMPTS = 3
 _LEADING = 1.22  # from line to line, by the size of the type
 _STRETCHES = 3  # a stretched drawing has other places for its names, and these may reach less far
-_WIDTHS = (
-    1.0,
-    0.6,
-    2.5,
-    0.0,
-)  # of words along an edge, by their usual width, in the order in which they are tried; 0 for a number
+# of words along an edge, by their usual width, in the order in which they are tried; 0 for a number
+_WIDTHS = (1.0, 0.6, 2.5, 0.0)
 _LOOP = 4.4  # radii that a loop is high
 
 

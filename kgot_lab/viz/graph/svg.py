@@ -55,12 +55,10 @@ class Picture:
     all_nodes: int
     all_edges: int
     alt: str  # what it shows, in words
-    plan: DrawingPlan = field(
-        repr=False, compare=False
-    )  # where everything is in it; a live view begins with the same
-    source: tuple[PropertyGraph, Highlight] = field(
-        repr=False, compare=False
-    )  # what was to be drawn, also what found no room
+    # where everything is in it; a live view begins with the same
+    plan: DrawingPlan = field(repr=False, compare=False)
+    # what was to be drawn, also what found no room
+    source: tuple[PropertyGraph, Highlight] = field(repr=False, compare=False)
 
     def table(self, *, limit: int = 50) -> Table:
         """The same graph as tables, at most `limit` rows of each: what is marked, if anything is, and all

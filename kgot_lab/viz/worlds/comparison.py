@@ -38,9 +38,8 @@ class VisibilityComparison:
 
     thing: str
     knowings: tuple[Knowing, ...]
-    told: tuple[tuple[tuple[str, ...], ...], ...] = field(
-        repr=False
-    )  # for each, the lines under each of the names
+    # for each, the lines under each of the names
+    told: tuple[tuple[tuple[str, ...], ...], ...] = field(repr=False)
     pictured: tuple[Picture, ...] = field(repr=False)
 
     def table(self) -> Table:
