@@ -7,6 +7,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
@@ -93,7 +94,7 @@ def test_communities_divide_as_well_as_those_of_networkx():
     assert modularity(groups) > modularity(theirs) - 0.02
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "size", "ends", "sizes"),
     [
         ("nothing", 0, [], []),

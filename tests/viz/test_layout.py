@@ -4,7 +4,8 @@ where they were.
 
 import numpy as np
 import pytest
-from draw.test_collapse import EVIL, LARGE, MIDDLE, of_columns, opened, planted
+from support.every import every
+from viz.test_collapse import EVIL, LARGE, MIDDLE, of_columns, opened, planted
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Node
@@ -49,7 +50,7 @@ def array_of(placed, ids):
 # --- all sizes ---
 
 
-@pytest.mark.parametrize("name", ODD)
+@every("name", ODD)
 def test_every_node_has_a_place_of_its_own_in_the_unit_square(name):
     placed = places(ODD[name])
     points = array_of(placed, ODD[name].ids).reshape(-1, 2)
@@ -187,10 +188,8 @@ def test_a_view_of_few_nodes_is_placed_as_the_graph_is():
 # --- geometry ---
 
 
-@pytest.mark.parametrize(
-    "sizes", [[1], [5, 5], [1000, 1, 1, 1], [3] * 40, list(range(1, 40)), [50, 0, 50]], ids=str
-)
-@pytest.mark.parametrize("aspect", [0.5, 1.5, 3])
+@every("sizes", [[1], [5, 5], [1000, 1, 1, 1], [3] * 40, list(range(1, 40)), [50, 0, 50]], ids=str)
+@every("aspect", [0.5, 1.5, 3])
 def test_discs_lie_apart_and_inside(sizes, aspect):
     middles, radii = packed(
         np.array(sizes, dtype=float), np.zeros((0, 2), dtype=np.intp), aspect=aspect, seed=0

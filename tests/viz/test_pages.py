@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
@@ -399,7 +400,7 @@ def test_the_ledger_adds_up_by_role():
     ]
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [EVIL, '"><script>', "javascript:alert(1)", "</details></div></body></html>", "]]>", "&lt;b&gt;", "<!--"],
 )

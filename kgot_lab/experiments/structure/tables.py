@@ -139,7 +139,8 @@ def gains(system: str, sets: Sequence[AnswersOfSystems], *, fitted: bool) -> Gri
         wins, ties, losses = counts(found["all"])
         cells = (
             some.name, rival, decimal(one.mean("accuracy")), decimal(other.mean("accuracy")), signed(own.mean),
-            f"{signed(own.low)} to {signed(own.high)}", format_p_value(p), format_p_value(corrected), format_p_value(sign_flip_p(found["groups"])), apart,
+            f"{signed(own.low)} to {signed(own.high)}", format_p_value(p), format_p_value(corrected),
+            format_p_value(sign_flip_p(found["groups"])), apart,
             f"{wins}/{ties}/{losses}", decimal(smallest_detectable(found["all"])),
         )  # fmt: skip
         rows.append(tuple(Cell(text, sure and number == 4) for number, text in enumerate(cells)))
