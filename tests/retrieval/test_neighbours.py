@@ -10,7 +10,7 @@ from support.work import calls
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.fusion import normalised, weighted
+from kgot_lab.retrieval.fusion import by_range, scores_of, weighted
 from kgot_lab.retrieval.neighbours import around, boost, jaccard
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Node, Query, Triple
@@ -81,7 +81,8 @@ def test_boosts_equal_those_of_a_walk_over_all_edges(seed, types):
     hits = chance_hits(graph, seed)
     found = around(graph, hits, types=types).search("?")
     assert dict(found.hits) == pytest.approx(brute_boosts(graph, hits.search("?").ids[:10], types))
-    earlier = normalised(hits.search("?"))
+    ranking = hits.search("?")
+    earlier = dict(zip(ranking.ids, by_range(scores_of(ranking)).tolist(), strict=True))
     boosted = dict((hits >> boost(graph, 0.2, types=types)).search("?").hits)
     assert boosted == pytest.approx(
         {id: earlier.get(id, 0) + 0.2 * dict(found.hits).get(id, 0) for id in {*earlier, *found.ids}}

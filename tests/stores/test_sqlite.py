@@ -24,7 +24,7 @@ from kgot_lab.diagnostics.file_check import examine_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.dict_graph import Truth
-from kgot_lab.stores.protocol import Schema, Store, Walkable
+from kgot_lab.stores.protocol import Schema, Store
 from kgot_lab.stores.sqlite.salvage import salvage_sqlite
 from kgot_lab.stores.sqlite.store import MANY_ROWS, Sqlite
 from kgot_lab.stores.walks import path_between, reached
@@ -508,11 +508,10 @@ def test_an_answer_that_is_too_large_or_no_json_is_refused(store, statement, rea
 
 def test_the_store_keeps_the_protocols_and_says_what_it_holds(store):
     checked: Store = store
-    walked: Walkable = store
     assert checked.schema() == Schema(
         {"Person": 2, "Physicist": 1, "Prize": 1}, {"married": 1, "taught": 1, "won": 1}, 3, 3
     )
-    assert walked.within("nobody", 3) == {}
+    assert store.within("nobody", 3) == {}
     assert repr(store) in ("<Sqlite in memory: 3 nodes, 3 edges>", "<Sqlite notes.db: 3 nodes, 3 edges>")
 
 

@@ -9,13 +9,13 @@ from dataclasses import asdict
 
 import pytest
 from support.every import every
+from support.saved_run import save_run
 
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt, with_grade
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.loop.events import Asked
 from kgot_lab.loop.ledger import ledger
-from kgot_lab.loop.trace import save_run
 from kgot_lab.types import Message, Prompt, Usage
 from kgot_lab.viz.plots.question_costs import role_costs
 from kgot_lab.viz.plots.question_ends import (

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import typer
 from support.every import every
+from support.toolkit_flags import FLAGS, flag_table
 
 from kgot_lab.cli.query.all_commands import queries
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.kgos.query.batch import answered_lines, piped
-from kgot_lab.kgos.query.flags import FLAGS, flag_table
 from kgot_lab.kgos.query.node_lookup import meant_node
 from kgot_lab.kgos.query.question_arguments import ask_by_name, parsed_line
 from kgot_lab.kgos.query.questions import QUESTIONS
@@ -31,7 +31,7 @@ GIVEN = {
     "other": B,
     "bounds": ["pricing_tier=0..1"],
 }
-DOCS = Path(__file__).parents[2] / "docs" / "query.md"
+DOCS = Path(__file__).parents[3] / "docs" / "query.md"
 
 
 @every("name", QUESTIONS)
@@ -162,7 +162,7 @@ def test_each_of_the_89_flags_is_where_the_table_says():
 
 def test_the_table_of_flags_in_the_documentation_is_the_programs():
     assert flag_table() in DOCS.read_text(encoding="utf-8"), (
-        "put kgot_lab.kgos.query.flags.flag_table() between the marks in docs/query.md"
+        "put support.toolkit_flags.flag_table() between the marks in docs/query.md"
     )
 
 
