@@ -11,6 +11,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.every import every
+
+pytestmark = pytest.mark.extended
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = sorted(
@@ -42,7 +45,7 @@ finally:
 """
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
+@every("path", COMMANDS, ids=lambda path: path.stem)
 def test_a_command_explains_itself_and_loads_nothing_heavy_for_it(path):
     done = subprocess.run(
         [sys.executable, "-c", TOLD, str(path)], capture_output=True, text=True, timeout=600, cwd=ROOT

@@ -14,6 +14,8 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
 
+pytestmark = pytest.mark.extended
+
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 MULTI_HOP = ("2wiki", "hotpotqa", "musique")

@@ -126,6 +126,7 @@ def questions(layers: Any, engine: str, npc: str) -> Timed:
 
 def changes(world: Any, npc: str, number: int) -> Timed:
     """What is timed of changes: each is on the disk when it returns."""
+    from kgot_lab.domains.npc import statements
     from kgot_lab.domains.npc.models import Entity, Relationship
     from kgot_lab.domains.npc.rows import attributes_text, uuids
 
@@ -145,9 +146,9 @@ def changes(world: Any, npc: str, number: int) -> Timed:
             world.storage.rows(statement, row)
 
     return {
-        "upsert an entity, bare": lambda: bare(world.storage.statements.put_entity, entity),
+        "upsert an entity, bare": lambda: bare(statements.PUT_ENTITY, entity),
         "upsert an entity": lambda: world.add_entity(one),
-        "upsert a relationship, bare": lambda: bare(world.storage.statements.put_relationship, tie),
+        "upsert a relationship, bare": lambda: bare(statements.PUT_RELATIONSHIP, tie),
         "upsert a relationship": lambda: world.add_relationship(Relationship(npc, npc, f"TYPE_{number % 7}")),
     }
 

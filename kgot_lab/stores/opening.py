@@ -112,16 +112,6 @@ def resolved(where: Where, at: Where | None = None) -> tuple[str, Where | None]:
     return kind, where
 
 
-def is_bolt(address: str) -> bool:
-    """Whether an address is that of a Bolt server; raises BadInput for one that holds a login, or names no
-    host.
-    """
-    if _SCHEMES.get(address.partition("://")[0].lower()) != "cypher_server":
-        return False
-    _check_address("cypher_server", address)
-    return True
-
-
 def open_fused(at: Where | None = None, **how: Any) -> Store:
     """A graph written to in Python, with mirrors that are asked in Cypher and in SPARQL; `how` is told to all
     three.

@@ -8,13 +8,12 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from support.npc_places import at_bolt, at_postgres
+from support.npc_places import at_postgres
 
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.world import NpcWorld
 
 ENGINES = ["sqlite", "postgres"]
-GRAPHS = [*ENGINES, "bolt"]  # a Bolt server keeps the graph alone, without log and texts
 number = count()
 
 
@@ -26,11 +25,7 @@ def ticking() -> Iterator[datetime]:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "world" in metafunc.fixturenames:
-        metafunc.parametrize(
-            "world",
-            ENGINES if "layers" in Path(str(metafunc.definition.path)).parent.name else GRAPHS,
-            indirect=True,
-        )
+        metafunc.parametrize("world", ENGINES, indirect=True)
 
 
 @pytest.fixture
@@ -38,13 +33,9 @@ def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[NpcWorld]:
     clock = ticking()
     if request.param == "sqlite":
         opened = open_world(tmp_path / "town.db", now=lambda: next(clock))
-    elif request.param == "postgres":
+    else:
         opened = at_postgres(
             request.getfixturevalue("postgres_url"), f"town {next(number)}", now=lambda: next(clock)
-        )
-    else:
-        opened = at_bolt(
-            request.getfixturevalue("bolt_server"), f"town {next(number)}", now=lambda: next(clock)
         )
     with opened as world:
         yield world

@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 
 from psycopg.conninfo import conninfo_to_dict
 
-from kgot_lab.domains.npc.bolt import BoltWorld
 from kgot_lab.domains.npc.layers.memory import WorldLayers
 from kgot_lab.domains.npc.layers.models import Chunk, LogEntry
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
@@ -15,7 +14,6 @@ from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.lsa import LSA, lsa
 from kgot_lab.types import Document
-from support.bolt_server import BoltServer
 from support.npc_planted import WORDS, PlantedWorld
 
 
@@ -56,9 +54,3 @@ def relationship(edge: Any) -> Relationship:
         edge.attributes,
         Provenance(edge.session, confidence=edge.confidence),
     )
-
-
-def at_bolt(server: BoltServer, namespace: str, **how: Any) -> NpcWorld:
-    """A world under a name in a database of a Bolt server."""
-    login = {"user": server.user, "password": server.password, "database": server.database("worlds")}
-    return NpcWorld(BoltWorld(server.uri, namespace=namespace, **login), **how)

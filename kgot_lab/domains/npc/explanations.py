@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import SECRET_MARKS, Entity, Provenance, Relationship
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy, in_scope, is_public_relationship
 from kgot_lab.domains.npc.rows import relationship_of, uuids
@@ -96,9 +97,7 @@ def why_not(
     npc_id, thing_id = fit_id(npc_id), fit_id(thing_id)
     with world.storage.reading():
         entities = {each.id: each for each in world.find_entities()}
-        rows = world.storage.rows(
-            world.storage.statements.relationships_from, {"ids": uuids(*sorted(entities))}
-        )
+        rows = world.storage.rows(statements.RELATIONSHIPS_FROM, {"ids": uuids(*sorted(entities))})
     for id in (npc_id, thing_id):
         if id not in entities:
             raise no_entity(id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.rows import plain_column
 from kgot_lab.domains.npc.schema import WORLD_LAYOUT, in_sqlite
-from kgot_lab.domains.npc.statements import IN_SQL
 from kgot_lab.domains.npc.storage import WorldRow
 from kgot_lab.domains.npc.visibility_python import visible_in_python
 from kgot_lab.memory.tables.sqlite import SQLiteTables
@@ -21,8 +20,6 @@ class SQLiteWorld(SQLiteTables):
     file of tables does.
     """
 
-    statements = IN_SQL
-
     def __init__(self, path: Path | str = ":memory:") -> None:
         super().__init__(WORLD_LAYOUT, path)
         self.rows("PRAGMA foreign_keys = ON")  # who is deleted goes with its relationships
@@ -31,14 +28,6 @@ class SQLiteWorld(SQLiteTables):
         return super().rows(
             in_sqlite(statement), {name: plain_column(value) for name, value in (values or {}).items()}
         )
-
-    def put(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        for row in rows:
-            self.rows(statement, row)
-
-    def changed(self, act: Callable[[], None]) -> None:
-        with self.changing():
-            act()
 
     def visible(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
         return visible_in_python(self, npc_id, policy)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from kgot_lab.domains.npc.bolt import BoltWorld
 from kgot_lab.domains.npc.file import SQLiteWorld
 from kgot_lab.domains.npc.postgres import WORLD_NAMESPACE, PostgresWorld
 from kgot_lab.domains.npc.storage import WorldStorage
@@ -14,7 +13,6 @@ from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.memory.claims.claim import probability
 from kgot_lab.memory.claims.times import utc_now
 from kgot_lab.memory.tables.opening import opened_at
-from kgot_lab.stores.opening import is_bolt, login_of
 
 
 def open_world(
@@ -24,13 +22,11 @@ def open_world(
     accept_from: float = 0.7,
     now: Callable[[], datetime] = utc_now,
 ) -> NpcWorld:
-    """A world in an SQLite file, in memory (":memory:"), or on a server by its address (postgresql://,
-    bolt://, neo4j://).
+    """A world in an SQLite file, in memory (":memory:"), or on a PostgreSQL server by its address.
 
-    `namespace` names its schema in PostgreSQL, and the nodes that are its own on a Bolt server, whose login
-    is taken from the environment: KGOT_NEO4J_USER, KGOT_NEO4J_PASSWORD, KGOT_NEO4J_DATABASE. It is made if
-    there is none. Raises BadInput for a place that can be none or holds something else, and for a namespace
-    of a file; StoreUnavailable, StoreDamaged and NotInstalled.
+    `namespace` names its schema in PostgreSQL. It is made if there is none. Raises BadInput for a place that
+    can be none or holds something else, and for a namespace of a file; StoreUnavailable, StoreDamaged and
+    NotInstalled.
     """
     probability(accept_from, "accept_from")
 
@@ -38,12 +34,7 @@ def open_world(
         return SQLiteWorld(place)
 
     def on_server(url: str) -> WorldStorage:
-        named = WORLD_NAMESPACE if namespace is None else namespace
-        return (
-            BoltWorld(url, namespace=named, **login_of(url))
-            if is_bolt(url)
-            else PostgresWorld(url, namespace=named)
-        )
+        return PostgresWorld(url, namespace=WORLD_NAMESPACE if namespace is None else namespace)
 
     storage = opened_at(
         place,
@@ -52,6 +43,5 @@ def open_world(
         on_server=on_server,
         namespace=namespace,
         example="town.db",
-        bolt=True,
     )
     return NpcWorld(storage, accept_from=accept_from, now=now)

@@ -10,14 +10,13 @@ worlds apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.schema import WORLD_LAYOUT
-from kgot_lab.domains.npc.statements import IN_SQL
 from kgot_lab.domains.npc.visibility_sql import VISIBLE, policy_parameters, visible_of
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.tables.postgres import PostgresTables, server_error_message
@@ -45,18 +44,9 @@ class PostgresWorld(PostgresTables):
     """
 
     alone = ""
-    statements = IN_SQL
 
     def __init__(self, url: str, *, namespace: str = WORLD_NAMESPACE) -> None:
         super().__init__(WORLD_LAYOUT, url, namespace=namespace)
-
-    def put(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        for row in rows:
-            self.rows(statement, row)
-
-    def changed(self, act: Callable[[], None]) -> None:
-        with self.changing():
-            act()
 
     def visible(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
         return visible_of(self.rows(VISIBLE, policy_parameters(npc_id, policy)))

@@ -8,6 +8,7 @@ what is heard in a session names none.
 
 from __future__ import annotations
 
+from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import BOTH_WAYS, Relationship, RelationshipStanding
 from kgot_lab.domains.npc.rows import row_key, support_of
 from kgot_lab.domains.npc.world import NpcWorld
@@ -25,7 +26,7 @@ class WorldReview:
     def queue(self) -> tuple[Relationship, ...]:
         """What waits, each as one session said it, the surest first; what holds both ways stands here once."""
         waiting = []
-        for row in self.world.storage.rows(self.world.storage.statements.support_queued):
+        for row in self.world.storage.rows(statements.SUPPORT_QUEUED):
             source, target, type = row_key(row)
             said, standing = support_of(row)
             if type not in BOTH_WAYS or source <= target:
@@ -48,6 +49,5 @@ class WorldReview:
 
     def _decide(self, relationship: Relationship, decided: RelationshipStanding) -> None:
         require(relationship, Relationship, "what is decided on is a Relationship, as queue() gives it")
-        self.world.storage.changed(
-            lambda: put_decision(self.world.storage, relationship, decided, self.world.now())
-        )
+        with self.world.storage.changing():
+            put_decision(self.world.storage, relationship, decided, self.world.now())

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from kgot_lab.domains.npc.models import EntityFilter, RelationshipFilter
 from kgot_lab.domains.npc.schema import CONFIDENCE
-from kgot_lab.domains.npc.storage import WorldStatements
 from kgot_lab.graph.property_graph import Direction
 
 _ENTITY = "e.id, e.type, e.name, e.attributes, e.created_at, e.updated_at"
@@ -16,31 +15,31 @@ _RELATIONSHIP = (
 _SUPPORT = "s.source_id, s.target_id, s.rel_type, s.session_id, s.said_at, s.confidence, s.source, s.dm_confirmed, s.standing"
 _KEY = "source_id = :source AND target_id = :target AND rel_type = :type"
 
-_ENTITIES = f"SELECT {_ENTITY} FROM entities e WHERE e.id = ANY(:ids)"
-_RELATIONSHIPS_FROM = f"SELECT {_RELATIONSHIP} FROM relationships r WHERE r.source_id = ANY(:ids)"
+ENTITIES = f"SELECT {_ENTITY} FROM entities e WHERE e.id = ANY(:ids)"
+RELATIONSHIPS_FROM = f"SELECT {_RELATIONSHIP} FROM relationships r WHERE r.source_id = ANY(:ids)"
 _AMONG = "r.source_id = ANY(:sources) AND r.target_id = ANY(:targets) AND r.rel_type = ANY(:types)"
-_RELATIONSHIPS_AMONG = f"SELECT {_RELATIONSHIP} FROM relationships r WHERE {_AMONG}"
-_SUPPORT_AMONG = f"SELECT {_SUPPORT} FROM support s WHERE {_AMONG.replace('r.', 's.')}"
-_SUPPORT_OF = (
+RELATIONSHIPS_AMONG = f"SELECT {_RELATIONSHIP} FROM relationships r WHERE {_AMONG}"
+SUPPORT_AMONG = f"SELECT {_SUPPORT} FROM support s WHERE {_AMONG.replace('r.', 's.')}"
+SUPPORT_OF = (
     f"SELECT {_SUPPORT} FROM support s WHERE s.{_KEY.replace(' AND ', ' AND s.')} ORDER BY s.session_id"
 )
 
-_SUPPORT_QUEUED = f"SELECT {_SUPPORT} FROM support s WHERE s.standing = 'queued'"
+SUPPORT_QUEUED = f"SELECT {_SUPPORT} FROM support s WHERE s.standing = 'queued'"
 
-_PUT_ENTITY = """INSERT INTO entities (id, type, name, attributes, created_at, updated_at)
+PUT_ENTITY = """INSERT INTO entities (id, type, name, attributes, created_at, updated_at)
   VALUES (:id, :type, :name, :attributes, :at, :at) ON CONFLICT (id) DO UPDATE
   SET type = excluded.type, name = excluded.name, attributes = excluded.attributes, updated_at = excluded.updated_at"""
-_PUT_RELATIONSHIP = """INSERT INTO relationships (source_id, target_id, rel_type, attributes, provenance, standing, created_at, updated_at)
+PUT_RELATIONSHIP = """INSERT INTO relationships (source_id, target_id, rel_type, attributes, provenance, standing, created_at, updated_at)
   VALUES (:source, :target, :type, :attributes, :provenance, :standing, :at, :at) ON CONFLICT (source_id, target_id, rel_type) DO UPDATE
   SET attributes = excluded.attributes, provenance = excluded.provenance, standing = excluded.standing, updated_at = excluded.updated_at"""
-_PUT_SUPPORT = """INSERT INTO support (source_id, target_id, rel_type, session_id, said_at, confidence, source, dm_confirmed, standing)
+PUT_SUPPORT = """INSERT INTO support (source_id, target_id, rel_type, session_id, said_at, confidence, source, dm_confirmed, standing)
   VALUES (:source, :target, :type, :session, :said_at, :confidence, :kind, :confirmed, :standing)
   ON CONFLICT (source_id, target_id, rel_type, session_id) DO UPDATE SET said_at = excluded.said_at, confidence = excluded.confidence,
   source = excluded.source, dm_confirmed = excluded.dm_confirmed, standing = excluded.standing"""
-_DELETE_ENTITY = "DELETE FROM entities WHERE id = :id"
-_DELETE_RELATIONSHIP = f"DELETE FROM relationships WHERE {_KEY}"
+DELETE_ENTITY = "DELETE FROM entities WHERE id = :id"
+DELETE_RELATIONSHIP = f"DELETE FROM relationships WHERE {_KEY}"
 
-_DOCUMENT_VISIBLE = f"""
+DOCUMENT_VISIBLE = f"""
 WITH RECURSIVE visible (id) AS (
   SELECT r.target_id FROM relationships r WHERE r.source_id = :npc
   UNION
@@ -49,13 +48,13 @@ WITH RECURSIVE visible (id) AS (
 SELECT {_ENTITY} FROM entities e JOIN visible v ON v.id = e.id"""  # as the document has it
 
 
-def _entities_where(wanted: EntityFilter) -> str:
+def entities_where(wanted: EntityFilter) -> str:
     """The statement that reads the entities of some types and a name; the rest of the filter is not in it."""
     parts = ["e.type = ANY(:types)"] * bool(wanted.types) + ["e.name = :name"] * bool(wanted.name)
     return f"SELECT {_ENTITY} FROM entities e WHERE {' AND '.join(['true', *parts])}"
 
 
-def _relationships_where(wanted: RelationshipFilter) -> str:
+def relationships_where(wanted: RelationshipFilter) -> str:
     """The statement that reads an entity with the relationships that are wanted of it: it alone in a row
     where there are none.
     """
@@ -71,7 +70,7 @@ def _relationships_where(wanted: RelationshipFilter) -> str:
     return f"SELECT {_RELATIONSHIP} FROM entities e LEFT JOIN relationships r ON {' AND '.join(parts)} WHERE e.id = :id"
 
 
-def _steps_from(direction: Direction, types: tuple[str, ...]) -> str:
+def steps_from(direction: Direction, types: tuple[str, ...]) -> str:
     """The statement that reads who is one step from some entities: from, to, and so for every step."""
     typed = " AND r.rel_type = ANY(:types)" * bool(types)
     out = f"SELECT r.source_id, r.target_id FROM relationships r WHERE r.source_id = ANY(:ids) AND r.standing <> 'rejected'{typed}"
@@ -79,7 +78,7 @@ def _steps_from(direction: Direction, types: tuple[str, ...]) -> str:
     return {"out": out, "in": back, "both": f"{out} UNION {back}"}[direction]
 
 
-def _reached_from(direction: Direction, types: tuple[str, ...]) -> str:
+def reached_from(direction: Direction, types: tuple[str, ...]) -> str:
     """The statement that reads an entity and those it reaches, with the least number of steps to each.
 
     A place is reached once for each number of steps (UNION), so walks are not counted out.
@@ -102,23 +101,3 @@ WITH RECURSIVE walked (id, depth) AS (
   SELECT {to[direction]}, w.depth + 1 FROM walked w JOIN relationships r ON {on[direction]}
     WHERE w.depth < :depth AND r.standing <> 'rejected'{typed})
 SELECT {_ENTITY}, near.depth FROM (SELECT id, min(depth) AS depth FROM walked GROUP BY id) AS near JOIN entities e ON e.id = near.id"""
-
-
-IN_SQL = WorldStatements(
-    entities=_ENTITIES,
-    relationships_from=_RELATIONSHIPS_FROM,
-    relationships_among=_RELATIONSHIPS_AMONG,
-    support_among=_SUPPORT_AMONG,
-    support_of=_SUPPORT_OF,
-    support_queued=_SUPPORT_QUEUED,
-    put_entity=_PUT_ENTITY,
-    put_relationship=_PUT_RELATIONSHIP,
-    put_support=_PUT_SUPPORT,
-    delete_entity=_DELETE_ENTITY,
-    delete_relationship=_DELETE_RELATIONSHIP,
-    document_visible=_DOCUMENT_VISIBLE,
-    entities_where=_entities_where,
-    relationships_where=_relationships_where,
-    steps_from=_steps_from,
-    reached_from=_reached_from,
-)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import Relationship, VisibleWorld
 from kgot_lab.domains.npc.policy import (
     VisibilityPolicy,
@@ -36,15 +37,13 @@ class PolicyWalk:
 def visible_in_python(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
     """What an entity may see, None where there is no such entity; all of it is read at one time."""
     with storage.reading():
-        found = storage.rows(storage.statements.entities, {"ids": uuids(npc_id)})
+        found = storage.rows(statements.ENTITIES, {"ids": uuids(npc_id)})
         if not found:
             return None
         me = entity_of(found[0])
         walk = policy_walk(lambda ids: _public_relationships(storage, ids), npc_id, policy)
         known = {npc_id, *walk.own, *walk.spread}
-        entities = [
-            entity_of(row) for row in storage.rows(storage.statements.entities, {"ids": uuids(*known)})
-        ]
+        entities = [entity_of(row) for row in storage.rows(statements.ENTITIES, {"ids": uuids(*known)})]
         entities = [each for each in entities if in_scope(each, me)]
         ids = {each.id for each in entities}
         between = [each for each in _public_relationships(storage, ids) if each.target_id in ids]
@@ -84,5 +83,5 @@ def policy_walk(public_edges: ToldFrom, npc_id: str, policy: VisibilityPolicy) -
 
 def _public_relationships(storage: WorldStorage, ids: set[str]) -> list[Relationship]:
     """The relationships from some entities that anyone may be told of."""
-    rows = storage.rows(storage.statements.relationships_from, {"ids": uuids(*sorted(ids))})
+    rows = storage.rows(statements.RELATIONSHIPS_FROM, {"ids": uuids(*sorted(ids))})
     return [each for each in map(relationship_of, rows) if is_public_relationship(each)]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Literal
 
+from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import (
     BOTH_WAYS,
     Entity,
@@ -88,29 +89,23 @@ class NpcWorld(EntityGraph):
                 "what relates entities is a Relationship(source_id, target_id, type, …)",
             )
 
-        def put() -> None:
+        with self.storage.changing():
             put_entities(self.storage, entities, self.now())
             put_relationships(self.storage, relationships, self.accept_from, self.now())
-
-        self.storage.changed(put)
 
     def update_entity(self, id: str, attributes: Mapping[str, Json]) -> None:
         """Change some attributes of an entity, None takes one away; raises BadInput where it is not there."""
         changes = fit_attributes(attributes, "an entity")
-        self.storage.changed(
-            lambda: put_entities(self.storage, [replace(self.get_entity(id), attributes=changes)], self.now())
-        )
+        with self.storage.changing():
+            put_entities(self.storage, [replace(self.get_entity(id), attributes=changes)], self.now())
 
     def delete_entity(self, id: str) -> None:
         """Delete an entity with its relationships and what speaks for these; raises BadInput where it is not
         there.
         """
-
-        def delete() -> None:
+        with self.storage.changing():
             entity = self.get_entity(id)
-            self.storage.rows(self.storage.statements.delete_entity, {"id": uuids(entity.id)[0]})
-
-        self.storage.changed(delete)
+            self.storage.rows(statements.DELETE_ENTITY, {"id": uuids(entity.id)[0]})
 
     def delete_relationship(self, source_id: str, target_id: str, type: str) -> None:
         """Delete a relationship, one that holds both ways in both; raises BadInput where it is not there."""
@@ -119,15 +114,12 @@ class NpcWorld(EntityGraph):
             fit_id(target_id),
             plain_text(type, "the type of a relationship"),
         )
-
-        def delete() -> None:
+        with self.storage.changing():
             self._support(source, target, type)
             for one, other in (
                 {(source, target), (target, source)} if type in BOTH_WAYS else {(source, target)}
             ):
-                self.storage.rows(self.storage.statements.delete_relationship, _key(one, other, type))
-
-        self.storage.changed(delete)
+                self.storage.rows(statements.DELETE_RELATIONSHIP, _key(one, other, type))
 
     # --- asking
     # -------------------------------------------------------------------------------------------------------
@@ -135,7 +127,7 @@ class NpcWorld(EntityGraph):
     def get_entity(self, id: str) -> Entity:
         """An entity by its id; raises BadInput where it is not there."""
         id = fit_id(id)
-        for row in self.storage.rows(self.storage.statements.entities, {"ids": uuids(id)}):
+        for row in self.storage.rows(statements.ENTITIES, {"ids": uuids(id)}):
             return entity_of(row)
         raise no_entity(id)
 
@@ -146,7 +138,7 @@ class NpcWorld(EntityGraph):
         )
         asked = {"types": wanted.types} if wanted.types else {}
         rows = self.storage.rows(
-            self.storage.statements.entities_where(wanted),
+            statements.entities_where(wanted),
             {**asked, **({"name": wanted.name} if wanted.name else {})},
         )
         return by_name([entity for entity in map(entity_of, rows) if wanted.lets(entity)])
@@ -170,7 +162,7 @@ class NpcWorld(EntityGraph):
             "least": wanted.min_confidence,
         }
         rows = self.storage.rows(
-            self.storage.statements.relationships_where(wanted),
+            statements.relationships_where(wanted),
             {name: value for name, value in asked.items() if value},
         )
         if not rows:
@@ -197,9 +189,9 @@ class NpcWorld(EntityGraph):
         """
         fit_direction(direction)
         id, depth, types = fit_id(entity_id), fit_depth(depth, "depth"), fit_types(types)
-        if (reached_from := self.storage.statements.reached_from) and depth <= _FEW:
+        if depth <= _FEW:
             rows = self.storage.rows(
-                reached_from(direction, types),
+                statements.reached_from(direction, types),
                 {"id": uuids(id)[0], "depth": depth, **({"types": types} if types else {})},
             )
             found = {str(row[0]): Neighbour(entity_of(row[:-1]), row[-1]) for row in rows}
@@ -224,9 +216,7 @@ class NpcWorld(EntityGraph):
             path = shortest_way(start, end, lambda ids: self._steps(ids, direction, ()), depth)
             found = {
                 entity.id: entity
-                for entity in map(
-                    entity_of, self.storage.rows(self.storage.statements.entities, {"ids": uuids(*path)})
-                )
+                for entity in map(entity_of, self.storage.rows(statements.ENTITIES, {"ids": uuids(*path)}))
             }
         return tuple(found[id] for id in path)
 
@@ -246,14 +236,9 @@ class NpcWorld(EntityGraph):
         """
         id = fit_id(npc_id)
         if policy == "document":
-            statement = self.storage.statements.document_visible
             with self.storage.reading():
                 self.get_entity(id)
-                if statement is None:
-                    raise BadInput(
-                        "the query of the document is SQL: compare with it in SQLite or PostgreSQL"
-                    )
-                rows = self.storage.rows(statement, {"npc": uuids(id)[0]})
+                rows = self.storage.rows(statements.DOCUMENT_VISIBLE, {"npc": uuids(id)[0]})
             return VisibleWorld(by_name([entity_of(row) for row in rows]), ())
         if isinstance(policy, str):
             raise BadInput(
@@ -274,7 +259,7 @@ class NpcWorld(EntityGraph):
     def _support(
         self, source: str, target: str, type: str
     ) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
-        rows = self.storage.rows(self.storage.statements.support_of, _key(source, target, type))
+        rows = self.storage.rows(statements.SUPPORT_OF, _key(source, target, type))
         if not rows:
             raise BadInput(f"there is no relationship {shortly(type)} from {source} to {target}")
         return tuple(map(support_of, rows))
@@ -289,12 +274,12 @@ class NpcWorld(EntityGraph):
                 if not level:
                     break
                 depths |= dict.fromkeys(level, far)
-            rows = self.storage.rows(self.storage.statements.entities, {"ids": uuids(*depths)})
+            rows = self.storage.rows(statements.ENTITIES, {"ids": uuids(*depths)})
         return {each.id: Neighbour(each, depths[each.id]) for each in map(entity_of, rows)}
 
     def _steps(self, ids: list[str], direction: Direction, types: tuple[str, ...]) -> list[tuple[str, str]]:
         asked = {"ids": uuids(*ids), **({"types": types} if types else {})}
-        rows = self.storage.rows(self.storage.statements.steps_from(direction, types), asked)
+        rows = self.storage.rows(statements.steps_from(direction, types), asked)
         return [(str(source), str(target)) for source, target in rows]
 
 

@@ -4,11 +4,12 @@ session, and their summary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import BOTH_WAYS, Entity, Provenance, Relationship, RelationshipStanding
 from kgot_lab.domains.npc.rows import (
     attributes_text,
@@ -48,7 +49,7 @@ def put_entities(storage: WorldStorage, entities: list[Entity], at: datetime) ->
         }
         for each in put.values()
     ]
-    storage.put(storage.statements.put_entity, rows)
+    _put_rows(storage, statements.PUT_ENTITY, rows)
 
 
 def put_relationships(
@@ -71,11 +72,11 @@ def put_relationships(
         )
         attributes[each.key] = merged_properties(attributes.get(each.key, {}), each.attributes)
     keys = dict.fromkeys(each.key for each in given)
-    storage.put(
-        storage.statements.put_relationship, [_row(key, attributes[key], supports[key], at) for key in keys]
+    _put_rows(
+        storage, statements.PUT_RELATIONSHIP, [_row(key, attributes[key], supports[key], at) for key in keys]
     )
-    storage.put(
-        storage.statements.put_support, [_support_row(key, *judged) for (key, _), judged in new.items()]
+    _put_rows(
+        storage, statements.PUT_SUPPORT, [_support_row(key, *judged) for (key, _), judged in new.items()]
     )
 
 
@@ -95,8 +96,13 @@ def put_decision(
                 f"the session {shortly(session)} tells of no relationship {shortly(each.type)} {ends}"
             )
         heard[session] = replace(heard[session][0], dm_confirmed=decided == "accepted"), decided
-        storage.put(storage.statements.put_relationship, [_row(each.key, attributes[each.key], heard, at)])
-        storage.put(storage.statements.put_support, [_support_row(each.key, *heard[session])])
+        _put_rows(storage, statements.PUT_RELATIONSHIP, [_row(each.key, attributes[each.key], heard, at)])
+        _put_rows(storage, statements.PUT_SUPPORT, [_support_row(each.key, *heard[session])])
+
+
+def _put_rows(storage: WorldStorage, statement: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    for row in rows:
+        storage.rows(statement, row)
 
 
 def require_entities(storage: WorldStorage, ids: set[str]) -> None:
@@ -112,7 +118,7 @@ def _ways(relationship: Relationship) -> tuple[Relationship, ...]:
 
 
 def _entities_of(storage: WorldStorage, ids: set[str]) -> dict[str, Entity]:
-    rows = storage.rows(storage.statements.entities, {"ids": uuids(*sorted(ids))}) if ids else []
+    rows = storage.rows(statements.ENTITIES, {"ids": uuids(*sorted(ids))}) if ids else []
     return {entity.id: entity for entity in map(entity_of, rows)}
 
 
@@ -132,9 +138,9 @@ def _there(
     if given:
         attributes = {
             row_key(row): relationship_of(row).attributes
-            for row in storage.rows(storage.statements.relationships_among, asked)
+            for row in storage.rows(statements.RELATIONSHIPS_AMONG, asked)
         }
-        for row in storage.rows(storage.statements.support_among, asked):
+        for row in storage.rows(statements.SUPPORT_AMONG, asked):
             supports.setdefault(row_key(row), {})[row[3]] = support_of(row)
     return attributes, supports
 

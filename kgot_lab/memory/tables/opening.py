@@ -12,7 +12,7 @@ from kgot_lab.memory.tables.layout import Layout
 from kgot_lab.memory.tables.postgres import PostgresTables
 from kgot_lab.memory.tables.sqlite import SQLiteTables
 from kgot_lab.memory.tables.storage import TableStorage
-from kgot_lab.stores.opening import is_bolt, resolved
+from kgot_lab.stores.opening import resolved
 
 _Opened = TypeVar("_Opened", bound=TableStorage)
 _IN_PAIRS = re.compile(
@@ -47,21 +47,15 @@ def opened_at(
     on_server: Callable[[str], _Opened],
     namespace: str | None = None,
     example: str = "memory.db",
-    bolt: bool = False,
 ) -> _Opened:
-    """What `in_file` or `on_server` opens, by what a place is; `bolt` says whether a Bolt server is one.
+    """What `in_file` or `on_server` opens, by what a place is.
 
     Raises BadInput for a place that is neither, or a file with a namespace.
     """
     require(place, (str, Path), f"{what} are kept in a file or at an address")
     if isinstance(place, str) and "://" in place:
-        if place.partition("://")[0].lower() not in ("postgresql", "postgres") and not (
-            bolt and is_bolt(place)
-        ):
-            others = ", at bolt://HOST or neo4j://HOST" * bolt
-            raise BadInput(
-                f"{what} are kept in a file or at postgresql://HOST/NAME{others}, and at no other address"
-            )
+        if place.partition("://")[0].lower() not in ("postgresql", "postgres"):
+            raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME, and at no other address")
         resolved(place)
         return on_server(place)
     if isinstance(place, str) and _IN_PAIRS.match(

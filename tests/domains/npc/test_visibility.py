@@ -20,6 +20,8 @@ from kgot_lab.domains.npc.models import Entity, EntityFilter, Provenance, Relati
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, PUBLIC_ATTRIBUTES, VisibilityPolicy
 from kgot_lab.errors import BadInput
 
+pytestmark = pytest.mark.extended
+
 WORLDS = 40  # on each engine; benchmarks/npc/npc_visibility.py looks into a thousand
 ENGINES = ["sqlite", "postgres"]
 
@@ -198,11 +200,7 @@ def test_what_spreads_is_followed_and_nothing_that_is_marked_or_waits(world, tow
     assert seen_names(world, town["grim"], policy=VisibilityPolicy(knows_depth=2)) >= {"elara_secret"}
 
 
-def test_the_query_of_the_document_follows_everything_where_there_is_sql(world, town):
-    if world.storage.statements.document_visible is None:
-        with pytest.raises(BadInput, match="the query of the document is SQL"):
-            world.visible_subgraph(town["grim"], policy="document")
-        return
+def test_the_query_of_the_document_follows_everything(world, town):
     literal = seen_names(world, town["grim"], policy="document")
     assert literal >= {"hideout", "elara_secret", "order", "sword", "stranger"} and "grim" not in literal
 

@@ -1,9 +1,10 @@
-"""The contract of a world, the same on SQLite, on PostgreSQL and on a Bolt server."""
+"""The contract of a world, the same on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
 import pytest
 
+from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import Entity, EntityFilter, Provenance, Relationship, RelationshipFilter
 from kgot_lab.domains.npc.protocol import EntityReads, EntityViews, EntityWrites
 from kgot_lab.domains.npc.rows import row_key
@@ -177,7 +178,7 @@ def test_deleting_an_entity_takes_its_relationships_and_their_support_along(worl
     ends = [each.id for each in three]
     told = {"sources": ends, "targets": ends, "types": ["KNOWS", "LOCATED_AT"]}
     world.add_entity(elara)
-    assert [row_key(row) for row in world.storage.rows(world.storage.statements.support_among, told)] == [
+    assert [row_key(row) for row in world.storage.rows(statements.SUPPORT_AMONG, told)] == [
         (grim.id, ironhold.id, "LOCATED_AT")
     ]
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadReply
 from kgot_lab.kgos.extraction.concepts.graph_building import read_concepts, what_it_takes
@@ -59,7 +60,7 @@ def test_what_a_passage_says_is_accepted_with_the_sentence_that_says_it():
     ]
 
 
-@pytest.mark.parametrize(
+@every(
     ("filled", "why"),
     [
         ({"requires": ["a compiler"]}, "does not stand"),

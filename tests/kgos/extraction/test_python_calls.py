@@ -6,6 +6,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.io.bundled import bundled
@@ -30,7 +31,7 @@ def gold(case):
     return {(caller, callee) for caller, callees in case["gold"].items() for callee in callees}
 
 
-@pytest.mark.parametrize("category", sorted({case["category"] for case in CASES.values()}))
+@every("category", sorted({case["category"] for case in CASES.values()}))
 def test_every_case_is_exactly_right_but_those_that_are_known(category):
     wrong = {
         name
