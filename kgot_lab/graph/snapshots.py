@@ -21,6 +21,7 @@ from kgot_lab.types import Edge, Json, Node
 
 Variant = Literal["apoc", "networkx"]
 Record = dict[str, Json]
+_NODE_KEYS = {"type", "id", "labels", "properties"}
 
 
 def read_snapshot(path: Path | str) -> PropertyGraph:
@@ -35,6 +36,13 @@ def read_snapshot(path: Path | str) -> PropertyGraph:
     for place, line in _lines(Path(path)):
         record = _record(line, place)
         if record["type"] == "node":
+            if unread := [
+                name for name in record.keys() - _NODE_KEYS if isinstance(record[name], list | dict)
+            ]:
+                raise BadInput(
+                    f"{place}: {', '.join(sorted(unread))} of the node would not be read: put values into its "
+                    "properties, and each edge into a line of its own, of the type relationship"
+                )
             node = _node(record, place)
             if nodes.setdefault(node.id, node) != node:
                 raise BadInput(f"{place}: a second, different node has the id {node.id!r}")
