@@ -21,6 +21,10 @@ from kgot_lab.types import Edge, Json, Node
 
 Variant = Literal["apoc", "networkx"]
 Record = dict[str, Json]
+RECORD_EXAMPLE = (
+    'one a line, as in {"type": "node", "id": "a", "labels": ["tool"], "properties": {"name": "A"}} and '
+    '{"type": "relationship", "label": "uses", "start": {"id": "a"}, "end": {"id": "b"}}'
+)
 _NODE_KEYS = {"type", "id", "labels", "properties"}
 
 
@@ -91,10 +95,7 @@ def _record(line: str, place: str) -> Record:
         raise BadInput(f"{place}: not JSON: {error}") from None
     if not isinstance(record, dict) or record.get("type") not in ("node", "relationship"):
         raise BadInput(
-            f'{place}: expected an object with "type" "node" or "relationship", one a line, as in '
-            '{"type": "node", "id": "a", "labels": ["tool"], "properties": {"name": "A"}} and '
-            '{"type": "relationship", "label": "uses", "start": {"id": "a"}, "end": {"id": "b"}}; '
-            f"it is {line[:100]}"
+            f'{place}: expected an object with "type" "node" or "relationship", {RECORD_EXAMPLE}; it is {line[:100]}'
         )
     return record
 

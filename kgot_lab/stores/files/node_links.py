@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, described_value, shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.conversion import COLUMNS
 from kgot_lab.graph.exchange import TYPE_ATTRIBUTES, UNTYPED
-from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.graph.snapshots import RECORD_EXAMPLE, read_snapshot
 from kgot_lab.io.text_files import read_regular, utf8_text
 from kgot_lab.stores.files.edge_lists import distinct_edges
 from kgot_lab.types import Edge, Json, Node
@@ -88,8 +88,8 @@ def _whole(text: str, path: Path) -> Mapping[str, Any] | None:
         f"an object with {_listed(whole)}" if isinstance(whole, dict) and whole else described_value(whole)
     )
     raise BadInput(
-        f"{path}: a graph in JSON is an object with nodes and links, as in {_SHOWN}, or has a node or "
-        f"relationship a line; this is {there}"
+        f"{path}: a graph in JSON is one object with nodes and links, as in {_SHOWN}, or nodes and "
+        f"relationships, {RECORD_EXAMPLE}; this is {there}"
     )
 
 
