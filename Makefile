@@ -7,7 +7,7 @@ WITH ?=# make test WITH=torch tests the embeddings with torch too (several GB wh
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help environment run more test test-live test-browser lint notebooks site lab model record recall serve bench fire receipts engines servers doctor clean
+.PHONY: help environment run more test test-extended test-all test-live test-browser lint notebooks site lab model record recall serve bench fire receipts engines servers doctor clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -45,14 +45,21 @@ more: $(VENV)/.run  ## the same with two more questions
 
 # The types are checked beside the tests, which mostly wait; and the modules compiled once, for those that are started by the hundred
 # in a sandbox or where PYTHONDONTWRITEBYTECODE is set.
-test: $(VENV)/.test  ## all tests and notebooks, without a model, a key or a network
+PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile
+
+test: $(VENV)/.test  ## what a change should pass: style, types and the quick tests, without a model, a key or a network
 	$(BIN)/ruff check .
 	$(BIN)/python -m compileall -q kgot_lab
 	@$(BIN)/mypy > $(VENV)/mypy.txt 2>&1 & types=$$!; \
-		$(BIN)/python -m pytest -n 3 --dist loadfile -m "not live"; tested=$$?; \
+		$(PYTEST) -m "not live and not extended"; tested=$$?; \
 		wait $$types; typed=$$?; cat $(VENV)/mypy.txt; exit $$((tested ? tested : typed))
+
+test-extended: $(VENV)/.test  ## the other tests: real servers, browsers, every store, attack and notebook
+	$(PYTEST) -m "extended and not live"
 	@$(BIN)/python -c "from kgot_lab.diagnostics.components import find_chromium; find_chromium()" 2>/dev/null \
 		&& echo "All notebooks were run in the browser." || $(BIN)/python -m pytest --nbval-lax notebooks -p no:cacheprovider
+
+test-all: test test-extended  ## all tests and notebooks
 
 test-live: $(VENV)/.test  ## the tests that ask the local model, where it was fetched
 	$(BIN)/python -m pytest -m live

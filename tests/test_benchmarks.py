@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.every import every
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = sorted([*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "data" / "make").glob("*.py")])
@@ -38,7 +39,7 @@ finally:
 """
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
+@every("path", COMMANDS, ids=lambda path: path.stem)
 def test_a_command_explains_itself_and_loads_nothing_heavy_for_it(path):
     done = subprocess.run(
         [sys.executable, "-c", TOLD, str(path)], capture_output=True, text=True, timeout=600, cwd=ROOT

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from support.every import every
 
 from kgot_lab.cli.app import app
 from kgot_lab.viz.static.loop_drawing import loop_drawing
@@ -95,12 +96,12 @@ def test_every_page_that_shows_python_is_run():
     assert shown == RUN
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 def test_every_command_that_a_page_names_exists(name):
     assert wrong_commands((ROOT / name).read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 def test_every_file_that_a_page_links_to_exists(name):
     links = re.findall(r"\]\(([^)\s]+)\)", (ROOT / name).read_text(encoding="utf-8"))
     assert [

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from support.command_line import ADA, FIRST, INSERT, QUESTION, REST, SEARCH, WRITE, Ran, asking, replies
+from support.every import every
 from support.openai_server import Answer, openai_server, refuses, says
 from support.waiting import AMPLE, until
 
@@ -423,10 +424,8 @@ def test_a_letter_that_the_terminal_does_not_have_does_not_end_the_run(here):
     assert done.returncode == 0 and "Answer: ??" in done.stdout
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
-@pytest.mark.parametrize(
-    "words", [["--version"], ["--help"], [], ["show", bundled("traces/hotpotqa_demo.jsonl")]], ids=str
-)
+@every("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@every("words", [["--version"], ["--help"], [], ["show", bundled("traces/hotpotqa_demo.jsonl")]], ids=str)
 def test_output_that_cannot_be_written_is_one_line_and_exit_code_1(words, unbuffered):
     with Path("/dev/full").open("w") as full:
         done = run_apart(words, stdout=full, env={**os.environ, "PYTHONUNBUFFERED": unbuffered})

@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from support.every import every
 from support.office import docx
 from support.waiting import AMPLE, processes_below, until
 from support.zips import lying_zip, zip_of
@@ -208,7 +209,7 @@ def test_what_unpacks_to_far_more_than_it_should_is_not_unpacked(data, why):
         text_from(data, ".docx")
 
 
-@pytest.mark.parametrize(
+@every(
     "charset",
     [
         "no-such",

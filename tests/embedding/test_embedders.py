@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from support.every import every
 from support.openai_server import Answer, openai_server, refuses
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
@@ -291,7 +292,7 @@ def test_without_a_key_nothing_is_sent(monkeypatch):
         embedder("api", model="openai:text-embedding-3-small")
 
 
-@pytest.mark.parametrize(
+@every(
     "answer, message",
     [
         (numbers([1, 0]), "sent 1 vectors for 2 texts"),

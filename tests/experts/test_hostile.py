@@ -4,7 +4,7 @@ changes.
 
 from __future__ import annotations
 
-import pytest
+from support.every import every
 
 from kgot_lab.experiments.experts.hostile import (
     CHANNELS,
@@ -27,7 +27,7 @@ def test_there_are_sixty_texts_and_more():
     assert len(set(hostile_texts())) >= 60 and any("\n>>>" in text for text in hostile_texts())
 
 
-@pytest.mark.parametrize("channel", CHANNELS)
+@every("channel", CHANNELS)
 def test_a_model_that_tells_all_tells_nothing_of_another_and_changes_nothing(channel):
     texts = hostile_texts()
     outcomes = list(planted_outcomes(Scripted(tells_all), texts, [channel]))

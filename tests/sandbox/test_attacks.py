@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.experiments.stores.hostile import SECRET
@@ -32,7 +33,7 @@ def scene() -> Iterator[tuple]:
             yield store, sandbox, places, connected
 
 
-@pytest.mark.parametrize("attack", CODE_ATTACKS, ids=lambda attack: f"{attack.kind}: {attack.name}")
+@every("attack", CODE_ATTACKS, ids=lambda attack: f"{attack.kind}: {attack.name}")
 def test_an_attack_gets_what_it_should_and_the_next_statement_is_right(scene, attack):
     store, sandbox, places, connected = scene
     if attack.kind == "system calls" and platform.machine() != "x86_64":

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
+from support.every import every
 from support.waiting import AMPLE
 
 from kgot_lab.errors import QueryFailed
@@ -401,7 +402,7 @@ READS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("statement", READS)
+@every("statement", READS)
 def test_a_read_may_say_this(statement: str) -> None:
     refuse_unless_cypher_read(statement)
 

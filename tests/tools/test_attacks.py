@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from support.every import every
 from support.web_site import Page, Seen, Sent, redirect, web_site
 from support.wiki_server import Version, media_wiki
 from support.zips import zip_of
@@ -377,7 +378,7 @@ def test_the_search_agent_is_given_no_tool_that_is_offered_beside_it(alarm, secr
 # ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "",

@@ -72,7 +72,7 @@ def view(shown):
 
 def test_the_live_view_stands_for_its_own_picture():
     shown = show_graph(PropertyGraph.from_triples([]))
-    assert key_of(shown.picture.svg) and shown.live.data["title"] == "A graph with 0 nodes and 0 edges"
+    assert key_of(shown.picture.svg) and shown.live.data["title"] == "An empty graph"
 
 
 def test_a_graph_that_is_too_large_is_drawn_as_groups_and_says_so(view):

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.viz.external_requests import references
@@ -75,7 +76,7 @@ def exercises(text):
     return re.findall(r"^\*\*\d+\.\*\*", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@every("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_each_exercise_of_a_notebook_has_a_slide_with_its_text_above_its_own_code(path):
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     asked = [

@@ -8,7 +8,7 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-import pytest
+from support.every import every
 from support.small_market import NOW, SetClock
 
 from kgot_lab.domains.investment.graph import InvestmentGraph, open_investment_graph
@@ -121,7 +121,7 @@ def play(graph: InvestmentGraph, clock: SetClock, random: Random, steps: int) ->
     assert seen(graph, "ada", None) == listed.live("ada", listed.time(clock.time))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_every_history_is_answered_as_a_list_would(seed):
     clock = SetClock(NOW)
     with open_investment_graph(now=clock) as graph:
