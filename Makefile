@@ -7,7 +7,7 @@ WITH ?=# make test WITH=torch tests the embeddings with torch too (several GB wh
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help environment run more test test-extended test-all test-live test-browser lint notebooks site lab model record recall serve bench fire receipts engines servers doctor clean
+.PHONY: help environment run more test test-extended test-all test-live test-browser lint notebooks site docs lab model record recall serve bench fire receipts engines servers doctor clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -76,6 +76,9 @@ notebooks: $(VENV)/.test  ## execute the notebooks from a clean kernel and store
 
 site: $(VENV)/.test  ## run the notebooks and write them as a course of live pages into site/: works from disk and from any web server
 	$(BIN)/kgot-lab pages notebooks/*.ipynb --folder site --live --title "How a language model grows and queries a graph"
+
+docs: $(VENV)/.test  ## write the API reference from docstrings into site/api; works offline
+	$(BIN)/python docs/make_api.py site/api
 
 lab: $(VENV)/.test  ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab notebooks

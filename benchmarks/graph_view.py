@@ -27,7 +27,7 @@ import numpy as np
 from kgot_lab.cli.requirements import need_packages
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import frozen
-from kgot_lab.viz.graph.collapse import View, collapsed, opened, revealed
+from kgot_lab.viz.graph.collapse import View, collapsed, entered, revealed
 from kgot_lab.viz.graph.places import places_of
 from kgot_lab.viz.graph.shapes import Place
 
@@ -101,7 +101,7 @@ def measured(name: str, rounds: int) -> dict[str, Any]:
         text = timed("json_s", lambda view=view, placed=placed: as_json(view, placed))
         wider, sent = view, ""
         if view.communities:
-            wider = timed("open_s", lambda view=view: opened(view, view.communities[0].id))
+            wider = timed("open_s", lambda view=view: entered(view, view.communities[0].id))
             known = timed(
                 "open_places_s", lambda wider=wider, placed=placed: places_of(wider, positions=placed)
             )

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from support.every import every
 
+pytestmark = pytest.mark.extended
+
 ROOT = Path(__file__).parent.parent
 COMMANDS = sorted([*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "data" / "make").glob("*.py")])
 HEAVY = (

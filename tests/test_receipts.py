@@ -15,6 +15,8 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.experiments.recall.pass_through import pass_through_figures, pass_through_primary
 
+pytestmark = pytest.mark.extended
+
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 MULTI_HOP = ("2wiki", "hotpotqa", "musique")

@@ -33,6 +33,13 @@ DOCUMENTS = [
 QUERIES = [{"_id": "q1", "text": "Who wrote?"}, {"_id": "q2", "text": "Where?"}]
 QRELS = "query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td3\t0\nq2\td2\t1\n"
 
+OTHERS_WITH_EDGES = {
+    "parallelparc": "parallelparc",
+    "storyanalogy-mc": "storyanalogy-mc",
+    "cookbook": "cookbook",
+    "hotpotqa": "hotpotqa-train-100",
+}
+
 
 def lines(rows):
     return "".join(json.dumps(row) + "\n" for row in rows)
@@ -145,7 +152,23 @@ def test_the_delta_edges_of_musique_join_its_passages_as_the_head_of_their_file_
             skeleton >= head["thresholds"]["skeleton"] - 1e-4 and weight >= head["thresholds"]["delta"] - 1e-4
         )
     assert dataset.develop.isomorphic == load_dataset("musique-steps").isomorphic == dataset.isomorphic
-    assert not load_dataset("hotpotqa").isomorphic and not load_dataset("2wiki").isomorphic
+    assert not load_dataset("2wiki-780").isomorphic and not load_dataset("musique-mixed").isomorphic
+
+
+@pytest.mark.parametrize("name, folder", sorted(OTHERS_WITH_EDGES.items()))
+def test_the_delta_edges_of_another_set_join_its_documents_and_follow_the_rule_in_their_head(name, folder):
+    dataset = load_dataset(name)
+    with gzip.open(bundled(f"{folder}/delta_edges.jsonl.gz"), "rt", encoding="utf-8") as file:
+        head = json.loads(file.readline())
+    pairs = [(edge.source, edge.target) for edge in dataset.isomorphic]
+    assert len(set(pairs)) == len(pairs) == head["edges"] > 0 and all(one < other for one, other in pairs)
+    uses = Counter(end for pair in pairs for end in pair)
+    assert set(uses) <= {document.id for document in dataset.documents}
+    assert max(uses.values()) <= (head["most"] or len(pairs))
+    least = head["thresholds"]
+    for edge in dataset.isomorphic:
+        weight, skeleton = edge.properties["weight"], edge.properties["skeleton"]
+        assert skeleton >= least["skeleton"] - 1e-4 and weight >= least["delta"] - 1e-4
 
 
 def test_delta_edges_on_file_are_those_that_the_passages_give():

@@ -8,7 +8,10 @@ import pytest
 
 from kgot_lab.experiments.stores.durability import survival
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL"),
+]
 
 
 @pytest.mark.parametrize("kind", ["in_memory", "sqlite", "postgres"])

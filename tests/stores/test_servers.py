@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.extended
+
 COMMAND = Path(__file__).parents[2] / "benchmarks" / "servers.py"
 
 

@@ -19,9 +19,8 @@ class ConstantGuess:
     right: int  # with the commonest answer of each kind
     best_key: str
     right_with_key: int
-    kinds: Mapping[
-        str, tuple[int, str, int]
-    ]  # of each kind: how many questions, the commonest answer, how often it is right
+    # of each kind: how many questions, the commonest answer, how often it is right
+    kinds: Mapping[str, tuple[int, str, int]]
 
     @property
     def share(self) -> float:
