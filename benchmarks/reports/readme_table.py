@@ -1,0 +1,323 @@
+"""Write the tables of README.md, docs/results.md and notebooks/README.md, and the reports of the topics: no
+number there is typed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+from benchmarks.graph_pays import best_sentences
+from benchmarks.kgos.benchmark import half_report
+from benchmarks.kgos.results import kgos_verdicts
+from benchmarks.kgos.systems import THREE_WEIGHTS
+from benchmarks.reports import topic_reports
+from benchmarks.standard_sets.standard import NO_LINKS, STANDARD_SYSTEMS, TRAIL
+from benchmarks.structure.answered import graded
+from benchmarks.structure.tables import FITTED, AnswersOfSystems, best_control, gaps, kept
+from kgot_lab.benchmark.comparison.aims import ALL_SETS
+from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.recall.datasets import load_dataset
+from kgot_lab.benchmark.recall.families import bench_families, family_table
+from kgot_lab.benchmark.recall.filling import receipt
+from kgot_lab.benchmark.recall.systems import BASELINE
+from kgot_lab.evaluation.measures import score
+from kgot_lab.evaluation.reports import derive
+from kgot_lab.evaluation.results import load_receipt
+from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, interval
+from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.io.bundled import bundled
+
+ROOT = Path(__file__).parents[2]
+PAGES = tuple(ROOT / name for name in ("README.md", "docs/results.md", "notebooks/README.md"))
+FAMILIES = ROOT / "benchmarks" / "results" / "families"
+ABLATIONS = ROOT / "benchmarks" / "results" / "graph_pays_ablations"
+STRUCTURE = ROOT / "benchmarks" / "results" / "structure"
+HEAD = (
+    "does it help to …",
+    "measured on",
+    "without",
+    "with",
+    "difference [95 %]",
+    "on the test split",
+    "says",
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One comparison: what is asked, on which questions, the two means, and their paired difference, also on
+    locked questions alone.
+    """
+
+    asked: str
+    data: str
+    without: float
+    with_it: float
+    gain: Estimate
+    locked: Estimate | None = None
+    so_far: bool = False  # some of the planned questions are not answered yet, and who looks before the end may see what chance shows
+    corrected: float = 0.0  # its p after Holm's correction, where it is one of many comparisons of a plan
+
+    @property
+    def said(self) -> str:
+        """What the interval of all questions says, and p where it was corrected."""
+        says = "yes" if self.gain.low > 0 else "no" if self.gain.high < 0 else "not shown"
+        says = says if self.corrected < 0.05 else "not shown"
+        return f"{says}, so far" if self.so_far else f"**{says}**"
+
+    def __str__(self) -> str:
+        locked = "" if self.locked is None else span(self.locked)
+        cells = (
+            self.asked,
+            self.data,
+            decimal(self.without),
+            decimal(self.with_it),
+            span(self.gain),
+            locked,
+            self.said,
+        )
+        return f"| {' | '.join(cells)} |"
+
+
+def span(gap: Estimate) -> str:
+    """A mean and its interval."""
+    return f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]"
+
+
+def answers(asked: str, system: str, rival: str, findings: Findings | None = None) -> Result:
+    """A system of the comparison against another, on the questions of three sets that it is to answer, as far
+    as both have.
+    """
+    findings = findings or pays()
+    ours, theirs = findings.on(system, ALL_SETS), findings.on(rival, ALL_SETS)
+    both = [key for key in ours if key in theirs]
+    groups = [f"{key[0]} {ours[key].group or key[1]}" for key in both]
+    gain = grouped_interval([ours[key].f1 - theirs[key].f1 for key in both], groups, **findings.chance)
+    most = findings.plan["systems"][system]["questions"]
+    planned = sum(
+        min(each["questions"], most or each["questions"]) for each in findings.plan["sets"].values()
+    )
+    told = f"{len(both)} of {planned}" if len(both) < planned else str(planned)
+    means = (mean([some[key].f1 for key in both]) for some in (theirs, ours))
+    paired = [
+        pair.p_holm
+        for pair in findings.pairs
+        if (pair.system, pair.other, pair.on) == (system, rival, ALL_SETS)
+    ]
+    return Result(
+        asked,
+        f"three sets, {told} questions: F1",
+        *means,
+        gain,
+        so_far=len(both) < planned,
+        corrected=max(paired, default=0.0),
+    )
+
+
+@cache
+def pays() -> Findings:
+    """The receipts of the comparison of systems with and without a graph."""
+    return Findings.of(ROOT / "benchmarks" / "results" / "graph_pays")
+
+
+def found(asked: str, name: str, told: str, other: str = BASELINE) -> Result:
+    """The trail against another system, on the locked questions of a standard set; p is corrected over the
+    systems that ran there.
+    """
+    folder, dataset = ROOT / "benchmarks" / "results" / "standard_sets", load_dataset(name)
+    runs = {system: load_receipt(receipt(folder, dataset, system)) for system in STANDARD_SYSTEMS}
+    scores = {
+        system: score(run, dataset.qrels, ["recall@5"]).only(dataset.locked) for system, run in runs.items()
+    }
+    row = compare(scores, other, groups=dataset.groups)[TRAIL]
+    data = f"{told}, {row.own.n} test questions: recall@5"
+    return Result(
+        asked, data, scores[other].mean("recall@5"), row.own.mean, row.difference, corrected=row.p_holm
+    )
+
+
+@cache
+def structure_sets() -> list[AnswersOfSystems]:
+    """The answers of all systems on every set of the structure benchmark."""
+    return kept(STRUCTURE)
+
+
+def searched(asked: str, system: str, rival: str) -> Result:
+    """Two systems on the locked queries of the curated graph; p is corrected over all claims that are tested
+    there.
+    """
+    report = half_report(ROOT / "benchmarks" / "results" / "kgos", "locked")
+    (row,) = (row for row in kgos_verdicts(report) if (row.claim.better, row.claim.worse) == (system, rival))
+    data = f"curated graph, {len(report.dataset.queries)} test queries: recall@5"
+    return Result(
+        asked, data, report.row(rival).mean, report.row(system).mean, row.difference, corrected=row.p_holm
+    )
+
+
+def likened(asked: str, name: str, told: str) -> Result:
+    """The alignment of two texts against the best control without structure, on one set."""
+    some, said = next(pair for pair in structure_sets() if pair[0].name == name)
+    ours, rival = f"{FITTED} surface + aligned", best_control(some, said, fitted=True)
+    found = gaps(some, graded(said[ours], some), graded(said[rival], some))
+    means = (graded(said[system], some).mean("accuracy") for system in (rival, ours))
+    return Result(
+        asked,
+        f"{told}, {len(some.questions)} questions: accuracy",
+        *means,
+        interval(found["all"]),
+        interval(found["locked"]),
+    )
+
+
+def results() -> str:
+    """Sixteen comparisons, those that failed among them."""
+    lines = [
+        answers("answer along paths, against no documents at all", "paths", "closed-book"),
+        answers("… against five passages in the prompt (RAG)", "paths", "rag"),
+        answers("… against RAG with the same short prompt", "paths", "rag-few"),
+        answers("… against that with entity-linked passages (`follow`)", "paths", "follow-few"),
+        answers(
+            "… against one read of the best sentences, as many tokens",
+            "paths",
+            best_sentences.SYSTEM,
+            best_sentences.beside(pays()),
+        ),
+        answers("answer from a graph that the model writes (`local`), against RAG", "local", "rag"),
+        found(
+            "find the passages, multi-hop (`trail`), against hybrid retrieval",
+            "2wiki-1000",
+            "2WikiMultiHopQA",
+        ),
+        found("the same, where passages have no titles", "2wiki-1000-untitled", "2WikiMultiHopQA"),
+        found("find the passages of longer chains", "musique-498", "MuSiQue"),
+        found("the same, where passages have no titles", "musique-498-untitled", "MuSiQue"),
+        found(
+            "… against the same scorer learned without links (a control)", "musique-498", "MuSiQue", NO_LINKS
+        ),
+        found("find the passage of a single question", "musique-498-steps", "MuSiQue's steps"),
+        searched(
+            "find nodes of a graph, by edges too, against lexical and dense retrieval",
+            THREE_WEIGHTS,
+            "two, weighted",
+        ),
+        searched("the same, against shuffled edges (a control)", THREE_WEIGHTS, "control: edges shuffled"),
+        likened("tell which short story is analogous, by its events", "storyanalogy-mc", "StoryAnalogy"),
+        likened("the same with stories of thirty sentences", "analobench T1 S30", "AnaloBench"),
+    ]
+    return "\n".join([f"| {' | '.join(HEAD)} |", "|---|---|---:|---:|---|---|---|", *map(str, lines)])
+
+
+def mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+_PLAIN = str.maketrans("", "", "\\")  # brackets of an interval need no escape
+
+
+def families() -> str:
+    """The five retrieval families on the test splits, as README shows them: without the columns of controls."""
+    grid = bench_families(FAMILIES, table=True)
+    chosen = [row for row, name in enumerate(grid.columns) if name not in ("documents", "shuffled edges add")]
+    rows = tuple(tuple(row[column] for column in chosen) for row in grid.rows)
+    return replace(
+        grid, title="", columns=tuple(grid.columns[column] for column in chosen), rows=rows
+    ).markdown.translate(_PLAIN)
+
+
+def all_families() -> str:
+    """The same with every column, and once more at recall@10 on all questions, dev split included."""
+    reports = derive(FAMILIES, load_dataset)
+    return "\n\n".join([family_table(reports).markdown, family_table(reports, "recall@10", "all").markdown])
+
+
+def answering() -> str:
+    """A sentence on answers and one on passages."""
+    one, two = answers("", "paths", "rag"), found("", "2wiki-1000", "2WikiMultiHopQA")
+    return (
+        f"Answers: on {one.data.partition(':')[0]}, a model of 1.5 billion parameters that reads one short graph path at "
+        f"a time reaches F1 {decimal(one.with_it)}, with five passages in the prompt (RAG) {decimal(one.without)}: "
+        f"{span(one.gain)}.\nPassages: the learned multi-hop retriever (`trail`) reaches recall@5 {decimal(two.with_it)} on "
+        f"{two.data.partition(':')[0]}, hybrid retrieval {decimal(two.without)}."
+    )
+
+
+def doubts() -> str:
+    """What a sceptic would say, with its numbers."""
+    found = Findings.of(ABLATIONS)
+    linked, unlinked = (found.on(system, ALL_SETS) for system in ("paths", "no-links"))
+    both = [key for key in linked if key in unlinked]
+    same = sum(linked[key].f1 == unlinked[key].f1 for key in both)
+    with_links, without = (decimal(mean([some[key].f1 for key in both])) for some in (linked, unlinked))
+    told = likened("", "storyanalogy-mc", "StoryAnalogy")
+    story = f"accuracy {decimal(told.without)} to {decimal(told.with_it)}"
+    (two, seen_two, of_two), (chain, seen_chain, of_chain) = map(untouched, ("2wiki-1000", "musique-498"))
+    return "\n".join(
+        [
+            f"- Without links, reading paths answered {len(both)} questions with F1 {without}, against {with_links} with "
+            f"them, and {same} of the {len(both)} equally well. The gain shown is that of decomposing the question, "
+            "comparing in code and reading one path at a time.",
+            f"- {seen_two} of {of_two} (2WikiMultiHopQA) and {seen_chain} of {of_chain} (MuSiQue) test questions had been "
+            "answered and looked at before the split was drawn. No effect is seen: the multi-hop retriever finds "
+            f"{two} and {chain} on the untouched ones.",
+            f"- On StoryAnalogy, the gain of comparing events ({story}) is fitted on that set.",
+        ]
+    )
+
+
+def untouched(name: str) -> tuple[str, int, int]:
+    """Recall@5 of the trail on test questions that were not answered before the split, and how many were."""
+    folder, dataset = ROOT / "benchmarks" / "results" / "standard_sets", load_dataset(name)
+    asked = json.loads(bundled(f"{name}/split.json").read_text(encoding="utf-8"))["locked"]
+    seen = dataset.locked & set(asked)
+    scores = score(load_receipt(receipt(folder, dataset, TRAIL)), dataset.qrels, ["recall@5"])
+    return decimal(scores.only(dataset.locked - seen).mean("recall@5")), len(seen), len(dataset.locked)
+
+
+def notebooks() -> str:
+    """The notebooks in their order, each with the question that is its title."""
+    lines = ["| notebook | question |", "|---|---|"]
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        first = "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"])
+        lines.append(f"| [{path.stem}]({path.name}) | {first.splitlines()[0].lstrip('# ').strip()} |")
+    return "\n".join(lines)
+
+
+def written(text: str, name: str, part: str) -> str:
+    """A text with a part put between the marks of its name."""
+    return re.sub(
+        rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)",
+        lambda match: f"{match[1]}{part}\n{match[2]}",
+        text,
+        flags=re.DOTALL,
+    )
+
+
+PARTS = {
+    "families": families,
+    "all families": all_families,
+    "answering": answering,
+    "doubts": doubts,
+    "results": results,
+    "notebooks": notebooks,
+}
+
+
+def main() -> None:
+    """Replace what stands between the marks of each page, and write the reports."""
+    topic_reports.main()
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for name, part in PARTS.items():
+            text = written(text, name, part()) if f"<!-- {name} -->" in text else text
+        page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    main()
