@@ -144,7 +144,8 @@ receipts: $(VENV)/.test  ## derive the reported numbers again from the files in 
 	$(BIN)/python benchmarks/kgos_methods.py --table
 	$(BIN)/python benchmarks/kgos.py --table
 	$(BIN)/python benchmarks/readme_table.py
-	$(BIN)/python benchmarks/readme_picture.py
+	$(BIN)/python docs/draw_answer.py
+	$(BIN)/python docs/draw_loop.py
 
 engines: $(VENV)/.test  ## try the embedded Cypher engines on 40 statement shapes, durability and speed (about 5 minutes)
 	$(PIP) install 'kglite>=0.21' 'ladybug>=0.22'
