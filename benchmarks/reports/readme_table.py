@@ -1,4 +1,4 @@
-"""Write the tables of README.md, docs/results.md and notebooks/README.md, and the reports of the topics: no
+"""Write the tables of README.md, benchmarks/results/README.md and notebooks/README.md, and the reports of the topics: no
 number there is typed.
 """
 
@@ -34,7 +34,7 @@ from kgot_lab.evaluation.tables import decimal, signed
 from kgot_lab.io.bundled import bundled
 
 ROOT = Path(__file__).parents[2]
-PAGES = tuple(ROOT / name for name in ("README.md", "docs/results.md", "notebooks/README.md"))
+PAGES = tuple(ROOT / name for name in ("README.md", "benchmarks/results/README.md", "notebooks/README.md"))
 FAMILIES = ROOT / "benchmarks" / "results" / "families"
 ABLATIONS = ROOT / "benchmarks" / "results" / "graph_pays_ablations"
 STRUCTURE = ROOT / "benchmarks" / "results" / "structure"
