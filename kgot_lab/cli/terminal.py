@@ -5,6 +5,7 @@ well.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import sys
@@ -537,3 +538,10 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
         say(f"note: the page shows the graph of this run up to event {parted}: {not_following(parted)}")
     shown = up_to_parting(events)
     say(f"page: {html_of(shown if certificate is None else certified_text(shown, certificate)).save(html)}")
+
+
+def log_warnings() -> None:
+    """Log warnings as plain lines, in place of the handler the MCP package sets up, which imports modules when
+    it logs an error and so fails where no file descriptor is left.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", force=True)

@@ -1,16 +1,17 @@
-"""A private copy of an SQLite file: SQLite tidies up what it opens, and a look at a file must change nothing."""
+"""Read an SQLite file without changing it or what is beside it: from a private copy, or without its log."""
 
 from __future__ import annotations
 
 import shutil
+import sqlite3
 import struct
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgot_lab.errors import StoreUnavailable
+from kgot_lab.errors import BadInput, StoreUnavailable
 
 _TRIES = 5
 _SIZE, _PAGES = (
@@ -44,6 +45,25 @@ def private_copy(path: Path) -> Iterator[Copied]:
                 f"{path}: {told}; see that it may be read, and that the temporary folder has room"
             ) from None
         yield copied
+
+
+def check_before_opening(path: Path, check: Callable[[sqlite3.Connection], None]) -> None:
+    """Run a check on an SQLite file without its write-ahead log, so that nothing is written. Raises BadInput
+    for what is no SQLite file, and what `check` raises.
+
+    Errors of SQLite are passed over: without its log a sound file looks damaged during a checkpoint and after
+    one that was cut short. Damage shows when the file is opened. SQLite reads the file, because opening and
+    closing it here would release the locks that this process has on it (POSIX).
+    """
+    in_transaction = path.with_name(path.name + "-journal").exists()
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as alone:
+            check(alone)
+    except UnicodeDecodeError:  # in a message of SQLite's that quotes the damage
+        return
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB and not in_transaction:
+            raise BadInput(f"{path}: not an SQLite file, so it was not touched; give another path") from None
 
 
 def pad_to_size(path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import RLock
@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
 from kgot_lab.io.fork_safety import ELSEWHERE, keep_for_ever, tell_of_forks
+from kgot_lab.io.sqlite_snapshot import check_before_opening
 from kgot_lab.memory.matching import (
     Keyword,
     checked_keywords,
@@ -22,12 +23,7 @@ from kgot_lab.memory.matching import (
     require_pattern,
     spaced_words,
 )
-from kgot_lab.memory.sqlite_files import (
-    LONGEST_WAIT,
-    explain_sqlite_error,
-    refuse_damaged,
-    refuse_other_kinds,
-)
+from kgot_lab.memory.sqlite_files import LONGEST_WAIT, explain_sqlite_error, refuse_damaged
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
@@ -80,7 +76,8 @@ class SQLiteTripleStore:
         self._lock = RLock()
         self._away = ""  # why nothing can be asked any more
         with self._plainly():
-            _refuse_foreign(self.path)
+            if holds_something(self.path):
+                check_before_opening(self.path, lambda alone: _refuse_other_tables(alone, self.path))
             self._connection = _opened(self.path)
         tell_of_forks(self)
 
@@ -212,21 +209,6 @@ class SQLiteTripleStore:
             yield
         except sqlite3.Error as error:
             raise explain_sqlite_error(error, self.path) from None
-
-
-def _refuse_foreign(path: Path) -> None:
-    """Raise BadInput for a file that something else made, by its head alone: no log beside it is looked at,
-    and nothing is written.
-    """
-    if not holds_something(path):
-        return
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
-        try:
-            _refuse_other_tables(connection, path)
-        except sqlite3.Error as error:
-            refuse_other_kinds(
-                error, path
-            )  # what else is wrong shows when it is opened: another process may be making it just now
 
 
 def _refuse_other_tables(connection: sqlite3.Connection, path: Path) -> None:

@@ -22,12 +22,6 @@ def refuse_damaged(connection: sqlite3.Connection, path: Path | None) -> None:
             raise _damaged(" ".join(said.split()), path)
 
 
-def refuse_other_kinds(error: sqlite3.Error, path: Path) -> None:
-    """Raise BadInput where an error that came from the head of a file says that SQLite did not make it."""
-    if _code(error) == sqlite3.SQLITE_NOTADB:
-        raise BadInput(f"{path}: not an SQLite file, so it was not touched; give another path") from None
-
-
 def explain_sqlite_error(error: Exception, path: Path | None) -> LabError:
     """What an error of SQLite's means for who uses the file."""
     where = path or "what is kept in memory"

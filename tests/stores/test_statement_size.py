@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 from support import large_statements as large
+from support.every import every
 from support.store_kinds import CYPHER, HERE, SPARQL, opened
 
 from kgot_lab.errors import QueryFailed
@@ -33,14 +34,14 @@ EVERY = [
 ]
 
 
-@pytest.mark.parametrize(("check", "make"), EVERY)
+@every(("check", "make"), EVERY)
 def test_each_construct_is_bounded_well_below_what_ends_an_engine(check, make):
     for times in (800, 8000):
         with pytest.raises(QueryFailed, match=r"the most|larger than"):
             check(make(times))
 
 
-@pytest.mark.parametrize(("check", "make"), EVERY)
+@every(("check", "make"), EVERY)
 def test_a_statement_of_an_honest_size_passes(check, make):
     check(make(30))
 

@@ -5,7 +5,6 @@ back until they may go on.
 from __future__ import annotations
 
 import json
-import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,12 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import uvicorn
 
 from kgot_lab.errors import LLMError
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.http.auth import GuardRules
+from kgot_lab.experts.http.connections import ConnectionLimits, LimitedServer
 from kgot_lab.experts.http.server import expert_app
+from kgot_lab.experts.http.sockets import listening_socket
 from kgot_lab.experts.http.tokens import TenantRole, new_token
 from kgot_lab.experts.learning.review_queue import ReviewQueue
 from kgot_lab.experts.repository import open_experts
@@ -190,22 +190,15 @@ def text_of(events: list[Event]) -> str:
 
 @contextmanager
 def served(
-    office: ExpertService, rules: GuardRules | None = None, desk: ReviewQueue | None = None
+    office: ExpertService,
+    rules: GuardRules | None = None,
+    desk: ReviewQueue | None = None,
+    limits: ConnectionLimits | None = None,
 ) -> Iterator[ServedExperts]:
     """A real server of an office on a free port of loopback, until the block ends."""
-    listening = socket.socket()
-    listening.bind(("127.0.0.1", 0))
-    app = expert_app(office, rules or GuardRules(), desk)
-    config = uvicorn.Config(
-        app,
-        http="h11",
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=1,
-    )
-    server = uvicorn.Server(config)
+    listening = listening_socket("127.0.0.1", 0)
+    server = LimitedServer(expert_app(office, rules or GuardRules(), desk), limits)
+    server.config.timeout_graceful_shutdown = 1
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
     try:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import uvicorn
-
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.http.auth import GuardRules
+from kgot_lab.experts.http.connections import LimitedServer
 from kgot_lab.experts.http.server import expert_app
+from kgot_lab.experts.http.sockets import listening_socket
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.graph import PropertyGraph
@@ -86,17 +86,8 @@ def office_of(model: Scripted, store: Path | str = ":memory:") -> ExpertService:
 @contextmanager
 def expert_server(office: ExpertService, rules: Callable[[], GuardRules] = GuardRules) -> Iterator[str]:
     """Serve an office on a free port of loopback until the block ends; gives the address."""
-    config = uvicorn.Config(
-        expert_app(office, rules()),
-        host="127.0.0.1",
-        port=0,
-        log_level="error",
-        access_log=False,
-        ws="none",
-        timeout_graceful_shutdown=5,
-    )
-    server = uvicorn.Server(config)
-    socket = config.bind_socket()
+    server = LimitedServer(expert_app(office, rules()))
+    socket = listening_socket("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([socket],), daemon=True)
     thread.start()
     try:

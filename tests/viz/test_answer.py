@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 from itertools import combinations
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.io.bundled import bundled
@@ -99,7 +100,7 @@ def test_the_demo_shows_its_question_the_facts_and_the_answer_with_its_sentence(
     assert strong == ["landlocked", "country", "located", "Southern", "Africa", "Ayesha"]
 
 
-@pytest.mark.parametrize("name", RUNS)
+@every("name", RUNS)
 def test_every_bundled_run_has_a_picture_of_its_answer(name):
     run = load_run(bundled(f"traces/{name}"))
     told = grounds(run)
@@ -168,7 +169,7 @@ def random_facts(seed):
     ]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_no_line_passes_through_a_box_that_is_not_its_end_and_no_boxes_overlap(seed):
     names, facts = random_facts(seed)
     ends = {end for edge in facts for end in (edge.source, edge.target)}
@@ -190,9 +191,7 @@ def test_no_line_passes_through_a_box_that_is_not_its_end_and_no_boxes_overlap(s
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["Ada", LONG, EVIL, "WWWW MMMM " * 9, "农民在田里撒鸟粪粮食长得更多" * 8, "x" * 400]
-)
+@every("name", ["Ada", LONG, EVIL, "WWWW MMMM " * 9, "农民在田里撒鸟粪粮食长得更多" * 8, "x" * 400])
 def test_every_caption_stays_within_the_frame(name):
     facts = [
         Edge(name, f"is {name}", "Botswana", {"sentence": f"It is said of {name}."}),

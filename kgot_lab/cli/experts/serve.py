@@ -4,7 +4,6 @@ programs.
 
 from __future__ import annotations
 
-import logging
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +19,6 @@ from kgot_lab.errors import BadInput, LabError, NotInstalled
 if TYPE_CHECKING:
     from kgot_lab.experts.chat.consulting import Consultants
     from kgot_lab.experts.service import ExpertService
-
-_LAST_SECONDS = 5  # that answers which are going on may take when the server is to end
 
 
 @dataclass(frozen=True)
@@ -138,11 +135,11 @@ def serve_experts(
         from kgot_lab.experts.http.mcp import expert_tools
 
         tools = expert_tools(office)
-        only_warnings()
+        terminal.log_warnings()
         tools.run("stdio")
         return
     try:
-        import uvicorn
+        from kgot_lab.experts.http.connections import LimitedServer
     except ImportError:
         raise NotInstalled("serve", "a web server") from None
     from kgot_lab.experts.http.auth import GuardRules, is_local_host
@@ -158,29 +155,12 @@ def serve_experts(
         )
     threading.Thread(target=make_ready, args=(office,), daemon=True).start()
     app = expert_app(office, rules, desk)
-    only_warnings()
-    config = uvicorn.Config(
-        app,
-        host=host,
-        port=listen.port,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_LAST_SECONDS,
-    )
+    terminal.log_warnings()
     listening = listening_socket(host, listen.port, shared=listen.share_port)
     at = f"[{host}]" if ":" in host else host
     experts = ", ".join(each.id for each in office.tables.experts())
     terminal.say(f"experts at http://{at}:{listening.getsockname()[1]}/ ({experts}); Ctrl-C ends it")
-    uvicorn.Server(config).run([listening])
-
-
-def only_warnings() -> None:
-    """Print only warnings and what is worse: the tools of assistants set up a log, and some libraries tell it
-    every step.
-    """
-    for handler in logging.getLogger().handlers:
-        handler.setLevel(logging.WARNING)
+    LimitedServer(app).run([listening])
 
 
 def tenant_role(role: str) -> Literal["admin", "user"]:

@@ -81,13 +81,18 @@ def serve_mcp(
 
 def served(server: MCPServer[Any], what: str, port: int | None) -> None:
     """Run a server until its client leaves, or Ctrl-C."""
+    terminal.log_warnings()
     if port is None:
         terminal.standard_input()
         terminal.say(f"serving {what} on standard input and output")
         server.run("stdio")
     else:
+        from kgot_lab.experts.http.connections import LimitedServer
+        from kgot_lab.experts.http.sockets import listening_socket
+
+        listening = listening_socket("127.0.0.1", port)
         terminal.say(f"serving {what} at http://127.0.0.1:{port}/mcp; Ctrl-C ends it")
-        server.run("streamable-http", host="127.0.0.1", port=port)
+        LimitedServer(server.streamable_http_app()).run([listening])
 
 
 def existing_world(place: str, namespace: str | None) -> NpcWorld:

@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
-import time
-from contextlib import closing
 from pathlib import Path
 
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.sqlite_files import (
-    LONGEST_WAIT,
-    explain_sqlite_error,
-    refuse_damaged,
-    refuse_other_kinds,
-)
+from kgot_lab.io.sqlite_snapshot import check_before_opening
+from kgot_lab.memory.sqlite_files import LONGEST_WAIT, explain_sqlite_error, refuse_damaged
 from kgot_lab.memory.tables.layout import Layout
 from kgot_lab.stores.log import holds_something, require_path
 
@@ -25,7 +19,9 @@ def opened_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
     them has written to it.
     """
     if path is not None:
-        _refuse_foreign_file(path, layout)
+        require_path(path)
+        if holds_something(path):
+            check_before_opening(path, lambda alone: _refuse_foreign_head(alone, path, layout))
     connection: sqlite3.Connection | None = None
     try:
         where = ":memory:" if path is None else path.absolute().as_uri() + "?mode=rwc"
@@ -42,36 +38,6 @@ def opened_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
             if isinstance(error, sqlite3.Error | UnicodeDecodeError)
             else error
         ) from None
-
-
-def _refuse_foreign_file(path: Path, layout: Layout) -> None:
-    """Raise BadInput unless a file is absent, empty or of this layout, by its head alone; its folder is made
-    if there is none.
-    """
-    require_path(path)
-    journal, tries = path.with_name(path.name + "-journal"), 100
-    while True:
-        being_made = journal.exists()
-        try:
-            _look_at_head(path, layout)
-            return
-        except BadInput:
-            if not being_made or not (tries := tries - 1):
-                raise
-            time.sleep(0.02)  # another process may be making the file
-
-
-def _look_at_head(path: Path, layout: Layout) -> None:
-    if not holds_something(path):
-        return
-    try:  # SQLite reads the head: a file opened and closed here would end the locks that this process has on it
-        with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
-        ) as connection:
-            _refuse_foreign_head(connection, path, layout)
-    except sqlite3.DatabaseError as error:
-        refuse_other_kinds(error, path)
-        raise explain_sqlite_error(error, path) from None
 
 
 def _refuse_foreign_head(connection: sqlite3.Connection, path: Path | None, layout: Layout) -> None:

@@ -14,7 +14,7 @@ from weakref import WeakSet
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.validation import MOST_KEPT
 from kgot_lab.io.fork_safety import keep_for_ever, tell_of_forks
-from kgot_lab.io.sqlite_snapshot import private_copy
+from kgot_lab.io.sqlite_snapshot import check_before_opening, private_copy
 from kgot_lab.stores.hash_chain import SALVAGE
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.stores.sql import json_text, parsed_json
@@ -189,29 +189,7 @@ def _refuse_foreign(path: Path) -> None:
         raise StoreUnavailable(
             f"{path} has other names (hard links), and SQLite keeps a log for each: delete those, or copy the file"
         )
-    try:
-        application, version = _head_of(path)
-    except UnicodeDecodeError as error:
-        raise damaged(path, str(error)) from None
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if code == sqlite3.SQLITE_NOTADB:
-            raise BadInput(f"{path}: not an SQLite file, so it was not touched; give another path") from None
-        if code == sqlite3.SQLITE_CANTOPEN:
-            raise StoreUnavailable(f"{path}: cannot be opened: {error}; give another path") from None
-        return  # what else is wrong shows when it is opened: its head may lack what a log beside it still holds
-    _refuse_unless_ours(application, version, path)
-
-
-def _head_of(path: Path) -> tuple[int, int]:
-    """What a file says of the program that made it, and of the version; nothing is written, and no log beside
-    it is looked at.
-
-    SQLite reads it: were the file opened and closed here, that would end this process's locks on it (POSIX),
-    those of open stores too, and another process could take their log away.
-    """
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
-        return _asked(connection, "PRAGMA application_id"), _asked(connection, "PRAGMA user_version")
+    check_before_opening(path, lambda alone: refuse_foreign_head(alone, path))
 
 
 def is_own_file(connection: sqlite3.Connection) -> bool:

@@ -17,11 +17,8 @@ from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
 from kgot_lab.viz.static.wrapping import fitted, line_width
 
-_NARROWEST, _EDGE, _LABEL = (
-    860.0,
-    24.0,
-    12.0,
-)  # of the picture, around it, the size of the small words above each part
+# of the picture, around it, the size of the small words above each part
+_NARROWEST, _EDGE, _LABEL = (860.0, 24.0, 12.0)
 _QUESTION, _ANSWER, _QUOTE, _NOTE = 20.0, 26.0, 14.0, 12.0  # sizes of type
 _BESIDE, _QUOTES, _LINES = 3, 3, 3  # faint facts and sentences drawn at most, and lines of each text
 

@@ -20,10 +20,12 @@ from kgot_lab.errors import BadInput
 from kgot_lab.experts.http.sockets import listening_socket
 from kgot_lab.experts.repository import open_experts
 
+pytestmark = pytest.mark.extended
+
 EXPERT = "expert_cook"
 SERVER = """
 import sys, time
-import uvicorn
+from kgot_lab.experts.http.connections import LimitedServer
 from kgot_lab.experts.http.sockets import listening_socket
 from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.graph_folder import GraphFolder
@@ -46,7 +48,7 @@ class Slowly:
         yield Reply(" ".join([word] * 10))
 
 office = ExpertService(open_experts(url, namespace=namespace), GraphFolder(more={"cookbook": cookbook}), ExpertModels({"m": Slowly}, "m"))
-uvicorn.Server(uvicorn.Config(expert_app(office), log_level="critical")).run([listening_socket("127.0.0.1", port, shared=True)])
+LimitedServer(expert_app(office)).run([listening_socket("127.0.0.1", port, shared=True)])
 """
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import expert_config
@@ -44,7 +45,7 @@ def without(*ids):
     return COOKBOOK.subgraph([id for id in COOKBOOK.ids if id not in ids])
 
 
-@pytest.mark.parametrize(
+@every(
     "answer",
     [
         "I do not know.",

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from support.claim_places import InPostgres
+from support.every import every
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.experts.learning.edits import (
@@ -186,7 +187,7 @@ def noted(**change):
     return extract_changes(Scripted([json.dumps({"changes": [reply]})]), text, COOKBOOK, name="cookbook")
 
 
-@pytest.mark.parametrize(
+@every(
     ("change", "why"),
     [
         ({"relation": "requires", "object": "Semantic cache"}, "object does not stand"),
