@@ -144,7 +144,8 @@ results: $(VENV)/.test  ## derive the reported numbers again from the files in b
 	$(BIN)/python -m benchmarks.methods.kgos_methods --table
 	$(BIN)/python -m benchmarks.kgos.kgos --table
 	$(BIN)/python -m benchmarks.reports.readme_table
-	$(BIN)/python -m benchmarks.reports.readme_picture
+	$(BIN)/python docs/draw_answer.py
+	$(BIN)/python docs/draw_loop.py
 
 graphs: $(VENV)/.test  ## time the query methods and a published suite beside NetworkX, rustworkx and igraph, to ten times the size (12 GB)
 	$(PIP) install 'rustworkx>=0.18' 'igraph>=1.0'

@@ -1,14 +1,14 @@
-"""An answer at a glance: the question, the few facts that the answer rests on, and the answer with the
-sentences they come from.
-"""
+"""Draw docs/graph.svg: an answer of a bundled run, the facts it rests on and the sentences they come from."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.events import Event
-from kgot_lab.loop.trace import Trace
+from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.types import Edge
 from kgot_lab.viz.static.answer_evidence import Grounds, Quoted, grounds
 from kgot_lab.viz.static.drawing import Drawing, drawing
@@ -187,3 +187,8 @@ def _sheet(told: Grounds) -> Sheet:
     return Sheet(
         ("subject", "relation", "object", "marked"), tuple(rows), len(rows), "Facts that the answer rests on"
     )
+
+
+if __name__ == "__main__":
+    demo = load_run(bundled("traces/hotpotqa_demo.jsonl"))
+    answer_picture(demo).save(Path(__file__).parent / "graph.svg")

@@ -1,10 +1,9 @@
-"""The loop in one drawing: a question, a vote, facts that are fetched and written, and an answer that is
-read.
-"""
+"""Draw docs/loop.svg: a question, a vote, facts that are fetched and written, and an answer that is read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from kgot_lab.viz.static.drawing import Drawing, drawing
 from kgot_lab.viz.static.markup import Markup, element
@@ -98,3 +97,7 @@ def _word(text: str, x: float, y: float, colour: str) -> Markup:
     return element(
         "text", text, x=x, y=y, text_anchor="middle", font_size=12, font_weight="bold", fill=colour
     )
+
+
+if __name__ == "__main__":
+    loop_drawing().save(Path(__file__).parent / "loop.svg")
