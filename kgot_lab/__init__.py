@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kgot_lab.loop.controller import solve, think
     from kgot_lab.loop.limits import Limits
     from kgot_lab.loop.replay.forks import recorded_fork
-    from kgot_lab.loop.replay.replay import Resources, again, fork, resume, verify
+    from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, verify
     from kgot_lab.loop.trace import Trace, graph_after, load_run
     from kgot_lab.retrieval.stage import Stage
     from kgot_lab.stores.opening import open_store
@@ -56,7 +56,7 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "think": "loop.controller",
     "solve": "loop.controller",
     "load_run": "loop.trace",
-    "again": "loop.replay.replay",
+    "replay": "loop.replay.replay",
     "verify": "loop.replay.replay",
     "resume": "loop.replay.replay",
     "fork": "loop.replay.replay",
@@ -99,12 +99,56 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
 }
 
 __all__ = [  # written out, since editors and type checkers do not read the table; a test holds the two together
-    "Dataset", "Diff", "Document", "Edge", "Hit", "LabError", "Limits", "Node", "Plan", "PropertyGraph",
-    "Query", "Ranking", "Report", "Resources", "Stage", "Trace", "Triple", "again", "ask", "ask_model",
-    "bench", "bench_families", "bundled_file", "compare_texts", "connect", "doctor", "embedder",
-    "exercise", "expert", "explore", "fork", "graph_after", "hand_in", "html", "load_dataset", "load_run",
-    "open_store", "plot", "python", "ranked", "read_documents", "recorded_fork", "resume", "search",
-    "show", "solve", "stepper", "systems", "think", "verify",
+    "Dataset",
+    "Diff",
+    "Document",
+    "Edge",
+    "Hit",
+    "LabError",
+    "Limits",
+    "Node",
+    "Plan",
+    "PropertyGraph",
+    "Query",
+    "Ranking",
+    "Report",
+    "Resources",
+    "Stage",
+    "Trace",
+    "Triple",
+    "ask",
+    "ask_model",
+    "bench",
+    "bench_families",
+    "bundled_file",
+    "compare_texts",
+    "connect",
+    "doctor",
+    "embedder",
+    "exercise",
+    "expert",
+    "explore",
+    "fork",
+    "graph_after",
+    "hand_in",
+    "html",
+    "load_dataset",
+    "load_run",
+    "open_store",
+    "plot",
+    "python",
+    "ranked",
+    "read_documents",
+    "recorded_fork",
+    "replay",
+    "resume",
+    "search",
+    "show",
+    "solve",
+    "stepper",
+    "systems",
+    "think",
+    "verify",
 ]  # fmt: skip
 
 

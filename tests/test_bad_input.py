@@ -233,7 +233,7 @@ CASES = [
     Case("load_run: a folder", lambda: lab.load_run("."), "cannot read"),
     Case("load_run: another file", lambda: lab.load_run(file("note.txt", "hello\n")), "is not"),
     Case("load_run: an empty file", lambda: lab.load_run(file("empty.jsonl", "")), "not a trace"),
-    Case("again: nothing", lambda: lab.again(None), "a run is a Trace"),
+    Case("again: nothing", lambda: lab.replay(None), "a run is a Trace"),
     Case("verify: texts", lambda: lab.verify(["one", "two"]), "a run is a Trace"),
     Case("verify: no events", lambda: lab.verify([]), "Started"),
     Case("verify: a number for a store", lambda: lab.verify(RUN, 3), "open_store"),

@@ -424,7 +424,7 @@ def test_a_run_its_events_and_a_fork_of_it_are_stepped_through():
 
 def test_a_run_is_walked_again_and_verified_in_a_store_of_its_own():
     recorded = lab.load_run(bundled("traces/winter_storm.jsonl"))
-    assert lab.solve(lab.again(recorded)).text == recorded.answer
+    assert lab.solve(lab.replay(recorded)).text == recorded.answer
     assert lab.verify(recorded) is None is lab.verify(recorded.events)
 
 

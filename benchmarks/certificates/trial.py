@@ -12,9 +12,9 @@ from functools import cached_property
 from pathlib import Path
 
 from benchmarks.certificates.cases import CertificateCase, TriedSet, digest_of_cases
-from kgot_lab.benchmark.questions.attempt import Equipment, begun
+from kgot_lab.benchmark.questions.attempt import Equipment, read_events
 from kgot_lab.benchmark.questions.batch import TRACES, QuestionRun, trace_name
-from kgot_lab.benchmark.questions.plan import plan_differences, told_differences
+from kgot_lab.benchmark.questions.plan import format_differences, plan_differences
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt
 from kgot_lab.errors import BadInput, LLMError
@@ -108,7 +108,7 @@ class CertificateTrial:
                     f"{in_a_row} answers in a row ended in an error, so it stops; the last one: {receipt.error}"
                 )
             if not receipt.error:
-                certificate = certificate_of_run(begun(place / TRACES / trace_name(case.question.id)))
+                certificate = certificate_of_run(read_events(place / TRACES / trace_name(case.question.id)))
                 rows.append(certified_case(case, receipt, certificate))
                 _keep(rows, self.folder)
                 yield rows[-1]
@@ -129,7 +129,7 @@ class CertificateTrial:
             write_whole(self.folder / ".gitignore", left_out, "what git ignores")
         elif differences := plan_differences(trial_plan(self.folder), plan):
             raise BadInput(
-                f"{self.folder} holds answers to another plan: {told_differences(differences)}. Name another folder with --folder DIR"
+                f"{self.folder} holds answers to another plan: {format_differences(differences)}. Name another folder with --folder DIR"
             )
 
     def _answered(self, case: CertificateCase) -> tuple[QuestionReceipt, Path]:

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benchmarks.graph_pays.repeated import what_counts
 from kgot_lab.benchmark.comparison.plan import PLAN_FILE, Design
-from kgot_lab.benchmark.comparison.sitting import Sitting, place_of, receipts_of
+from kgot_lab.benchmark.comparison.sitting import ComparisonRun, place_of, receipts_of
 from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS
 from kgot_lab.benchmark.questions.batch import TRACES, trace_name
 from kgot_lab.cli.requirements import need_files
@@ -78,7 +78,9 @@ def compared(folder: Path) -> dict[str, dict[str, int | list[str]]]:
         ]
         design = Design(samples={name: sample.only(traced)}, systems={SYSTEM: ANSWER_SYSTEMS[SYSTEM]})
         with tempfile.TemporaryDirectory() as elsewhere, suppress(LLMError):
-            for due, receipt in Sitting(design, Path(elsewhere), NotAsked(model), reuse=(folder,)).answers():
+            for due, receipt in ComparisonRun(
+                design, Path(elsewhere), NotAsked(model), reuse=(folder,)
+            ).answers():
                 now[due.question.id] = receipt
         changed = sorted(
             id for id, receipt in now.items() if what_counts(receipt) != what_counts(measured[id])

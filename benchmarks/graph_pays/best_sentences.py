@@ -18,7 +18,7 @@ from pathlib import Path
 from kgot_lab.benchmark.comparison.ablations import ABLATIONS
 from kgot_lab.benchmark.comparison.plan import Design
 from kgot_lab.benchmark.comparison.results import Findings, Measured
-from kgot_lab.benchmark.comparison.sitting import Sitting, Slice
+from kgot_lab.benchmark.comparison.sitting import ComparisonRun, Slice
 from kgot_lab.evaluation.summary import format_p, span
 from kgot_lab.evaluation.tables import signed
 
@@ -40,7 +40,9 @@ def main() -> None:
 
         sentences = replace(ABLATIONS["twice-as-many-sentences"], questions=None)
         design = Design(systems={SYSTEM: sentences}, pairs=(), aims=())
-        for due, receipt in Sitting(design, FOLDER, connect("local")).answers(Slice(limit=options.limit)):
+        for due, receipt in ComparisonRun(design, FOLDER, connect("local")).answers(
+            Slice(limit=options.limit)
+        ):
             print(f"{due.set:12} {receipt.id:30} {receipt.f1:.2f} {receipt.predicted[:40]!r}", flush=True)
     (FOLDER / "report.json").write_text(
         json.dumps(report(Findings.of(FOLDER), Findings.of(MEASURED)), indent=1) + "\n"

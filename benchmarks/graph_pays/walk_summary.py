@@ -21,7 +21,7 @@ from statistics import fmean
 from kgot_lab.benchmark.comparison.ablations import ABLATIONS
 from kgot_lab.benchmark.comparison.plan import Design
 from kgot_lab.benchmark.comparison.samples import develop_samples
-from kgot_lab.benchmark.comparison.sitting import Sitting, Slice
+from kgot_lab.benchmark.comparison.sitting import ComparisonRun, Slice
 from kgot_lab.benchmark.questions.batch import TRACES, trace_name
 from kgot_lab.cli.requirements import need_embeddings, need_files, need_local_model
 from kgot_lab.evaluation.answers import f1
@@ -72,7 +72,7 @@ def ask(llm: LLM, limit: int) -> None:
         aims=(),
         develop=True,
     )
-    for due, receipt in Sitting(design, FOLDER, llm).answers(Slice(limit=limit)):
+    for due, receipt in ComparisonRun(design, FOLDER, llm).answers(Slice(limit=limit)):
         print(f"{due.set:10} {receipt.id} {receipt.f1:.2f}", flush=True)
     rows = FOLDER / ROWS
     known = (

@@ -37,7 +37,7 @@ def public_verdicts() -> dict[str, str]:
     from kgot_lab.evaluation.reports import derive
 
     reports = [report for report in derive(RECALL, load_dataset) if report.dataset.name != "musique-steps"]
-    return {row.claim.text: row.said for row in verdicts(reports).rows if row.dataset == "all"}
+    return {row.claim.text: row.verdict for row in verdicts(reports).rows if row.dataset == "all"}
 
 
 def kgos_page(half: QueryHalf) -> str:

@@ -66,7 +66,12 @@ def claims_grid(report: Report, public: Mapping[str, str]) -> Grid:
         elsewhere = public.get(_ELSEWHERE.get(row.claim.text, row.claim.text), "")
         cells = (row.claim.said, gap_told(row.difference), decimal(row.p_holm), decimal(row.detectable))
         lines.append(
-            (Cell(row.claim.text), *map(Cell, cells), Cell(row.said, row.said != UNDECIDED), Cell(elsewhere))
+            (
+                Cell(row.claim.text),
+                *map(Cell, cells),
+                Cell(row.verdict, row.verdict != UNDECIDED),
+                Cell(elsewhere),
+            )
         )
     title = f"Claims, {report.dataset.name}: strict recall@5 on {len(report.dataset.queries)} queries, one minus the other"
     return Grid(
@@ -179,7 +184,7 @@ def kgos_sentences(folder: Path, half: QueryHalf) -> list[str]:
     rows = kgos_verdicts(report)
     said = []
     for verdict, what in ((REPLICATES, "Holds"), (DOES_NOT, "Is refuted"), (UNDECIDED, "Cannot be decided")):
-        some = [f"{row.claim.text} ({gap_told(row.difference)})" for row in rows if row.said == verdict]
+        some = [f"{row.claim.text} ({gap_told(row.difference)})" for row in rows if row.verdict == verdict]
         some += [
             f"{each.text} within .02 ({gap_told(each.difference)})"
             for each in equalities(report)

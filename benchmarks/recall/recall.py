@@ -13,7 +13,7 @@ import argparse
 import json
 from pathlib import Path
 
-from kgot_lab.benchmark.recall.benchmark import DATASETS, beside_published, indexing
+from kgot_lab.benchmark.recall.benchmark import DATASETS, compare_with_published, indexing
 from kgot_lab.benchmark.recall.claims import verdicts
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.systems import gate_decisions
@@ -36,7 +36,7 @@ LARGEST = "2wiki"  # 6,119 passages
 def measure() -> None:
     """Run what is missing."""
     reported(RECALL, [], [], develop=False)
-    beside_published(PUBLISHED, minilm())
+    compare_with_published(PUBLISHED, minilm())
     if not GATE.exists():
         decisions = {}
         for name in DATASETS:

@@ -205,9 +205,9 @@ def claims(reports: list[Report]) -> str:
     ]
     for row in (row for row in rows if row.dataset == "all"):
         same = [one for one in rows if one.claim == row.claim and one.dataset != "all"]
-        apart = [f"{one.dataset} {one.said}" for one in same if one.said != row.said]
+        apart = [f"{one.dataset} {one.verdict}" for one in same if one.verdict != row.verdict]
         lines.append(
-            f"| {row.claim.text} | {span(row.difference)} | {format_p_value(row.p_holm)} | {row.said} | {'; '.join(apart)} |"
+            f"| {row.claim.text} | {span(row.difference)} | {format_p_value(row.p_holm)} | {row.verdict} | {'; '.join(apart)} |"
         )
     return "\n".join(lines)
 

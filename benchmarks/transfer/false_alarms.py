@@ -19,7 +19,7 @@ from kgot_lab.analogy.candidates import vectors
 from kgot_lab.analogy.linguistic import analyse
 from kgot_lab.analogy.skeletons import skeletons
 from kgot_lab.embedding.embedder import Matrix
-from kgot_lab.similarity.delta import BANDS, SPECIFIED, band, cosines, told_words
+from kgot_lab.similarity.delta import BANDS, SPECIFIED, band, cosines, count_words
 from kgot_lab.types import Json
 
 LEFT_OF_SKELETON = (1, 2, 3, 4, 6, 8, 12, 20)  # words a skeleton holds beside "something": where a bin begins
@@ -120,7 +120,7 @@ def _told(tools: Instruments, owner: Mapping[str, tuple[str, bool]]) -> ToldText
         tuple(texts),
         raw,
         skeleton,
-        np.array([told_words(made[text]) for text in texts], np.int64),
+        np.array([count_words(made[text]) for text in texts], np.int64),
         np.array([len(_WORD.findall(text)) for text in texts], np.int64),
         np.array([groups[owner[text][0]] for text in texts], np.int64),
         np.array([owner[text][1] for text in texts], bool),

@@ -146,13 +146,13 @@ def settled(view: Locator) -> None:
 def in_python(k: int) -> Times:
     """The same single moves without a browser: what Python alone takes for an answer."""
     explorer = explore_dataset(DATASET).but(k=k)
-    wish = {"question": explorer.question.text, **explorer.mix.told}
+    wish = {"question": explorer.question.text, **explorer.mix.to_json}
     times = []
     for number in range(MOVES):
         before = {**wish, "weights": dict(wish["weights"])}
         wish["weights"]["embedding"] = number % 20 / 20
         began = time.perf_counter()
-        explorer.heard({"n": number, "wish": {**wish, "before": before}})
+        explorer.handle_message({"n": number, "wish": {**wish, "before": before}})
         times.append(1000 * (time.perf_counter() - began))
     return summary(times)
 

@@ -75,7 +75,7 @@ class Calibrated(Thresholds):
     embedder: str = ""
     maker: str = ""
 
-    def told(self, embedder: Embedder) -> str:
+    def describe(self, embedder: Embedder) -> str:
         """The thresholds and where they come from in words, with a warning where they were chosen for another
         embedder.
         """

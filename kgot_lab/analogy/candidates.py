@@ -13,7 +13,7 @@ from kgot_lab.embedding.embedder import Embedder, Matrix, unit
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.pass_through import TEXTS
-from kgot_lab.similarity.delta import told_words
+from kgot_lab.similarity.delta import count_words
 from kgot_lab.types import Node
 
 
@@ -84,7 +84,7 @@ class Material:
             for id, text in sorted(texts.items())
             if skeletons.by_text.get(text, "").strip()
         }
-        made = {id: skeleton for id, skeleton in every.items() if told_words(skeleton) >= words}
+        made = {id: skeleton for id, skeleton in every.items() if count_words(skeleton) >= words}
         raw, skeleton = vectors(embedder, [texts[id] for id in made], list(made.values()))
         known = np.flatnonzero(raw.any(axis=1) & skeleton.any(axis=1))
         named = list(made)

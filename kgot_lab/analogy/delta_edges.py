@@ -64,7 +64,7 @@ class FoundEdges:
     among: int = 0  # of how many pairs of the whole graph these are the edges, where fewer were looked at
 
     @property
-    def kept(self) -> dict[str, int]:
+    def counts_by_band(self) -> dict[str, int]:
         """How many of the edges lie in each band."""
         return per_band(edge.properties["band"] for edge in self.edges if "band" in edge.properties)
 
@@ -73,7 +73,7 @@ class FoundEdges:
         `expected_precision`.
         """
         return expected_precision(
-            self.kept, self.among or self.counts.pairs, prevalence=prevalence, shares=self.shares
+            self.counts_by_band, self.among or self.counts.pairs, prevalence=prevalence, shares=self.shares
         )
 
     def _expected_in_words(self, name: str, share: float) -> str:
@@ -94,7 +94,7 @@ class FoundEdges:
         lines = [found, f"  {self.rule}"]
         if self.type == DELTA:
             lines.append(
-                f"  edges: {_spoken(self.kept)}; pairs looked at that are alike in skeleton: {_spoken(self.candidates)}"
+                f"  edges: {_spoken(self.counts_by_band)}; pairs looked at that are alike in skeleton: {_spoken(self.candidates)}"
             )
             if self.edges:
                 told = ", ".join(
@@ -322,7 +322,7 @@ class _Rule:
             for refused in (False, True)
         )
         candidates = dict(zip(BANDS, found.candidates, strict=True))
-        looked_at, rule = _looked(counts, material, looked), self.thresholds.told(self.embedder)
+        looked_at, rule = _looked(counts, material, looked), self.thresholds.describe(self.embedder)
         return FoundEdges(
             DELTA,
             kept,

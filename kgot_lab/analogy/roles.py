@@ -49,7 +49,7 @@ class Predication:
         return self._said(lambda role: SOMETHING)
 
     @property
-    def told(self) -> str:
+    def phrase(self) -> str:
         """The event with its nouns: "water not flow back to river"."""
         return self._said(lambda role: role.noun or "…")
 

@@ -97,7 +97,7 @@ class Alignment:
         if self.events:
             lines.append("events")
             lines += _columns(
-                [[event.told for event in text.events] for text in texts],
+                [[event.phrase for event in text.events] for text in texts],
                 [(each, "") for each in self.events],
             )
         roles = self.roles

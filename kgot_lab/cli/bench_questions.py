@@ -20,7 +20,7 @@ from kgot_lab.text.harmless import harmless
 
 if TYPE_CHECKING:
     from kgot_lab.benchmark.comparison.plan import Design
-    from kgot_lab.benchmark.comparison.sitting import Due, Sitting, Slice
+    from kgot_lab.benchmark.comparison.sitting import ComparisonRun, Due, Slice
     from kgot_lab.loop.events import Event
     from kgot_lab.types import LLM
 
@@ -169,12 +169,12 @@ class _Asked:
 
 def _answer(design: Design, folder: Path, asked: _Asked, use: _ModelOptions) -> None:
     """Answer what is missing; whatever stops it, the way to go on is said."""
-    from kgot_lab.benchmark.comparison.sitting import Sitting, missing
+    from kgot_lab.benchmark.comparison.sitting import ComparisonRun, missing
     from kgot_lab.benchmark.questions.batch import alone_in
 
     kept = f"Everything so far is in {folder}; the same command goes on from there."
     with alone_in(folder):
-        sitting = Sitting(design, folder, use.connect(), use.unsafe, use.reuse or ())
+        sitting = ComparisonRun(design, folder, use.connect(), use.unsafe, use.reuse or ())
         sitting.keep_plan()
         terminal.say(_forecast(design, folder, asked.chosen))
         try:
@@ -201,7 +201,7 @@ def _answer(design: Design, folder: Path, asked: _Asked, use: _ModelOptions) -> 
         raise typer.Exit(1)
 
 
-def _answer_all(sitting: Sitting, asked: _Asked, left: int) -> list[Due]:
+def _answer_all(sitting: ComparisonRun, asked: _Asked, left: int) -> list[Due]:
     """Answer with a progress bar, and say which ended in an error."""
     done = asked.total - left
     failed: list[Due] = []

@@ -117,7 +117,7 @@ class Configuration(_Part):
         limits = limits_for(name, self.preset, self.format)
         return limits.but(**self.limits) if self.limits else limits
 
-    def told(self, limits: Limits) -> str:
+    def to_yaml(self, limits: Limits) -> str:
         """The configuration as YAML that can be given again: the model, the preset that was chosen, and what
         differs from the usual.
 

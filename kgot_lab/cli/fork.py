@@ -112,7 +112,7 @@ def fork_run(
         live = Resources(asking.resumed_tools(at_hand, configuration, begun), llm)
         asking.print_forecast(llm, limits_of(begun))
     if use.model is not None or "configuration" in run.about:
-        head["configuration"] = _local_configuration(configuration, use.model).told(limits_of(begun))
+        head["configuration"] = _local_configuration(configuration, use.model).to_yaml(limits_of(begun))
     if "documents" in run.about:
         head["documents"] = run.about["documents"]
     again = GoOn(

@@ -259,7 +259,7 @@ def used_by(command: str, configuration: Configuration, fields: Collection[str])
 
 def print_configuration(configuration: Configuration, limits: Limits) -> str:
     """The configuration as YAML, printed back."""
-    page = configuration.told(limits)
+    page = configuration.to_yaml(limits)
     terminal.say("".join(f"  {line}\n" for line in ["# configuration", *page.splitlines()]).rstrip())
     return page
 

@@ -371,12 +371,12 @@ def require_distinct_paths(**files: object) -> None:
     """Raise BadInput where two options, or what a command reads and an option, name one file; a list names
     several, an address none.
     """
-    from kgot_lab.loop.trace import beside
+    from kgot_lab.loop.trace import snapshot_path
 
     named: list[tuple[str, Path]] = []
     for option, given in files.items():
         if option == "trace" and given:
-            named.append(("the graph that the run begins with", beside(Path(str(given))).resolve()))
+            named.append(("the graph that the run begins with", snapshot_path(Path(str(given))).resolve()))
         for value in given if isinstance(given, list) else [given]:
             text = str(value or "").removeprefix("recorded:")
             if text and "://" not in text:

@@ -36,9 +36,9 @@ class Contest:
     asks: str = ""
 
     @property
-    def told(self) -> Sentences:
+    def outcomes(self) -> Sentences:
         """What came out, a sentence for each round."""
         return Sentences(tuple(f"{each.on}: {each.told}" for each in self.rounds))
 
     def __repr__(self) -> str:
-        return repr(self.told)
+        return repr(self.outcomes)

@@ -36,7 +36,7 @@ from kgot_lab.evaluation.results import (
     save_receipt,
     to_be_deleted,
 )
-from kgot_lab.evaluation.runs import BY_ID, Retriever, Run, asked, latency, unique
+from kgot_lab.evaluation.runs import BY_ID, Retriever, Run, latency, timed_search, unique
 from kgot_lab.evaluation.source import embedders_in, named_embedder, source_digest
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.io.locking import one_at_a_time
@@ -264,7 +264,7 @@ def _answered(
 ) -> _Found:
     with _named(f"the system {name!r} failed on question {query.id!r}, {shortly(query.text)}"):
         out = dataset.excluded.get(query.id, frozenset())
-        found, took = asked(stage, query, keep + len(out), ties)
+        found, took = timed_search(stage, query, keep + len(out), ties)
         hits = tuple(hit for hit in found if hit.id not in out)[:keep]
     if strange := [hit.id for hit in hits if hit.id not in known]:
         raise BadInput(

@@ -84,7 +84,7 @@ def run(
     hits: dict[str, tuple[Hit, ...]] = {}
     seconds: dict[str, float] = {}
     for query in queries:
-        hits[query.id], seconds[query.id] = asked(system, query, keep)
+        hits[query.id], seconds[query.id] = timed_search(system, query, keep)
         if progress:
             progress(len(hits), len(queries))
     return Run(
@@ -92,7 +92,9 @@ def run(
     )
 
 
-def asked(system: Retriever, query: Query, keep: int, ties: str = BY_ID) -> tuple[tuple[Hit, ...], float]:
+def timed_search(
+    system: Retriever, query: Query, keep: int, ties: str = BY_ID
+) -> tuple[tuple[Hit, ...], float]:
     """The best hits of a system for one query, ties broken by a rule of TIES, and the seconds it took.
 
     Raises BadInput for what is no ranking, for a hit that occurs twice, a score that is no number and hits

@@ -51,14 +51,14 @@ def with_names_as_ids(graph: PropertyGraph) -> NamedGraph:
     if not (ids or types or labels or words):
         return NamedGraph(graph)
 
-    def told(properties: Mapping[str, Json]) -> dict[str, Json]:
+    def rename(properties: Mapping[str, Json]) -> dict[str, Json]:
         return {words.get(word, word): value for word, value in properties.items()}
 
     nodes = (
         Node(
             ids.get(node.id, node.id),
             tuple(labels.get(label, label) for label in node.labels),
-            ({SOURCE_ID: node.id} if node.id in ids else {}) | told(node.properties),
+            ({SOURCE_ID: node.id} if node.id in ids else {}) | rename(node.properties),
         )
         for node in graph.nodes
     )
@@ -68,7 +68,7 @@ def with_names_as_ids(graph: PropertyGraph) -> NamedGraph:
             source=ids.get(edge.source, edge.source),
             type=types.get(edge.type, edge.type),
             target=ids.get(edge.target, edge.target),
-            properties=told(edge.properties),
+            properties=rename(edge.properties),
         )
         for edge in graph.edges
     )

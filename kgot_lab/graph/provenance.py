@@ -20,7 +20,7 @@ class Support:
     sentence: str
 
 
-def noted(properties: Mapping[str, Json]) -> tuple[Support, ...]:
+def supports_of(properties: Mapping[str, Json]) -> tuple[Support, ...]:
     """The supports noted among an edge's properties: a text each where there is one, lists side by side where
     there are several.
     """
@@ -42,13 +42,13 @@ def note(supports: Iterable[Support]) -> dict[str, Json]:
 
 def sentence_of(properties: Mapping[str, Json]) -> str:
     """The latest sentence that says a fact; "" where none is noted."""
-    return next((support.sentence for support in reversed(noted(properties)) if support.sentence), "")
+    return next((support.sentence for support in reversed(supports_of(properties)) if support.sentence), "")
 
 
 def sentences_of(edges: Iterable[Edge]) -> frozenset[str]:
     """Every sentence that some facts were taken from."""
     return frozenset(
-        support.sentence for edge in edges for support in noted(edge.properties) if support.sentence
+        support.sentence for edge in edges for support in supports_of(edge.properties) if support.sentence
     )
 
 
@@ -66,8 +66,8 @@ def merge_supports(diff: Diff) -> Diff:
 
 
 def _without_duplicates(before: Edge, after: Edge) -> Edge:
-    had = noted(before.properties)
-    if set(had) <= set(noted(after.properties)):
+    had = supports_of(before.properties)
+    if set(had) <= set(supports_of(after.properties)):
         return after
     return replace(after, properties={**after.properties, **note((*had, *_gained(had, after.properties)))})
 
@@ -78,13 +78,13 @@ def _gained(had: Sequence[Support], now: Mapping[str, Json]) -> tuple[Support, .
     if not {support.source for support in had} <= set(sources) or not {
         support.sentence for support in had
     } <= set(said):
-        return noted(now)
+        return supports_of(now)
     one = sources[0] if len(set(sources)) == 1 else ""
     for support in had:
         for texts, text in ((sources, support.source), (said, support.sentence)):
             if text in texts:
                 texts.remove(text)
-    return noted({"source": sources or [one] * len(said), "sentence": said})
+    return supports_of({"source": sources or [one] * len(said), "sentence": said})
 
 
 def _texts(value: Json) -> list[str]:

@@ -90,7 +90,7 @@ def traced_name(spec: str, settings: Settings | None = None) -> str:
 
         return local_name(Path(rest) if rest else find_model(), settings or Settings())
     preset, model = _server(spec, "")
-    return f"{preset.name}:{model}{(settings or Settings()).told}"
+    return f"{preset.name}:{model}{(settings or Settings()).suffix}"
 
 
 def _kind(spec: str) -> tuple[str, str]:

@@ -250,7 +250,7 @@ class Local:
 
 def local_name(path: Path, settings: Settings) -> str:
     """The name of a model that is a file here."""
-    return f"local:{path.stem.lower()}{settings.told}"
+    return f"local:{path.stem.lower()}{settings.suffix}"
 
 
 def _reusable(read: tuple[int, ...], tokens: list[int]) -> int:

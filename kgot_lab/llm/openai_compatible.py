@@ -101,7 +101,7 @@ class OpenAICompatible:
             raise BadInput(
                 f"num_ctx is for Ollama, which loads a model with it: {preset.name} has a context of its own, leave it out"
             )
-        self.name = f"{preset.name}:{model}{settings.told}"
+        self.name = f"{preset.name}:{model}{settings.suffix}"
         self.preset, self.model, self.patience, self.settings = preset, model, patience, settings
         self.price = price or price_of(preset, model)
         self.requests = 0

@@ -49,7 +49,7 @@ class Settings:
                 require_count(number, least, name)
 
     @property
-    def told(self) -> str:
+    def suffix(self) -> str:
         """What differs from the usual, for the name of a model: other settings, other replies; "" where
         nothing does.
         """

@@ -203,7 +203,7 @@ def parse(text: str, shape: type[_Shape]) -> _Shape:
     raise BadReply(reason, text)
 
 
-def mending(prompt: Prompt, reply: str, error: BadReply) -> Prompt:
+def repair_prompt(prompt: Prompt, reply: str, error: BadReply) -> Prompt:
     """The prompt that asks again: the same conversation, the bad reply, and what was wrong with it."""
     wrong = (
         f"That reply cannot be used: {error.reason}. "
@@ -221,7 +221,7 @@ def structured(llm: LLM, prompt: Prompt, shape: type[_Shape]) -> _Shape:
     try:
         return parse(text, shape)
     except BadReply as error:
-        return parse(checked_reply(llm, mending(prompt, text, error)).text, shape)
+        return parse(checked_reply(llm, repair_prompt(prompt, text, error)).text, shape)
 
 
 def schema_in_words(prompt: Prompt) -> Prompt:

@@ -67,7 +67,7 @@ class Asked(Event):
     )  # how likely the model held the reply, where it was asked
 
     @property
-    def said(self) -> Reply:
+    def as_reply(self) -> Reply:
         """The reply as the model gave it."""
         return Reply(self.reply, self.usage, self.model, self.cut, self.logprob)
 
@@ -109,7 +109,7 @@ class Voted(Event):
     reasons: tuple[str, ...] = ()
 
     @property
-    def asked(self) -> int:
+    def ballots_cast(self) -> int:
         """How many ballots were cast."""
         return self.inserts + self.retrieves + self.invalid
 
@@ -117,7 +117,7 @@ class Voted(Event):
     def agreement(self) -> float:
         """Share of the ballots cast that chose the winner, 0 to 1."""
         winners = self.retrieves if self.choice == "RETRIEVE" else self.inserts
-        return winners / self.asked if self.asked else 0.0
+        return winners / self.ballots_cast if self.ballots_cast else 0.0
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.provenance import Support, note, noted
+from kgot_lab.graph.provenance import Support, note, supports_of
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.grounding import scalars
 from kgot_lab.loop.read import Candidate
@@ -82,9 +82,11 @@ class FoundSupports:
 
     def of(self, edge: Edge) -> tuple[Support, ...]:
         """The supports of a fact."""
-        began = {support for other in _began_with(self._start, edge) for support in noted(other.properties)}
+        began = {
+            support for other in _began_with(self._start, edge) for support in supports_of(other.properties)
+        }
         here = tuple(
-            support for support in noted(edge.properties) if self._is_known(support) or support in began
+            support for support in supports_of(edge.properties) if self._is_known(support) or support in began
         )
         calls = set(() if here else self.calls(edge))
         if self._spelled:
@@ -98,7 +100,7 @@ class FoundSupports:
         documents = (
             document for call, returned in self._documents.items() if call in calls for document in returned
         )
-        return tuple(dict.fromkeys((*here, *saying(edge, documents))))
+        return tuple(dict.fromkeys((*here, *sentences_stating(edge, documents))))
 
     def calls(self, edge: Edge) -> tuple[str, ...]:
         """The tool calls from whose texts a fact was written."""
@@ -120,13 +122,13 @@ def sourced(graph: PropertyGraph, events: Iterable[Event]) -> PropertyGraph:
     found = FoundSupports(state_after(events))
 
     def with_supports(edge: Edge) -> Edge:
-        supports = () if noted(edge.properties) else found.of(edge)
+        supports = () if supports_of(edge.properties) else found.of(edge)
         return replace(edge, properties={**edge.properties, **note(supports)}) if supports else edge
 
     return PropertyGraph.of(graph.nodes, map(with_supports, graph.edges))
 
 
-def saying(edge: Edge, documents: Iterable[Document]) -> tuple[Support, ...]:
+def sentences_stating(edge: Edge, documents: Iterable[Document]) -> tuple[Support, ...]:
     """The sentences that name both ends of an edge and share most words of its relation; a document's title
     may stand for one end.
 

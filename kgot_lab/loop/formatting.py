@@ -146,7 +146,7 @@ def _ballot(event: Ballot) -> FormattedEvent:
 
 def _voted(event: Voted) -> FormattedEvent:
     decided = Part("strong", event.choice)
-    if not event.asked:
+    if not event.ballots_cast:
         why = "; ".join(event.reasons)
         told = decided, Part("words", f", without a vote: {why}")
         return FormattedEvent(
@@ -155,12 +155,8 @@ def _voted(event: Voted) -> FormattedEvent:
     counts = f"{event.inserts} INSERT, {event.retrieves} RETRIEVE" + f", {event.invalid} invalid" * bool(
         event.invalid
     )
-    share = (
-        f"{event.agreement:.0%} of {counted(event.asked, 'ballot')} agreed; {event.possible} were possible"
-    )
-    line = (
-        f"{event.choice} ({counts}; {event.asked} of {event.possible} asked, agreement {event.agreement:.2f})"
-    )
+    share = f"{event.agreement:.0%} of {counted(event.ballots_cast, 'ballot')} agreed; {event.possible} were possible"
+    line = f"{event.choice} ({counts}; {event.ballots_cast} of {event.possible} asked, agreement {event.agreement:.2f})"
     return FormattedEvent(
         f"vote: {event.choice}", "voted", line, (decided, Part("words", f": {counts}. {share}."))
     )

@@ -19,7 +19,7 @@ from kgot_lab.errors import (
     wants_memory,
     words_of,
 )
-from kgot_lab.graph.provenance import Support, merge_supports, noted, sentence_of
+from kgot_lab.graph.provenance import Support, merge_supports, sentence_of, supports_of
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import without_known_keys
 from kgot_lab.llm.structured import RecordedCall, is_usage, noting_calls
@@ -72,7 +72,7 @@ LEAD = 1.5  # a first sentence mostly says what the thing is, so it counts a lit
 
 def insert(run: Loop, voted: Voted) -> Steps[bool]:
     """Fetch what is missing and write it; False when there was nothing left to call."""
-    missing = (yield from _one_reason(run, voted.reasons)) if voted.asked else ""
+    missing = (yield from _one_reason(run, voted.reasons)) if voted.ballots_cast else ""
     calls = yield from _choose_tools(run, missing)
     for call in calls:
         returned = yield from use(run, call)
@@ -192,7 +192,7 @@ def unsearched(run: Loop, most: int = 4) -> list[str]:
 
 
 def _latest_source(edge: Edge) -> str:
-    return next((support.source for support in reversed(noted(edge.properties))), "")
+    return next((support.source for support in reversed(supports_of(edge.properties))), "")
 
 
 _NAME = re.compile(
@@ -439,7 +439,7 @@ def _is_repeated(run: Loop, pieces: Iterable[SourcedSentence]) -> Iterator[tuple
         for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges))
     )
     for edge in {edge.identity: edge for edge in (*run.state.start.edges, *written)}.values():
-        supports = noted(edge.properties)
+        supports = supports_of(edge.properties)
         for support in supports:
             piece = new.get(support.sentence)
             if piece is not None and Support(piece.source, piece.text) not in supports:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 from pydantic import BaseModel
 
 from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
-from kgot_lab.llm.structured import checked_reply, mending, parse, schema_of
+from kgot_lab.llm.structured import checked_reply, parse, repair_prompt, schema_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import LOST_CALL, Asked, Cut, Event, Read, Repaired
 from kgot_lab.loop.grounding import constants
@@ -99,7 +99,7 @@ def ask_for(
             if not reply.cut:
                 if mended:
                     raise
-                role, prompt, mended = f"{role}, again", mending(prompt, reply.text, error), True
+                role, prompt, mended = f"{role}, again", repair_prompt(prompt, reply.text, error), True
                 continue
             if longer == run.limits.longer:
                 most = f"{prompt.max_tokens:,} tokens: raise limits.reply_tokens[{options.kind!r}]"

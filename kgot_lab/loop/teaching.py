@@ -67,7 +67,7 @@ def _inserted_by_vote(events: Sequence[Event], _: KnownAnswer) -> Iterator[int]:
     yield from (
         at
         for at, event in enumerate(events)
-        if isinstance(event, Voted) and event.asked and event.choice == "INSERT"
+        if isinstance(event, Voted) and event.ballots_cast and event.choice == "INSERT"
     )
 
 

@@ -133,8 +133,12 @@ class TraceWriter:
         it.
         """
         for event in events:
-            if isinstance(event, Started) and event.start and (begins or not beside(self.path).exists()):
-                write_snapshot(event.start, beside(self.path), variant="networkx")
+            if (
+                isinstance(event, Started)
+                and event.start
+                and (begins or not snapshot_path(self.path).exists())
+            ):
+                write_snapshot(event.start, snapshot_path(self.path), variant="networkx")
             self.line(to_json(event), for_good=isinstance(event, Asked | Answered))
             yield event
 
@@ -171,7 +175,7 @@ class TraceWriter:
         self.close()
 
 
-def beside(path: Path) -> Path:
+def snapshot_path(path: Path) -> Path:
     """Where the graph that a run began with is kept, beside its trace."""
     return path.with_name(f"{path.stem}.start.jsonl")
 
@@ -253,14 +257,14 @@ def _start(path: Path, digest: str) -> PropertyGraph:
     graph.
     """
     try:
-        graph = read_snapshot(beside(path))
+        graph = read_snapshot(snapshot_path(path))
     except (OSError, BadInput) as error:
         raise TraceError(
-            f"the run in {path} began with a graph, and {beside(path)} does not hold it: {error}"
+            f"the run in {path} began with a graph, and {snapshot_path(path)} does not hold it: {error}"
         ) from error
     if graph.digest != digest:
         raise TraceError(
-            f"{beside(path)} is not the graph that the run in {path} began with: its digest is {graph.digest}, not {digest}"
+            f"{snapshot_path(path)} is not the graph that the run in {path} began with: its digest is {graph.digest}, not {digest}"
         )
     return graph
 

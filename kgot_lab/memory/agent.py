@@ -112,7 +112,7 @@ class EntityMemory:
         self._about = {thing: said for thing, said in kept.items() if said}
 
     @property
-    def noted(self) -> tuple[Triple, ...]:
+    def recent_facts(self) -> tuple[Triple, ...]:
         """What was said of the things, the one that was spoken of last first."""
         return tuple(Triple(name, *said) for name in self.names for said in self._about[name])
 
@@ -125,7 +125,7 @@ class EntityMemory:
         of `asked` names.
         """
         told: dict[str, dict[str, None]] = {}
-        for triple in self.noted:
+        for triple in self.recent_facts:
             for answer in [AnswersNow(triple)] if now is None else now.get(triple, ()):
                 name, remark = answer.triple.subject, answer.remark
                 said = f"{answer.triple.relation} {answer.triple.object}"
@@ -277,7 +277,11 @@ class Agent:
         memory, entities = self.config.knowledge_graph, self.config.entity_memory
         keywords, parts = keywords_of(told.text), list[str]()
         if entities is not None:
-            now = memory.holding_now(entities.noted, told) if isinstance(memory, NotifiesChanges) else None
+            now = (
+                memory.holding_now(entities.recent_facts, told)
+                if isinstance(memory, NotifiesChanges)
+                else None
+            )
             parts.append(entities.build_context(now, set(keywords)))
         if memory is not None:
             without = frozenset() if self.config.own_turn else frozenset(new)

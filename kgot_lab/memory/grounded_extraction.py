@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kgot_lab.graph.provenance import Support, note, noted
+from kgot_lab.graph.provenance import Support, note, supports_of
 from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.sentences import SentenceRules, sentences
 from kgot_lab.text.words import content_words
@@ -119,4 +119,4 @@ def _existing_supports(triple: Triple, store: Store) -> tuple[Support, ...]:
         for edge in store.neighbours(triple.subject)
         if (edge.source, edge.type, edge.target) == triple.identity
     )
-    return tuple(support for edge in same for support in noted(edge.properties))
+    return tuple(support for edge in same for support in supports_of(edge.properties))

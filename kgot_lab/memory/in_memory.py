@@ -12,9 +12,9 @@ from kgot_lab.memory.matching import (
     checked_triples,
     deletable,
     folded_text,
+    ranking_key,
     require_pattern,
     spaced_words,
-    standing,
 )  # fmt: skip
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Triple
@@ -59,7 +59,9 @@ class InMemoryTripleStore:
         wanted = checked_keywords(keywords, top_k)
         with self._lock:
             counts = [(sum(map(kept.holds, wanted)), kept.triple) for kept in self._kept.values()]
-        found = sorted((each for each in counts if each[0]), key=lambda each: standing(*each), reverse=True)
+        found = sorted(
+            (each for each in counts if each[0]), key=lambda each: ranking_key(*each), reverse=True
+        )
         return [triple for _, triple in found[:top_k]]
 
     def delete(

@@ -160,7 +160,7 @@ def checked_keywords(keywords: Iterable[str], top_k: int) -> list[Keyword]:
     return list(found)
 
 
-def standing(matched: int, triple: Triple) -> tuple[int, float, bool, datetime, int]:
+def ranking_key(matched: int, triple: Triple) -> tuple[int, float, bool, datetime, int]:
     """What a search orders by, the greater the better: keywords matched, confidence, and how recent; ties
     keep the order of adding.
     """

@@ -16,7 +16,7 @@ from kgot_lab.graph.columns import Csr, csr
 from kgot_lab.retrieval.fusion import by_maximum, by_range, columns, fused
 from kgot_lab.retrieval.links import IS_CALLED, NAME_LINK, name_graph
 from kgot_lab.retrieval.names import Titles, compared_name
-from kgot_lab.retrieval.neighbours import Told
+from kgot_lab.retrieval.neighbours import LazyTexts
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Ranking, checked_documents, full_text
 
@@ -193,7 +193,7 @@ class _Trail:
         scores[self._chosen] = scores.max() + np.arange(len(self._chosen), 0, -1)
         linked = np.flatnonzero(self._linked).tolist()
         found = [ids[row] for row in linked]
-        paths = Told(
+        paths = LazyTexts(
             found,
             lambda number: names.path(
                 titles, int(self._first[linked[number]]), int(self._last[linked[number]])

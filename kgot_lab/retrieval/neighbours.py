@@ -126,12 +126,12 @@ def jaccard(
         seeds_of, _, shared, united = pairs[:, first]
         ids = [graph.ids[row] for row in found.tolist()]
 
-        def told(number: int) -> str:
+        def describe(number: int) -> str:
             return (
                 f"shares {shared[number]} of {united[number]} neighbours with {links.label(seeds_of[number])}"
             )
 
-        return replace(fused(ranking.query, ids, shared / united, ()), paths=Told(ids, told))
+        return replace(fused(ranking.query, ids, shared / united, ()), paths=LazyTexts(ids, describe))
 
     return Stage(_named("jaccard", start.name, types, seeds=(seeds, BOOST_SEEDS)), step)
 
@@ -149,7 +149,7 @@ def _boosts(graph: PropertyGraph, types: Collection[str] | None, outgoing: float
         if not kept.size:
             return Ranking(ranking.query, ())
         ids = [graph.ids[row] for row in kept.tolist()]
-        paths = Told(ids, lambda number: links.path([first[kept[number]]]))
+        paths = LazyTexts(ids, lambda number: links.path([first[kept[number]]]))
         return replace(fused(ranking.query, ids, boosts[kept], ()), paths=paths)
 
     return Stage("boost", step)
@@ -275,7 +275,7 @@ class Links:
         return f"--[{type}]-->" if number < len(self.numbers) else f"<--[{type}]--"
 
 
-class Told(Mapping[str, str]):
+class LazyTexts(Mapping[str, str]):
     """Texts by id, made when they are looked at: `make` is given the number of an id."""
 
     def __init__(self, ids: Sequence[str], make: Callable[[int], str]) -> None:

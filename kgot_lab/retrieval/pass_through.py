@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.fusion import scores_of
-from kgot_lab.retrieval.neighbours import Links, Places, Told, neighbour_places
+from kgot_lab.retrieval.neighbours import LazyTexts, Links, Places, neighbour_places
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Found, Node, Ranking
 
@@ -152,7 +152,7 @@ class _Terrain:
         rows = map(self.links.row, near.ids)
         return list(islice((row for row in rows if self.described[row]), count))
 
-    def reached(self, starts: list[int], similarity: Mapping[str, float]) -> Told:
+    def reached(self, starts: list[int], similarity: Mapping[str, float]) -> LazyTexts:
         """The described nodes one walks to from some rows, by (hits, ways, similarity, id), with the paths to
         each, one from every hit.
         """
@@ -174,14 +174,14 @@ class _Terrain:
         order = sorted(zip(*counted, close, ids, range(len(ids)), strict=True))
         ends = np.cumsum(hits)
 
-        def told(place: int) -> str:
+        def describe(place: int) -> str:
             number = order[place][-1]
             chosen = per_hit[ends[number] - hits[number] : ends[number]]
             return "; ".join(
                 self.links.path(tracks[owner[one]].steps(int(last[one]), self.links)) for one in chosen
             )
 
-        return Told([row[-2] for row in order], told)
+        return LazyTexts([row[-2] for row in order], describe)
 
     def _track(self, start: int) -> _Track:
         """The ways from a row, nearest first, and never back to where they began."""

@@ -43,7 +43,7 @@ def band(delta: float) -> str:
     return BANDS[sum(round(delta, DIGITS) >= step for step in STEPS)]
 
 
-def told_words(skeleton: str) -> int:
+def count_words(skeleton: str) -> int:
     """How many words a skeleton holds beside "something": what there is to compare."""
     return sum(word != _MASK for word in _WORD.findall(skeleton.casefold()))
 
@@ -101,7 +101,7 @@ class Thresholds:
         """Whether both thresholds are reached, for one pair or for many."""
         return (np.round(skeleton, DIGITS) >= self.skeleton) & (np.round(delta, DIGITS) >= self.delta)
 
-    def told(self, embedder: Embedder) -> str:
+    def describe(self, embedder: Embedder) -> str:
         """The thresholds in words, with a warning where they are the defaults and the embedder is not the one
         they were set for.
         """
@@ -156,7 +156,7 @@ class Pair:
     @property
     def least(self) -> float:
         """How many words the shorter skeleton holds beside "something"; without end where they are not known."""
-        return min(map(told_words, self.skeletons)) if all(self.skeletons) else math.inf
+        return min(map(count_words, self.skeletons)) if all(self.skeletons) else math.inf
 
     def properties(self) -> dict[str, Json]:
         """What an edge says of the pair: the delta is its weight."""

@@ -32,7 +32,7 @@ from kgot_lab.similarity.blocks import (
 )
 from kgot_lab.similarity.delta import BANDS, DIGITS, SPECIFIED, STEPS, Thresholds
 from kgot_lab.similarity.exact_products import EXACT_BYTES, exactly_rounded, roughly
-from kgot_lab.similarity.nearest import Similar, nearest, told
+from kgot_lab.similarity.nearest import Similar, format_pairs, nearest
 from kgot_lab.similarity.scheduler import USUAL, Effort, Stopped
 
 __all__ = [
@@ -84,7 +84,7 @@ class Pairs:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        return told(len(self), "delta", self.delta, self.dropped)
+        return format_pairs(len(self), "delta", self.delta, self.dropped)
 
 
 def similar_pairs(

@@ -49,7 +49,7 @@ class Similar:
         return len(self.rows)
 
     def __repr__(self) -> str:
-        return told(len(self), "similarity", self.similarity, self.dropped)
+        return format_pairs(len(self), "similarity", self.similarity, self.dropped)
 
 
 def nearest(
@@ -217,7 +217,7 @@ def similar(rows: _Places, columns: _Places, values: PairValues) -> Similar:
     return Similar(rows.astype(np.int64), columns.astype(np.int64), rounded(values))
 
 
-def told(count: int, name: str, values: PairValues, dropped: int) -> str:
+def format_pairs(count: int, name: str, values: PairValues, dropped: int) -> str:
     """Some pairs in a line."""
     spread = f", {name} {values.min():.3f} to {values.max():.3f}" if count else ""
     return f"<{count:,} pairs{spread}; {dropped:,} more dropped>"

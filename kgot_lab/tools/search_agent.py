@@ -21,7 +21,7 @@ from kgot_lab.errors import (
     require_parts,
     wants_memory,
 )
-from kgot_lab.llm.structured import mending, parse, schema_of
+from kgot_lab.llm.structured import parse, repair_prompt, schema_of
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.tools.metered import Metered
@@ -133,7 +133,7 @@ class _Search:
         try:
             return reply, parse(reply, _Move)
         except BadReply as error:
-            reply = self._llm(mending(prompt, reply, error)).text
+            reply = self._llm(repair_prompt(prompt, reply, error)).text
             return reply, parse(reply, _Move)
 
     def _finished(self, query: str) -> Result:

@@ -253,8 +253,8 @@ def test_the_bands_count_every_pair_that_is_alike_in_skeleton(seed):
     expected = [band(delta) for _, _, delta in all_alike.values()]
     assert found.candidates == {name: expected.count(name) for name in BANDS}
     assert (
-        found.kept == {name: [e.properties["band"] for e in found].count(name) for name in BANDS}
-        and found.kept["low"] == 0
+        found.counts_by_band == {name: [e.properties["band"] for e in found].count(name) for name in BANDS}
+        and found.counts_by_band["low"] == 0
     )
 
 
@@ -737,7 +737,7 @@ def test_calibrated_thresholds_say_in_one_line_where_they_come_from_and_are_used
         "delta": 0.3,
         "words": 3,
     }
-    assert chosen.told(Named("other")) == f"{told}, not for other: calibrate again"
+    assert chosen.describe(Named("other")) == f"{told}, not for other: calibrate again"
 
 
 class Named(Bags):
@@ -749,11 +749,11 @@ class Named(Bags):
 def test_the_default_thresholds_say_that_they_belong_to_a_larger_model():
     told = "skeleton >= 0.45 and delta >= 0.08"
     assert (
-        Thresholds().told(BAGS)
+        Thresholds().describe(BAGS)
         == f"{told}: the defaults, set for a 3072-dimensional model; bags has 24, so calibrate them"
     )
-    assert Thresholds().told(Named("OpenAI:text-embedding-3-large", 3072)) == f"{told}, the defaults"
-    assert Thresholds(0.5).told(BAGS) == "skeleton >= 0.5 and delta >= 0.08"
+    assert Thresholds().describe(Named("OpenAI:text-embedding-3-large", 3072)) == f"{told}, the defaults"
+    assert Thresholds(0.5).describe(BAGS) == "skeleton >= 0.5 and delta >= 0.08"
 
 
 @pytest.mark.parametrize(
@@ -840,7 +840,7 @@ def test_a_real_embedder_joins_two_mechanisms_across_fields_and_not_two_texts_of
         )
     }
     found = delta_edges(graph, skeletons, model, **how)
-    assert [(e.source, e.target) for e in found] == analogous and found.kept["high"] == 2
+    assert [(e.source, e.target) for e in found] == analogous and found.counts_by_band["high"] == 2
     bees = compare_texts(STORIES["swarm"][0], STORIES["warmth"][0], skeletons, model)
     assert bees.band == "negative" and bees.raw > 0.4
     assert [(e.source, e.target) for e in similarity_edges(graph, model, 0.4)] == [("swarm", "warmth")]

@@ -13,7 +13,7 @@ from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.bundled import bundled
-from kgot_lab.similarity.delta import SPECIFIED, Pair, Thresholds, told_words
+from kgot_lab.similarity.delta import SPECIFIED, Pair, Thresholds, count_words
 from kgot_lab.types import Node
 
 RECEIPT = bundled("README.md").parents[1] / "benchmarks" / "results" / "transfer" / "short_texts.jsonl"
@@ -105,7 +105,7 @@ def test_the_expected_precision_stands_beside_the_bands_for_the_rule_it_was_meas
 
 
 def test_a_skeleton_counts_its_words_without_the_masks():
-    assert told_words("Something boils on something.") == 2 and told_words("something") == 0
+    assert count_words("Something boils on something.") == 2 and count_words("something") == 0
 
 
 def test_the_specified_thresholds_are_what_they_were():

@@ -100,7 +100,7 @@ def test_prepositions_are_roles_and_pronouns_fill_them_without_a_name():
         "object": "",
         "to": "widow",
     }
-    assert only("The clerk gave it to the widow.").events[0].told == "clerk give … to widow"
+    assert only("The clerk gave it to the widow.").events[0].phrase == "clerk give … to widow"
 
 
 @pytest.mark.parametrize(

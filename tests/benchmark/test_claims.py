@@ -46,7 +46,7 @@ def said(table, better: str, worse: str, data: str = "toy") -> str:
     [row] = [
         row for row in table.rows if (row.claim.better, row.claim.worse, row.dataset) == (better, worse, data)
     ]
-    return row.said
+    return row.verdict
 
 
 def test_a_claim_replicates_does_not_or_cannot_be_decided():
@@ -64,7 +64,7 @@ def test_what_is_sure_alone_may_not_be_sure_in_the_family():
         if (row.claim.better, row.claim.worse) == ("kg-os hybrid", "rrf of three")
     ]
     alone = sign_flip_p([1.0] * 6 + [0.0] * 24, rounds=500)
-    assert alone == 2 / 2**6 < 0.05 < row.p_holm and row.difference.low > 0 and row.said == UNDECIDED
+    assert alone == 2 / 2**6 < 0.05 < row.p_holm and row.difference.low > 0 and row.verdict == UNDECIDED
 
 
 def test_p_values_are_corrected_over_the_whole_table_as_by_hand():
@@ -104,8 +104,8 @@ def test_another_measure_can_be_asked_for():
 
 def test_an_interval_that_holds_0_is_not_decided_whatever_p_says():
     row = verdicts([made()]).rows[0]
-    assert replace(row, p_holm=0.001, difference=replace(row.difference, low=-0.01)).said == UNDECIDED
-    assert replace(row, p_holm=0.05).said == UNDECIDED and replace(row, p_holm=0.049).said == REPLICATES
+    assert replace(row, p_holm=0.001, difference=replace(row.difference, low=-0.01)).verdict == UNDECIDED
+    assert replace(row, p_holm=0.05).verdict == UNDECIDED and replace(row, p_holm=0.049).verdict == REPLICATES
 
 
 def test_a_report_that_lacks_a_system_is_refused_and_says_which():

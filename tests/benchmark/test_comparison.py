@@ -26,7 +26,7 @@ from kgot_lab.benchmark.comparison.forecast import expected_rest, forecast_grid
 from kgot_lab.benchmark.comparison.plan import Design, comparison_plan
 from kgot_lab.benchmark.comparison.results import Findings
 from kgot_lab.benchmark.comparison.samples import develop_samples, drawn_samples
-from kgot_lab.benchmark.comparison.sitting import Sitting, Slice, missing, place_of, receipts_of, turns
+from kgot_lab.benchmark.comparison.sitting import ComparisonRun, Slice, missing, place_of, receipts_of, turns
 from kgot_lab.benchmark.comparison.systems import (
     ANSWER_SYSTEMS,
     AnswerSystem,
@@ -173,7 +173,7 @@ def test_a_system_whose_preset_is_not_there_is_left_out_unless_it_is_named():
 def test_every_system_answers_and_leaves_a_trace_of_what_it_read(tmp_path):
     receipts = {
         (due.set, due.system, due.question.id): receipt
-        for due, receipt in Sitting(TINY, tmp_path / "out", reader()).answers()
+        for due, receipt in ComparisonRun(TINY, tmp_path / "out", reader()).answers()
     }
     assert len(receipts) == len(list(turns(TINY))) and not any(receipt.error for receipt in receipts.values())
     assert all(receipt.correct for (_, system, _), receipt in receipts.items() if system != "closed-book")
@@ -209,7 +209,7 @@ class Sure:
 
 
 def test_how_likely_an_answer_was_is_asked_of_every_short_system_and_stands_in_its_receipt(tmp_path):
-    given = list(Sitting(without("loop"), tmp_path / "out", Sure()).answers(Slice((), ["first"], 1)))
+    given = list(ComparisonRun(without("loop"), tmp_path / "out", Sure()).answers(Slice((), ["first"], 1)))
     assert len(given) == 4 and all(receipt.likelihood == pytest.approx(0.5) for _, receipt in given)
     assert not IN_JSON.prompt(
         "Where?", None
@@ -219,7 +219,7 @@ def test_how_likely_an_answer_was_is_asked_of_every_short_system_and_stands_in_i
 
 def test_an_answer_that_does_not_stand_in_its_text_is_kept_and_marked(tmp_path):
     design = without("loop", "closed-book", "rag", "gold")
-    [(due, receipt)] = Sitting(design, tmp_path / "out", reader(lambda _: "Atlantis")).answers(
+    [(due, receipt)] = ComparisonRun(design, tmp_path / "out", reader(lambda _: "Atlantis")).answers(
         Slice((), ["second"], 1)
     )
     answered = load_run(place_of(tmp_path / "out", due.set, due.system) / "traces" / "newton.jsonl").events[
@@ -230,20 +230,20 @@ def test_an_answer_that_does_not_stand_in_its_text_is_kept_and_marked(tmp_path):
 
 def test_what_was_answered_is_not_asked_again_in_the_next_sitting(tmp_path):
     first, second = reader(), reader()
-    with closing(Sitting(TINY, tmp_path / "out", first).answers()) as answers:
+    with closing(ComparisonRun(TINY, tmp_path / "out", first).answers()) as answers:
         begun = [next(answers) for _ in range(6)]
     left = missing(TINY, tmp_path / "out")
-    rest = list(Sitting(TINY, tmp_path / "out", second).answers())
+    rest = list(ComparisonRun(TINY, tmp_path / "out", second).answers())
     assert [due for due, _ in (*begun, *rest)] == list(turns(TINY)) and [due for due, _ in rest] == left
     assert not set(first.asked[:6]) & set(second.asked) and missing(TINY, tmp_path / "out") == []
-    assert list(Sitting(TINY, tmp_path / "out", reader()).answers()) == []
+    assert list(ComparisonRun(TINY, tmp_path / "out", reader()).answers()) == []
 
 
 KILLED = """
 import sys, threading
 from pathlib import Path
 from support.birthplaces import TINY, reader, told_in_brief
-from kgot_lab.benchmark.comparison.sitting import Sitting
+from kgot_lab.benchmark.comparison.sitting import ComparisonRun
 count = 0
 def reply(prompt):
     global count
@@ -252,7 +252,7 @@ def reply(prompt):
         Path(sys.argv[1], "held").touch()
         threading.Event().wait()
     return told_in_brief(prompt)
-list(Sitting(TINY, Path(sys.argv[1], "out"), reader(reply)).answers())
+list(ComparisonRun(TINY, Path(sys.argv[1], "out"), reader(reply)).answers())
 """
 
 
@@ -266,7 +266,7 @@ def test_killed_in_the_middle_of_a_question_it_goes_on(tmp_path):
     process.send_signal(signal.SIGKILL)
     assert process.wait(timeout=AMPLE) == -signal.SIGKILL
     there = len(list(turns(TINY))) - len(missing(TINY, tmp_path / "out"))
-    again = list(Sitting(TINY, tmp_path / "out", reader()).answers())
+    again = list(ComparisonRun(TINY, tmp_path / "out", reader()).answers())
     assert (
         there >= 3
         and len(again) + there == len(list(turns(TINY)))
@@ -276,7 +276,9 @@ def test_killed_in_the_middle_of_a_question_it_goes_on(tmp_path):
 
 def test_no_question_is_begun_once_the_minutes_are_over(tmp_path):
     times = iter([0.0, 0.0, 30.0, 59.0, 60.0])
-    answered = list(Sitting(TINY, tmp_path / "out", reader(), clock=lambda: next(times)).answers(minutes=1))
+    answered = list(
+        ComparisonRun(TINY, tmp_path / "out", reader(), clock=lambda: next(times)).answers(minutes=1)
+    )
     assert [due for due, _ in answered] == list(turns(TINY))[:3]
 
 
@@ -285,8 +287,8 @@ def test_a_model_that_always_fails_stops_the_sitting_and_is_asked_again_later(tm
         raise LLMError("the server is away")
 
     with pytest.raises(LLMError, match=r"5 answers in a row ended in an error.*the server is away"):
-        list(Sitting(TINY, tmp_path / "out", reader(fails)).answers())
-    assert len(list(Sitting(TINY, tmp_path / "out", reader()).answers())) == len(list(turns(TINY)))
+        list(ComparisonRun(TINY, tmp_path / "out", reader(fails)).answers())
+    assert len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answers())) == len(list(turns(TINY)))
 
 
 def test_a_reply_on_file_to_the_very_same_prompt_is_not_asked_for_again_and_tells_the_time_it_took(tmp_path):
@@ -295,9 +297,9 @@ def test_a_reply_on_file_to_the_very_same_prompt_is_not_asked_for_again_and_tell
     chosen = Slice(["rag", "follow-few"], ["first"])
     before = {
         (due.system, due.question.id): receipt
-        for due, receipt in Sitting(TINY, tmp_path / "one", first).answers(chosen)
+        for due, receipt in ComparisonRun(TINY, tmp_path / "one", first).answers(chosen)
     }
-    sitting = Sitting(TINY, tmp_path / "two", second, reuse=[tmp_path / "one"])
+    sitting = ComparisonRun(TINY, tmp_path / "two", second, reuse=[tmp_path / "one"])
     again = {(due.system, due.question.id): receipt for due, receipt in sitting.answers(chosen)}
     assert again.keys() == before.keys() and len(again) == 6
     for asked, receipt in again.items():
@@ -310,7 +312,9 @@ def test_a_reply_on_file_to_the_very_same_prompt_is_not_asked_for_again_and_tell
         assert receipt.seconds == there.model_seconds
     other = reader()
     list(
-        Sitting(TINY, tmp_path / "three", other, reuse=[tmp_path / "one"]).answers(Slice(["rag"], ["first"]))
+        ComparisonRun(TINY, tmp_path / "three", other, reuse=[tmp_path / "one"]).answers(
+            Slice(["rag"], ["first"])
+        )
     )
     assert len(other.asked) == 3  # replies of another model are not taken
 
@@ -334,31 +338,31 @@ def test_each_ablation_changes_one_mode_and_the_plan_says_in_what(tmp_path):
 
 def test_a_system_may_change_until_it_has_answered_and_the_plan_says_so(tmp_path):
     folder = tmp_path / "out"
-    list(Sitting(TINY, folder, reader()).answers(Slice(systems=("rag",), limit=1)))
+    list(ComparisonRun(TINY, folder, reader()).answers(Slice(systems=("rag",), limit=1)))
     loop = replace(TINY.systems["loop"], passages=TINY.systems["loop"].passages + 1)
     other = replace(TINY, systems={**TINY.systems, "loop": loop})
-    list(Sitting(other, folder, reader()).answers(Slice(systems=("loop",), limit=1)))
+    list(ComparisonRun(other, folder, reader()).answers(Slice(systems=("loop",), limit=1)))
     plan = comparison_plan(folder)
     assert plan["systems"]["loop"]["passages"] == loop.passages and plan["amended"][0][
         "before their first answer"
     ] == ["loop"]
     with pytest.raises(BadInput, match=r"another plan: systems\.loop\.passages"):
-        Sitting(TINY, folder, reader()).keep_plan()
+        ComparisonRun(TINY, folder, reader()).keep_plan()
 
 
 def test_a_comparison_goes_on_another_day_on_another_machine(tmp_path):
-    list(Sitting(TINY, tmp_path, reader()).answers(Slice(systems=("rag",), limit=1)))
+    list(ComparisonRun(TINY, tmp_path, reader()).answers(Slice(systems=("rag",), limit=1)))
     plan = comparison_plan(tmp_path) | {
         "made": {"date": "2001-02-03", "version": "0.0.1", "machine": "abacus"}
     }
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    assert list(Sitting(TINY, tmp_path, reader()).answers(Slice(systems=("rag",), limit=2)))
+    assert list(ComparisonRun(TINY, tmp_path, reader()).answers(Slice(systems=("rag",), limit=2)))
     assert comparison_plan(tmp_path) == plan
 
 
 def test_questions_asked_again_are_laid_beside_their_first_answers(tmp_path):
     for folder, limit in (("first", 2), ("again", 1)):
-        list(Sitting(TINY, tmp_path / folder, reader()).answers(Slice(systems=("rag",), limit=limit)))
+        list(ComparisonRun(TINY, tmp_path / folder, reader()).answers(Slice(systems=("rag",), limit=limit)))
     first, again = (Findings.of(tmp_path / folder) for folder in ("first", "again"))
     told = repetition(first, again, "rag")
     assert (told.answers, told.same) == (
@@ -376,7 +380,7 @@ def test_questions_asked_again_are_laid_beside_their_first_answers(tmp_path):
 
 
 def test_the_plan_is_there_before_the_first_question_and_is_never_changed(tmp_path):
-    list(Sitting(TINY, tmp_path / "out", reader()).answers(Slice(limit=1)))
+    list(ComparisonRun(TINY, tmp_path / "out", reader()).answers(Slice(limit=1)))
     plan = comparison_plan(tmp_path / "out")
     assert plan["systems"]["loop"]["limits"]["steps"] == 7 and plan["model"]["name"] == "scripted reader"
     assert plan["systems"]["rag"]["prompts"] != plan["systems"]["loop"]["prompts"]
@@ -385,13 +389,13 @@ def test_the_plan_is_there_before_the_first_question_and_is_never_changed(tmp_pa
         BadInput, match=r"another plan: .*systems\.rag\.passages is 2 there and 3 now.*not changed afterwards"
     ):
         other = replace(TINY, systems={**WAYS_TO_ANSWER, "rag": AnswerSystem("json", "convex", 3)})
-        list(Sitting(other, tmp_path / "out", reader()).answers())
+        list(ComparisonRun(other, tmp_path / "out", reader()).answers())
     with pytest.raises(BadInput, match=r"model\.name is"):
-        list(Sitting(TINY, tmp_path / "out", replace_name(reader(), "another")).answers())
+        list(ComparisonRun(TINY, tmp_path / "out", replace_name(reader(), "another")).answers())
     with pytest.raises(BadInput, match=r"sets\.first\.questions is 3 there and 2 now"):
         fewer = replace(TINY, samples={**SETS, "first": SETS["first"].only(["lovelace", "curie"])})
-        list(Sitting(fewer, tmp_path / "out", reader()).answers())
-    assert len(list(Sitting(TINY, tmp_path / "out", reader()).answers(Slice(limit=1)))) == 0
+        list(ComparisonRun(fewer, tmp_path / "out", reader()).answers())
+    assert len(list(ComparisonRun(TINY, tmp_path / "out", reader()).answers(Slice(limit=1)))) == 0
 
 
 def replace_name(llm, name):
@@ -402,7 +406,7 @@ def replace_name(llm, name):
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(BadInput, match=r"has no plan.json but holds notes.txt"):
-        list(Sitting(TINY, tmp_path, reader()).answers())
+        list(ComparisonRun(TINY, tmp_path, reader()).answers())
     with pytest.raises(BadInput, match="there is no plan of a comparison"):
         Findings.of(tmp_path)
     for other in ('{"plan": 1, "set": "hotpotqa"}', '{"kind": "does the graph pay"}', "[]"):

@@ -24,7 +24,7 @@ from kgot_lab.cli.app import app
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.evaluation.results import load_receipt
-from kgot_lab.evaluation.runs import asked
+from kgot_lab.evaluation.runs import timed_search
 from kgot_lab.types import Edge
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "families"
@@ -93,7 +93,7 @@ def test_a_set_beside_the_questions_has_its_split_and_excludes_the_text_that_ask
 def test_an_excluded_document_is_in_no_result_and_the_next_one_takes_its_place(tmp_path):
     query = TINY.queries[0]
     stage = systems(TINY, SyntheticVectors(64))["bm25"]()
-    first, *others = [hit.id for hit in asked(stage, query, 5)[0]]
+    first, *others = [hit.id for hit in timed_search(stage, query, 5)[0]]
     data = replace(TINY, excluded={query.id: frozenset({first})})
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(BUNDLED, "tiny", lambda: data)

@@ -20,7 +20,7 @@ from kgot_lab.benchmark.comparison.lost import (
     losses_on_file,
 )
 from kgot_lab.benchmark.comparison.results import Findings
-from kgot_lab.benchmark.comparison.sitting import Sitting, Slice, place_of
+from kgot_lab.benchmark.comparison.sitting import ComparisonRun, Slice, place_of
 from kgot_lab.benchmark.questions.lost import stage_of_loss
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
@@ -96,7 +96,7 @@ def folder(monkeypatch, tmp_path):
     for name, questions in SETS.items():
         monkeypatch.setitem(BUNDLED_SETS, name, lambda questions=questions: questions)
     chosen = Slice(["closed-book", "rag", "gold"])
-    assert list(Sitting(TINY, tmp_path / "out", reader(lambda _: "Paris")).answers(chosen))
+    assert list(ComparisonRun(TINY, tmp_path / "out", reader(lambda _: "Paris")).answers(chosen))
     return tmp_path / "out"
 
 

@@ -87,7 +87,7 @@ def test_workers_make_the_receipts_of_one_process_and_compute_no_vector(client, 
         there.asked
     ) <= 5
     assert [step[0] for step in told] == [*range(1, len(SOME) + 1), len(SOME)]
-    monkeypatch.setattr(sharing, "run_there", None)  # nothing is sent again
+    monkeypatch.setattr(sharing, "run_on_worker", None)  # nothing is sent again
     assert (
         bench(DATA, systems=built, plan=PLAN, folder=tmp_path / "shared", client=client).csv() == alone.csv()
     )
@@ -236,6 +236,6 @@ def test_an_error_of_a_system_is_told_and_leaves_what_was_finished(client, tmp_p
 
 
 def test_a_worker_with_other_code_is_refused(monkeypatch):
-    answer = sharing.run_there(sharing.Errand("bm25", "another", 20, PLAN, ("none", "", 0)), DATA)
+    answer = sharing.run_on_worker(sharing.Errand("bm25", "another", 20, PLAN, ("none", "", 0)), DATA)
     assert isinstance(answer, sharing.TextsLacking)
     assert answer.other_code == running.source_digest(systems(DATA, SyntheticVectors(8))["bm25"])

@@ -25,7 +25,7 @@ explorer = explore_dataset("hotpotqa").but(k=8)
 explorer
 """
 HITS = "import json; print(json.dumps([[id, score] for id, score in explorer.ranking.hits]))"
-STATE = "import json; print(json.dumps([explorer.question.text, explorer.mix.told, explorer.stage.name, explorer.live.is_live]))"
+STATE = "import json; print(json.dumps([explorer.question.text, explorer.mix.to_json, explorer.stage.name, explorer.live.is_live]))"
 ONE, HIT = 0.05, ".kl-x-hits > li"
 
 
@@ -153,7 +153,7 @@ def test_the_formula_of_the_browser_is_that_of_python(page, tied):
     stands = ((), 10), (("text",), 3), (("embedding", "graph"), 50)
     mixes = [Mix(weights, frozenset(off), k) for weights in (*WEIGHTS.values(), *own) for off, k in stands]
     wishes = [
-        {**mix.told, "before": before.told} for before, mix in zip([Mix(), *mixes], mixes, strict=False)
+        {**mix.to_json, "before": before.to_json} for before, mix in zip([Mix(), *mixes], mixes, strict=False)
     ]
     for query in explorer._searches.queries[:3]:
         there = explorer.but(question=query.text)

@@ -82,7 +82,7 @@ def test_a_run_that_was_killed_while_a_model_answered_is_gone_on_with(kgot_lab, 
             and server.repeated == []
         )
     with open_journal(folder / "journal.db") as journal:
-        assert journal.asked() == (3, 4, 3), (
+        assert journal.prompt_counts() == (3, 4, 3), (
             "one call was under way: it is counted, and may have been paid for"
         )
 

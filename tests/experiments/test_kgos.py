@@ -196,10 +196,10 @@ def test_every_claim_has_a_verdict_of_the_locked_half_and_the_hybrid_beats_its_l
     verdicts = {row.claim.text: row for row in kgos_verdicts(half_report(RESULTS, "locked"))}
     assert len(verdicts) == 17 and {row.difference.mean > 0 for row in list(verdicts.values())[:3]} == {True}
     assert all(
-        row.said == ("replicates" if row.difference.low > 0 and row.p_holm < 0.05 else row.said)
+        row.verdict == ("replicates" if row.difference.low > 0 and row.p_holm < 0.05 else row.verdict)
         for row in verdicts.values()
     )
-    assert "does not" not in {row.said for row in verdicts.values()}
+    assert "does not" not in {row.verdict for row in verdicts.values()}
 
 
 # --- intents

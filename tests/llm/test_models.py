@@ -243,7 +243,7 @@ def test_settings_that_change_no_reply_are_not_in_a_name() -> None:
     told = {"price": {"prompt": 1, "completion": 1}, "patience": {"attempts": 1}, "temperature_scale": 1.0}
     models = models_from({"house": {"model": "http://localhost:1/v1#m", **told}}, "models")
     assert connect("house", models=models).name == "localhost:1:m"
-    assert Settings(temperature=0).told == Settings(temperature=0.0).told == " [temperature=0]"
+    assert Settings(temperature=0).suffix == Settings(temperature=0.0).suffix == " [temperature=0]"
 
 
 def test_a_name_with_settings_is_no_model_to_connect_to() -> None:

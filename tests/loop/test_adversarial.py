@@ -37,7 +37,7 @@ from kgot_lab.loop.events import (
 )  # fmt: skip
 from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.replay.recording import Recording, RememberedLLM, RememberedTool
-from kgot_lab.loop.replay.replay import Resources, again, fork, resume, same_event, verify
+from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, verify
 from kgot_lab.loop.trace import Trace, append, load_run, record
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.ask_model import ask_model
@@ -150,7 +150,7 @@ def test_nested_and_odd_arguments_reach_the_tool_check_and_are_never_repeated(st
     returned = of(ToolReturned, events)
     assert [event.failed for event in returned] == [True, True] and isinstance(events[-1], Answered)
     assert "must be a text" in returned[0].text and "self" in returned[1].text
-    assert all(same_event(was, now) for was, now in zip(events, again(load_run(path)), strict=True))
+    assert all(same_event(was, now) for was, now in zip(events, replay(load_run(path)), strict=True))
 
 
 def test_what_a_model_inside_a_tool_cost_survives_replay_verify_and_resume(store, tmp_path):
@@ -160,7 +160,7 @@ def test_what_a_model_inside_a_tool_cost_survives_replay_verify_and_resume(store
     events = list(record(think(QUESTION, llm, store, [tool], FEW), path))
     (inside,) = [asked for asked in of(Asked, events) if asked.role == "inside llm_query"]
     assert inside.usage.prompt_tokens > 0
-    assert all(same_event(was, now) for was, now in zip(events, again(load_run(path)), strict=True))
+    assert all(same_event(was, now) for was, now in zip(events, replay(load_run(path)), strict=True))
     store.write("G.clear()")
     assert verify(events, store) is None
     cut = tmp_path / "cut.jsonl"
@@ -210,7 +210,7 @@ def test_half_a_letter_in_a_reply_a_call_a_tool_text_or_the_question_does_not_en
         message.text for asked in of(Asked, events) for message in asked.prompt.messages
     )
     assert events[-1].text == "Lond?n" and of(Ballot, events)[0].text == "more ?"
-    assert all(same_event(was, now) for was, now in zip(events, again(load_run(path)), strict=True))
+    assert all(same_event(was, now) for was, now in zip(events, replay(load_run(path)), strict=True))
 
 
 def test_a_trace_takes_what_only_an_escape_can_write(tmp_path):
@@ -239,7 +239,7 @@ def test_rows_of_any_shape_are_shown_recorded_and_answered_from(store, tmp_path,
     events = list(record(think(QUESTION, model(vote=ballots), store, [TOOL], FEW), tmp_path / "t.jsonl"))
     assert events[-1].text == "London" and events[-1].forced is False
     assert all(
-        same_event(was, now) for was, now in zip(events, again(load_run(tmp_path / "t.jsonl")), strict=True)
+        same_event(was, now) for was, now in zip(events, replay(load_run(tmp_path / "t.jsonl")), strict=True)
     )
 
 
@@ -392,7 +392,7 @@ def test_a_line_that_is_no_event_is_a_trace_error(tmp_path, line):
 def test_limits_of_another_version_are_a_trace_error(rich):
     strange = (replace(rich[0], limits={**rich[0].limits, "patience": 3}), *rich[1:])
     with pytest.raises(TraceError, match="patience"):
-        list(again(Trace("r", "", strange)))
+        list(replay(Trace("r", "", strange)))
 
 
 def test_a_store_with_something_in_it_is_not_walked_into(rich, store, tmp_path):
@@ -453,7 +453,7 @@ def test_equal_prompts_get_their_replies_in_order_and_models_of_one_name_share_t
 def test_planning_and_execution_of_one_name_walk_again(store):
     events = run(store, llm=model("same"), execution=model("same"))
     assert all(
-        same_event(was, now) for was, now in zip(events, again(Trace("r", "", tuple(events))), strict=True)
+        same_event(was, now) for was, now in zip(events, replay(Trace("r", "", tuple(events))), strict=True)
     )
 
 

@@ -16,7 +16,7 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Chose, Read, Refused, ToolReturned, Wrote
 from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
 from kgot_lab.loop.replay.forks import save_fork
-from kgot_lab.loop.replay.replay import Resources, again, fork, resume, same_event, verify
+from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, verify
 from kgot_lab.loop.trace import Trace, load_run, record
 from kgot_lab.loop.vote import is_statement
 from kgot_lab.retrieval.bm25 import bm25
@@ -178,7 +178,7 @@ def test_after_a_resume_with_another_model_each_reply_names_who_gave_it(store, t
     assert told == ["first"] * 4 + ["second"] * (len(told) - 4) and len(told) > 6
     store.write("G.clear()")
     assert verify(events, store) is None and all(
-        same_event(was, now) for was, now in zip(events, again(Trace("r", "", events)), strict=True)
+        same_event(was, now) for was, now in zip(events, replay(Trace("r", "", events)), strict=True)
     )
 
 
@@ -316,7 +316,7 @@ def test_a_fork_of_a_fork_keeps_the_first_change_and_verifies(store, tmp_path):
     save_fork(first, tmp_path / "first.jsonl", original)
     kept = load_run(tmp_path / "first.jsonl")
     assert verify(kept) is None and all(
-        same_event(was, now) for was, now in zip(kept.events, again(kept), strict=True)
+        same_event(was, now) for was, now in zip(kept.events, replay(kept), strict=True)
     )
     later = next(
         number for number, event in enumerate(kept.events) if number > wrote and isinstance(event, Asked)

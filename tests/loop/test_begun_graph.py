@@ -10,8 +10,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Forced, Started, Wrote
 from kgot_lab.loop.limits import LOCAL
-from kgot_lab.loop.replay.replay import Resources, again, fork, replay, resume, same_event, verify
-from kgot_lab.loop.trace import beside, graph_after, load_run, record
+from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, states, verify
+from kgot_lab.loop.trace import graph_after, load_run, record, snapshot_path
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
@@ -68,26 +68,26 @@ def test_a_run_names_its_graph_and_everything_folds_from_it(kind):
         events = list(think(QUESTION, model(look=look), store, [TOOL], LOCAL))
         begun = of(Started, events)[0]
         assert begun.graph == begun.start.digest and graph_after(events) == store.graph() == begun.start
-    assert [state.start for _, state in replay(events)][-1] == begun.start
+    assert [state.start for _, state in states(events)][-1] == begun.start
 
 
 def test_the_graph_stands_beside_the_trace_and_comes_back_with_it(tmp_path):
     path = tmp_path / "run.jsonl"
     events = asked_of_graph(path)
     run = load_run(path)
-    assert beside(path).name == "run.start.jsonl" and run.events[0].start == KNOWN
+    assert snapshot_path(path).name == "run.start.jsonl" and run.events[0].start == KNOWN
     assert graph_after(run.events) == KNOWN and verify(run) is None
-    assert all(same_event(was, now) for was, now in zip(events, again(run), strict=True))
+    assert all(same_event(was, now) for was, now in zip(events, replay(run), strict=True))
 
 
 def test_a_trace_without_its_graph_or_with_another_says_so(tmp_path):
     path = tmp_path / "run.jsonl"
     asked_of_graph(path)
-    text = beside(path).read_text()
-    beside(path).write_text(text.replace("1815", "1816"))
+    text = snapshot_path(path).read_text()
+    snapshot_path(path).write_text(text.replace("1815", "1816"))
     with pytest.raises(TraceError, match="is not the graph that the run"):
         load_run(path)
-    beside(path).unlink()
+    snapshot_path(path).unlink()
     with pytest.raises(TraceError, match=r"began with a graph, and .*run\.start\.jsonl does not hold it"):
         load_run(path)
 
@@ -103,7 +103,7 @@ def test_a_run_on_a_graph_resumes_in_an_empty_store_and_in_one_that_holds_it(tmp
     }
     events = asked_of_graph(whole, [TOOL], **told)
     path.write_text("".join(whole.read_text().splitlines(keepends=True)[: kept + 1]))
-    beside(path).write_text(beside(whole).read_text())
+    snapshot_path(path).write_text(snapshot_path(whole).read_text())
     left = len(of(Asked, events)) - len(of(Asked, events[:kept]))
     llm = _FromEvents(events[kept:])
     with holding(KNOWN) if begins == "holding" else open_store("in_memory") as store:

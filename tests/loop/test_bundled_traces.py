@@ -19,7 +19,7 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Read, ToolReturned, Wrote
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.read import WHOLE_GRAPH
-from kgot_lab.loop.replay.replay import again, fork, same_event, verify
+from kgot_lab.loop.replay.replay import fork, replay, same_event, verify
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.stores import InMemory, open_for
 from kgot_lab.tools.search import search
@@ -60,7 +60,7 @@ def test_there_are_traces():
 
 def test_a_trace_walks_again_to_the_letter_without_model_tools_or_sandbox(path):
     trace = load_run(path)
-    walked = list(again(trace, open_for(trace.events[0].dialect, *trace.events[0].readers, open=no_sandbox)))
+    walked = list(replay(trace, open_for(trace.events[0].dialect, *trace.events[0].readers, open=no_sandbox)))
     assert all(same_event(was, now) for was, now in zip(trace.events, walked, strict=True))
     assert trace.finished and isinstance(trace.events[-1], Answered)
 

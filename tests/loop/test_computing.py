@@ -14,7 +14,7 @@ from kgot_lab.errors import ReplayMiss
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Computed, Repaired, Started, from_json
-from kgot_lab.loop.replay.replay import Resources, again, fork, resume, same_event, verify
+from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, verify
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory, open_store
@@ -77,7 +77,7 @@ def test_a_run_without_python_verifies_replays_and_forks_in_a_store_with_it(with
     save_run(without, tmp_path / "run.jsonl")
     kept = load_run(tmp_path / "run.jsonl")
     assert verify(kept) is None
-    assert all(same_event(was, now) for was, now in zip(without, again(kept), strict=True))
+    assert all(same_event(was, now) for was, now in zip(without, replay(kept), strict=True))
     at = next(
         number for number, event in enumerate(without) if isinstance(event, Asked) and event.role == "parse"
     )
@@ -100,7 +100,8 @@ def test_a_run_with_python_is_walked_again_in_a_store_without_it_by_what_is_reco
     events = asked_of(store)
     with open_store("in_memory") as other:
         assert all(
-            same_event(was, now) for was, now in zip(events, again(events, WithoutPython(other)), strict=True)
+            same_event(was, now)
+            for was, now in zip(events, replay(events, WithoutPython(other)), strict=True)
         )
     with open_store("in_memory") as other:
         difference = verify(events, WithoutPython(other))

@@ -9,10 +9,10 @@ from support.every import every
 from support.loop_script import ADA, FEW, call, of, scripted, votes
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.provenance import Support, note, noted
+from kgot_lab.graph.provenance import Support, note, supports_of
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Ballot, Forced, Read, Wrote
-from kgot_lab.loop.evidence import saying
+from kgot_lab.loop.evidence import sentences_stating
 from kgot_lab.loop.grounding import constants
 from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.replay.replay import verify
@@ -171,11 +171,11 @@ def test_a_fact_that_no_sentence_says_cites_none():
     ],
 )
 def test_a_sentence_says_a_fact_when_it_names_both_ends(edge, text, found):
-    assert bool(saying(edge, [Document("d", text, "Ada")])) is found
+    assert bool(sentences_stating(edge, [Document("d", text, "Ada")])) is found
 
 
 def test_of_the_sentences_that_name_both_ends_those_with_the_relation_are_cited():
-    (support,) = saying(Edge("Nigeria", "has capital", "Abuja"), AFRICA)
+    (support,) = sentences_stating(Edge("Nigeria", "has capital", "Abuja"), AFRICA)
     assert support == Support("g", "Nigeria has Abuja as its capital.")
 
 
@@ -199,7 +199,7 @@ def test_a_fact_keeps_all_its_supports_and_says_no_prompt_of_them_twice():
             think("Where was Ada born?", llm, store, [tool], LOCAL.but(tool_tokens=400, unpolled=1))
         )
         (edge,) = store.graph().edges
-    assert {support.source for support in noted(edge.properties)} == {"a", "b"}
+    assert {support.source for support in supports_of(edge.properties)} == {"a", "b"}
     assert set(events[-1].supports[0]) == {
         Support("a", "Ada was born in London."),
         Support("b", "Ada was born in London in 1815."),
@@ -213,12 +213,12 @@ def test_several_supports_come_back_from_a_store_in_each_language(kind):
     with open_store(kind) as store:
         store.write(store.dialect.add([(Triple("Ada", "born in", "London"), note(supports))]))
         (edge,) = store.graph().edges
-    assert noted(edge.properties) == supports
+    assert supports_of(edge.properties) == supports
 
 
 def test_one_support_is_noted_as_plain_texts_and_an_odd_note_is_no_error():
     assert note([Support("a", "s"), Support("a", "s")]) == {"source": "a", "sentence": "s"}
-    assert noted({"source": ["d1"], "sentence": None}) == (Support("d1", ""),) and noted({}) == ()
+    assert supports_of({"source": ["d1"], "sentence": None}) == (Support("d1", ""),) and supports_of({}) == ()
 
 
 # --- chains of several edges

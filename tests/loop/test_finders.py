@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Chose, Started, ToolCall
-from kgot_lab.loop.replay.replay import again, same_event, verify
+from kgot_lab.loop.replay.replay import replay, same_event, verify
 from kgot_lab.loop.trace import load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
@@ -114,7 +114,7 @@ def test_a_recording_says_it_where_the_arguments_would_not_and_walks_again(tmp_p
     with InMemory() as store:
         assert verify(trace.events, store) is None
     with InMemory() as store:
-        assert all(same_event(was, now) for was, now in zip(events, again(trace, store), strict=True))
+        assert all(same_event(was, now) for was, now in zip(events, replay(trace, store), strict=True))
 
 
 def test_a_recording_of_our_tools_is_told_as_before():

@@ -16,7 +16,14 @@ from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Ballot, Read, ToolReturned, Wrote
 from kgot_lab.loop.read import WHOLE_GRAPH
-from kgot_lab.loop.replay.forks import aligned, change_of, changeable, recorded_fork, said, save_fork
+from kgot_lab.loop.replay.forks import (
+    aligned,
+    change_of,
+    changeable,
+    comparable_texts,
+    recorded_fork,
+    save_fork,
+)
 from kgot_lab.loop.replay.replay import Resources, fork, same_event
 from kgot_lab.loop.trace import Trace, graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25
@@ -250,7 +257,7 @@ def test_every_event_of_two_runs_has_one_place_and_keeps_its_order(bundle):
     pairs = aligned(original.events, recorded.events)
     assert [one for one, _ in pairs if one is not None] == list(range(len(original.events)))
     assert [two for _, two in pairs if two is not None] == list(range(len(recorded.events)))
-    keys, other_keys = said(original.events), said(recorded.events)
+    keys, other_keys = comparable_texts(original.events), comparable_texts(recorded.events)
     alike = [
         one for one, two in pairs if one is not None and two is not None and keys[one] == other_keys[two]
     ]

@@ -94,7 +94,7 @@ def run(llm, store, tool, limits=LOCAL, question=QUESTION):
 def test_the_question_is_the_first_search_and_no_ballot_is_asked_before_two_turns(store, tool):
     events = run(small(), store, tool)
     first, second, third = of(Voted, events)
-    assert [(voted.choice, voted.asked, voted.possible) for voted in (first, second)] == [
+    assert [(voted.choice, voted.ballots_cast, voted.possible) for voted in (first, second)] == [
         ("INSERT", 0, 0)
     ] * 2
     assert first.agreement == 0.0 and "no vote before 2 turns" in first.reasons[0]

@@ -9,7 +9,7 @@ from support.every import every
 from support.loop_script import FEW, call, of, scripted, votes
 from support.store_kinds import KINDS, opened
 
-from kgot_lab.graph.provenance import Support, note, noted
+from kgot_lab.graph.provenance import Support, note, supports_of
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered
 from kgot_lab.loop.insert import written
@@ -90,7 +90,7 @@ def test_a_fact_that_two_statements_write_rests_on_both_sources(kind, noting):
         support
         for edge in store.graph().edges
         if edge.identity[:3] == FACT
-        for support in noted(edge.properties)
+        for support in supports_of(edge.properties)
     }
     store.close()
     (final,) = of(Answered, events)
@@ -110,7 +110,9 @@ def test_a_fact_that_is_read_from_two_documents_notes_both(kind):
         for query in ("Ada Lovelace", "Peerage")
     ]
     store.close()
-    kept = [set(noted(edge.properties)) for edge in graph_after(runs[-1]).edges if edge.identity[:3] == FACT]
+    kept = [
+        set(supports_of(edge.properties)) for edge in graph_after(runs[-1]).edges if edge.identity[:3] == FACT
+    ]
     assert kept == [BOTH] and [verify(events) for events in runs] == [None, None]
 
 
@@ -145,9 +147,9 @@ def test_a_sentence_that_two_documents_say_keeps_both_and_so_does_the_fact_in_it
     store.close()
     every = {*BOTH, Support("d9", ONE.text)}
     assert {
-        support for edge in edges if edge.type == SAYS_SENTENCE for support in noted(edge.properties)
+        support for edge in edges if edge.type == SAYS_SENTENCE for support in supports_of(edge.properties)
     } == every
-    assert [set(noted(edge.properties)) for edge in edges if edge.identity[:3] == FACT] == [every]
+    assert [set(supports_of(edge.properties)) for edge in edges if edge.identity[:3] == FACT] == [every]
 
 
 # --- every store, servers too
@@ -163,4 +165,4 @@ def test_no_store_loses_a_support_that_a_statement_writes_over(kind, tmp_path, r
             )
         assert not diff, "what is known is learnt again and changes nothing"
         (edge,) = [edge for edge in store.neighbours("Ada Lovelace") if edge.identity[:3] == FACT]
-        assert set(noted(edge.properties)) == BOTH
+        assert set(supports_of(edge.properties)) == BOTH

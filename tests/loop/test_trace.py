@@ -36,7 +36,7 @@ from kgot_lab.loop.events import (
     from_json,
     to_json,
 )
-from kgot_lab.loop.replay.replay import Resources, again, fork, replay, resume, same_event, verify
+from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, states, verify
 from kgot_lab.loop.trace import Trace, append, graph_after, load_run, made_by, record
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
@@ -115,13 +115,13 @@ def test_a_trace_that_exists_is_not_written_over(events, tmp_path):
 
 
 def test_a_replay_needs_no_model_and_no_sandbox(events):
-    *_, (_, state) = replay(events)
+    *_, (_, state) = states(events)
     assert state.answer.text == "London" and len(graph_after(events).edges) == 1
     assert len(graph_after(events, step=0).edges) == 0
 
 
 def test_the_loop_walks_again_on_a_trace_without_model_tools_or_sandbox(events, empty):
-    walked = list(again(Trace("r", "", events), empty))
+    walked = list(replay(Trace("r", "", events), empty))
     assert all(same_event(was, now) for was, now in zip(events, walked, strict=True))
 
 

@@ -69,7 +69,7 @@ def test_a_caller_gets_the_reply_with_how_likely_it_was_and_so_does_the_event(st
     llm = Holding(Scripted(lambda prompt: "London"))
     (event,), reply = asked(ask_reply(a_loop(llm, store), "answer", MESSAGES, How("parse", likelihood=True)))
     assert (reply.text, reply.logprob) == ("London", -1 / 3)
-    assert event.prompt.likelihood and event.logprob == -1 / 3 and event.said.logprob == -1 / 3
+    assert event.prompt.likelihood and event.logprob == -1 / 3 and event.as_reply.logprob == -1 / 3
 
 
 def test_a_reply_that_was_cut_is_asked_for_again_with_the_likelihood_of_the_last(store):
@@ -124,7 +124,7 @@ def test_a_run_whose_replies_tell_it_is_verified_resumed_and_recorded_like_any_o
     save_run(events[:8], tmp_path / "half.jsonl")
     store.write("G.clear()")
     tape = Recorded(tmp_path / "tape.jsonl")
-    tape.rewind([(event.prompt, event.said) for event in of(Asked, events[:8])])
+    tape.rewind([(event.prompt, event.as_reply) for event in of(Asked, events[:8])])
     resumed = list(resume(tmp_path / "half.jsonl", store, Resources([TOOL], tape)))
     assert [event.logprob for event in of(Asked, resumed)] == told
 

@@ -29,7 +29,7 @@ from kgot_lab.loop.events import (
 )  # fmt: skip
 from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.limits import REFERENCE, Limits, preset
-from kgot_lab.loop.replay.replay import replay
+from kgot_lab.loop.replay.replay import states
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.attachment import read_attachment
@@ -75,7 +75,7 @@ def test_a_question_goes_in_a_graph_grows_and_the_answer_rests_on_it(store, tool
 
 def test_five_insert_ballots_are_cut_short_after_three(store, tool):
     voted = of(Voted, run(straight(), store, tool))[0]
-    assert (voted.choice, voted.inserts, voted.asked, voted.possible, voted.agreement) == (
+    assert (voted.choice, voted.inserts, voted.ballots_cast, voted.possible, voted.agreement) == (
         "INSERT",
         3,
         3,
@@ -88,7 +88,7 @@ def test_a_tie_goes_to_insert_and_needs_only_half_the_ballots(store, tool):
     store.write('add("a", "b", "c")')
     llm = straight(vote=[*votes("R", "I", "R", "I"), *votes("R", "R", "R")])
     voted = of(Voted, run(llm, store, tool, FEW.but(votes=4)))[0]
-    assert (voted.choice, voted.inserts, voted.retrieves, voted.asked) == ("INSERT", 2, 2, 4)
+    assert (voted.choice, voted.inserts, voted.retrieves, voted.ballots_cast) == ("INSERT", 2, 2, 4)
 
 
 def test_retrieve_needs_a_strict_majority_of_five(store, tool):
@@ -106,7 +106,7 @@ def test_ballots_have_a_seed_each_and_at_temperature_zero_only_one_is_asked(stor
     cold = of(
         Voted, run(straight(vote=[*votes("I"), *votes("R")]), store, tool, FEW.but(vote_temperature=0.0))
     )
-    assert [(voted.asked, voted.possible) for voted in cold] == [(1, 1), (1, 1)]
+    assert [(voted.ballots_cast, voted.possible) for voted in cold] == [(1, 1), (1, 1)]
 
 
 def test_replies_that_are_no_ballot_count_for_nothing_and_all_of_them_mean_insert(store, tool):
@@ -362,7 +362,7 @@ def test_every_question_asked_is_in_the_ledger_and_the_ledger_adds_up(store, too
 
 def test_the_state_is_the_fold_of_the_events_and_the_graph_of_their_diffs(store, tool):
     events = run(straight(vote=ONCE), store, tool)
-    *_, (_, state) = replay(events)
+    *_, (_, state) = states(events)
     assert state.answer == events[-1] and state.step == 1 and len(state.calls) == 1
     assert graph_after(events) == store.graph()
 

@@ -48,7 +48,7 @@ SMALL = explore(LANES, DOCUMENTS, queries=[QUESTION, "Who made cloth with cards?
 
 def wish(explorer, **changes):
     """What a browser says whose controls stand where the explorer's do, but for some changes."""
-    return {"n": 1, "wish": {"question": explorer.question.text, **explorer.mix.told, **changes}}
+    return {"n": 1, "wish": {"question": explorer.question.text, **explorer.mix.to_json, **changes}}
 
 
 def asked(explorer, **changes):
@@ -76,7 +76,7 @@ def real(dataset):
 @pytest.mark.parametrize("preset", WEIGHTS)
 def test_the_scores_are_those_of_the_preset_to_the_last_bit(real, dataset, preset):
     lanes = real._searches.lanes
-    stage = hybrid(preset, **lanes.given)
+    stage = hybrid(preset, **lanes.available)
     for query in dataset.queries[:6]:
         expected = stage.search(query)
         there = real.but(question=query.text, preset=preset, k=20)
@@ -127,7 +127,7 @@ def test_the_parts_of_a_score_add_up_and_say_where_they_come_from(real):
     for hit in asked(real, k=50)["hits"]:
         assert sum(part["value"] for part in hit["parts"]) == pytest.approx(hit["score"], abs=1e-12)
     there = real.but(k=50)
-    counted = {name: real._searches.lanes.given[name] for name in ("embedding", "text", "graph")}
+    counted = {name: real._searches.lanes.available[name] for name in ("embedding", "text", "graph")}
     for hit in there._searches.hits(there._searches.look(there.question, there.mix)[0], 50):
         for part in hit.parts:
             found = counted[part.lane].search(real.question)
@@ -387,12 +387,12 @@ def test_a_wish_without_a_question_is_not_answered(nonsense):
     "nonsense",
     [{"question": "x"}, {"question": "x", "weights": {"embedding": "much"}, "off": [], "k": 3},
      {"question": "x", "weights": {"alpha": 1}, "off": [], "k": 3}, {"question": "x", "weights": None, "off": None, "k": None},
-     {"question": "x", **Mix().told, "before": {"weights": 1}}, {"question": "x", **Mix().told, "a": {"weights": {}}},
-     {"question": "x", **Mix().told, "off": ["nobody"]}, {"question": "x", **Mix().told, "k": 10**9}],
+     {"question": "x", **Mix().to_json, "before": {"weights": 1}}, {"question": "x", **Mix().to_json, "a": {"weights": {}}},
+     {"question": "x", **Mix().to_json, "off": ["nobody"]}, {"question": "x", **Mix().to_json, "k": 10**9}],
 )  # fmt: skip
 def test_nonsense_from_a_browser_is_told_and_changes_nothing(nonsense):
     explorer = SMALL.but()
-    assert explorer.heard({"n": 1, "wish": nonsense})["answer"]["trouble"]
+    assert explorer.handle_message({"n": 1, "wish": nonsense})["answer"]["trouble"]
     assert (explorer.question, explorer.mix) == (SMALL.question, SMALL.mix)
 
 
@@ -407,7 +407,7 @@ def test_a_document_nobody_knows_is_shown_by_its_id():
 
 def test_what_the_reader_did_is_known_in_python():
     explorer = SMALL.but()
-    answer = explorer.heard(
+    answer = explorer.handle_message(
         wish(
             explorer,
             question="loom cards",

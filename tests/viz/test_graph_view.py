@@ -143,20 +143,20 @@ def test_a_search_finds_relations_and_what_is_said_of_nodes_and_edges_and_tells_
     told = [Edge("ada", "wrote", "notes", {"sentence": story}), Edge("engine", "built of", "brass")]
     small = PropertyGraph.of([Node("ada", ("Engineer",)), Node("notes"), Node("engine"), Node("brass")], told)
     found = holding_text(small, "engine")
-    assert [found.told(number).split(": ", 1)[1] for number in range(len(found))] == [
+    assert [found.describe(number).split(": ", 1)[1] for number in range(len(found))] == [
         "engine",
         "ada (types: Engineer)",
         "ada — wrote → notes (sentence: The engine was never built, though Babbage asked for money a…)",
     ]
-    assert found.told(0).startswith("1 of 3 that hold “engine” (2 nodes, 1 relation): ")
+    assert found.describe(0).startswith("1 of 3 that hold “engine” (2 nodes, 1 relation): ")
     assert (
         holding_text(small, "minister")
-        .told(0)
+        .describe(0)
         .endswith("(sentence: …ey again and again, until the minister had enough of it.)")
     )
-    assert "ada" in holding_text(small, "built").told(1) and holding_text(small, "built").told(0).endswith(
-        "engine — built of → brass"
-    )
+    assert "ada" in holding_text(small, "built").describe(1) and holding_text(small, "built").describe(
+        0
+    ).endswith("engine — built of → brass")
 
 
 def test_an_edge_for_which_no_line_is_drawn_is_told_and_its_source_is_picked(view, islands, monkeypatch):

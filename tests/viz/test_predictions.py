@@ -55,7 +55,7 @@ def of(kind, asked):
 
 def test_every_vote_every_tool_choice_of_a_model_and_the_answer_is_asked_about(trace):
     asked = predictions(trace.events)
-    held = [at for at, event in enumerate(trace.events) if isinstance(event, Voted) and event.asked]
+    held = [at for at, event in enumerate(trace.events) if isinstance(event, Voted) and event.ballots_cast]
     assert [each.reveal for each in of("vote", asked)] == held
     assert all(isinstance(trace.events[each.reveal], Chose) for each in of("tool", asked))
     assert [trace.events[each.reveal].text for each in of("answer", asked)] == [trace.answer]

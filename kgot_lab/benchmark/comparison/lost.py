@@ -15,7 +15,7 @@ from typing import Any
 
 from kgot_lab.benchmark.comparison.results import Findings
 from kgot_lab.benchmark.comparison.sitting import place_of
-from kgot_lab.benchmark.questions.attempt import begun
+from kgot_lab.benchmark.questions.attempt import read_events
 from kgot_lab.benchmark.questions.batch import TRACES, trace_name
 from kgot_lab.benchmark.questions.lost import (
     HALF,
@@ -203,6 +203,6 @@ def _questions_of(set: str) -> Mapping[str, Question]:
 def _whole_run(path: Path) -> Sequence[Event]:
     """The events of a trace; none of one that is damaged or not there."""
     try:
-        return begun(path)
+        return read_events(path)
     except TraceError:
         return ()

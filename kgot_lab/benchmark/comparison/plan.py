@@ -18,7 +18,7 @@ from kgot_lab.benchmark.comparison.aims import ANSWER_MEASURES, GOALS, SYSTEM_PA
 from kgot_lab.benchmark.comparison.samples import DRAW_SEED, SAMPLES, drawn_samples
 from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS, AnswerSystem, prompt_digests
 from kgot_lab.benchmark.questions.batch import RECEIPTS
-from kgot_lab.benchmark.questions.plan import PLAN_FILE, hash_of_ids, plan_differences, told_differences
+from kgot_lab.benchmark.questions.plan import PLAN_FILE, format_differences, hash_of_ids, plan_differences
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.calibration import BINS
@@ -150,7 +150,7 @@ def _refuse_another(there: Mapping[str, Json], plan: Mapping[str, Json], folder:
             raise BadInput(
                 f"{folder}: {holds}; {wanted or _PLAIN} needs a folder of its own: name it with --folder DIR"
             )
-        said = f"{folder} holds answers to another plan: {told_differences(differences)}. A plan is not changed afterwards"
+        said = f"{folder} holds answers to another plan: {format_differences(differences)}. A plan is not changed afterwards"
         raise BadInput(f"{said}: name another folder with --folder DIR")
 
 

@@ -132,7 +132,7 @@ class Findings:
         }
         return [replace(row, p_holm=next(corrected[row.aimed])) for row in rows]
 
-    def beside(self, other: Findings, pairs: Sequence[tuple[str, str]]) -> Findings:
+    def compare_with(self, other: Findings, pairs: Sequence[tuple[str, str]]) -> Findings:
         """The answers of two folders to the same questions, in pairs that no plan named; p is corrected over
         all of these.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.benchmark.questions.attempt import begun
+from kgot_lab.benchmark.questions.attempt import read_events
 from kgot_lab.benchmark.questions.batch import TRACES, trace_name
 from kgot_lab.errors import BadInput
 from kgot_lab.llm.recorded import prompt_digest
@@ -31,9 +31,9 @@ def replies_in(traces: Iterable[Path]) -> dict[str, Reply]:
     """
     found: dict[str, Reply] = {}
     for path in traces:
-        for event in begun(path):
+        for event in read_events(path):
             if isinstance(event, Asked) and not event.is_loss and not event.role.startswith("inside "):
-                found.setdefault(prompt_digest(event.prompt, event.model), event.said)
+                found.setdefault(prompt_digest(event.prompt, event.model), event.as_reply)
     return found
 
 

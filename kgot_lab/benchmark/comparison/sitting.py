@@ -103,7 +103,7 @@ def missing(design: Design, folder: Path, chosen: Slice = WHOLE) -> list[Due]:
 
 
 @dataclass(frozen=True)
-class Sitting:
+class ComparisonRun:
     """A design, the folder in which its answers are kept, and the model that gives them.
 
     With folders to `reuse`, a reply in a trace there or here to the very same prompt is taken instead of

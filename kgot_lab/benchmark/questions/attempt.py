@@ -107,7 +107,7 @@ def grading_run(question: Question, predicted: str, grader: LLM, path: Path) -> 
 def _loop(question: Question, equipment: Equipment, path: Path) -> Iterator[Event]:
     tools, llm, execution = list(equipment.tools(question)), equipment.planning, equipment.execution
     with closing(empty_store(equipment.store, unsafe=equipment.unsafe)) as store:
-        if begun(path):
+        if read_events(path):
             yield from resume(path, store, Resources(tools, llm, execution))
             return
         path.unlink(missing_ok=True)
@@ -130,7 +130,7 @@ def recalled(
     ):  # a kill came after the reply and before this took the place of the trace
         fresh.replace(path)
     fresh.unlink(missing_ok=True)
-    events = begun(path)
+    events = read_events(path)
     if not events:
         path.unlink(missing_ok=True)
         yield from record(walk(llm), path, about=about)
@@ -139,7 +139,7 @@ def recalled(
     fresh.replace(path)
 
 
-def begun(path: Path) -> tuple[Event, ...]:
+def read_events(path: Path) -> tuple[Event, ...]:
     """The events of a trace, none where there is no file or a kill left no whole line of it; raises
     TraceError for a damaged one.
     """
@@ -155,14 +155,14 @@ def begun(path: Path) -> tuple[Event, ...]:
 def is_damaged(path: Path) -> bool:
     """Whether a trace cannot be read, so that nothing is asked until it is mended or gone."""
     try:
-        begun(path)
+        read_events(path)
     except TraceError:
         return True
     return False
 
 
 def _replies(path: Path) -> int:
-    return sum(isinstance(event, Asked) for event in begun(path))
+    return sum(isinstance(event, Asked) for event in read_events(path))
 
 
 class Watched:

@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kgot_lab.benchmark.questions.attempt import Equipment, attempt, begun, grading_run, is_damaged
+from kgot_lab.benchmark.questions.attempt import Equipment, attempt, grading_run, is_damaged, read_events
 from kgot_lab.benchmark.questions.parallel import Halted, in_parallel
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.receipts import (
@@ -223,7 +223,7 @@ def _is_the_models(error: Exception | None) -> bool:
 
 def _kept(path: Path) -> tuple[Event, ...]:
     try:
-        return begun(path)
+        return read_events(path)
     except LabError:
         return ()
 

@@ -177,7 +177,7 @@ class Kit:
             return self._shared
 
     def _told(self, question: Question) -> Callable[[str, float, bool], None]:
-        def told(tool: str, seconds: float, failed: bool) -> None:
+        def record_tool(tool: str, seconds: float, failed: bool) -> None:
             line = (
                 json.dumps({"id": question.id, "tool": tool, "seconds": round(seconds, 4), "failed": failed})
                 + "\n"
@@ -185,4 +185,4 @@ class Kit:
             with self._lock, self._times.open("a", encoding="utf-8") as file:
                 file.write(line)
 
-        return told
+        return record_tool

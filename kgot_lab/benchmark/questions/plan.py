@@ -85,7 +85,7 @@ class QuestionPlan:
         )
         if differences := plan_differences(there, now):
             raise BadInput(
-                f"{folder} holds answers to another plan: {told_differences(differences)}. Name another folder with --folder DIR"
+                f"{folder} holds answers to another plan: {format_differences(differences)}. Name another folder with --folder DIR"
             )
 
     def _fixed(self) -> dict[str, Json]:
@@ -129,7 +129,7 @@ def plan_differences(there: Mapping[str, Json], now: Mapping[str, Json], under: 
     return found
 
 
-def told_differences(differences: Sequence[str]) -> str:
+def format_differences(differences: Sequence[str]) -> str:
     """What a refusal says of differences: the first few, and how many more there are."""
     more = len(differences) - _SHOWN
     return "; ".join(differences[:_SHOWN]) + (f"; and {more:,} more" if more > 0 else "")

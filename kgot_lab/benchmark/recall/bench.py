@@ -97,10 +97,10 @@ def _reported(
     else:
         told = fill_by_workers(client, folder, [(dataset, systems)], plan, progress)[dataset.name]
     progress(len(left), len(left), "the report")
-    return told_report(folder, dataset, plan, told)
+    return report_on(folder, dataset, plan, told)
 
 
-def told_report(folder: Path, dataset: Dataset, plan: Plan, told: Filled) -> Report:
+def report_on(folder: Path, dataset: Dataset, plan: Plan, told: Filled) -> Report:
     """The report on what a folder holds of a data set, with what there is to tell of its systems."""
     made = report(earlier(folder, dataset), dataset, plan)
     return replace(made, left_out=told.left_out, again=told.again, notes=learnt_elsewhere(made.runs))

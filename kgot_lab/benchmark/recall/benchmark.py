@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.benchmark.recall.bench import BenchmarkProgress, begin, checked_data, plan_of, told_report
+from kgot_lab.benchmark.recall.bench import BenchmarkProgress, begin, checked_data, plan_of, report_on
 from kgot_lab.benchmark.recall.datasets import load_dataset, opened_data, published
 from kgot_lab.benchmark.recall.filling import Filled, earlier, file_name, fill, receipt
 from kgot_lab.benchmark.recall.growth import held_bytes
@@ -87,10 +87,10 @@ def benchmark(
         told[name] = fill(folder, dataset, some, plan, partial(tell, name), also=partial(tell, name))
     progress(len(steps), len(steps), "the report")
     found = {dataset.name: dataset for dataset in (*opened.values(), *beside)}
-    return [told_report(folder, dataset, plan, told.get(name, Filled())) for name, dataset in found.items()]
+    return [report_on(folder, dataset, plan, told.get(name, Filled())) for name, dataset in found.items()]
 
 
-def beside_published(folder: Path, embedder: Embedder) -> list[Report]:
+def compare_with_published(folder: Path, embedder: Embedder) -> list[Report]:
     """Some systems on the 780 passages that four published systems searched, eight deep, beside the rankings
     these published.
     """

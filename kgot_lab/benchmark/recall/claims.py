@@ -73,7 +73,7 @@ class Verdict:
     detectable: float
 
     @property
-    def said(self) -> str:
+    def verdict(self) -> str:
         """Replicates where the difference is above 0, does not where it is below, both beyond chance; else it
         cannot be decided.
         """
@@ -103,13 +103,13 @@ class Verdicts:
                 f"{signed(gap.low)} to {signed(gap.high)}",
                 decimal(row.p_holm),
             )
-            known = row.said != UNDECIDED
+            known = row.verdict != UNDECIDED
             lines.append(
                 (
                     Cell(row.claim.text),
                     *map(Cell, cells),
                     Cell(decimal(row.detectable)),
-                    Cell(row.said, known),
+                    Cell(row.verdict, known),
                 )
             )
         columns = (

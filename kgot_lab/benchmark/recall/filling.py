@@ -50,13 +50,13 @@ def fill(
     Systems are left out where the data are too little to build them from; for the plan's baseline that is
     raised instead. Hits are kept as deep as the deepest measure of the plan looks, and `keep` at least.
     """
-    keep, told = kept_depth(plan, keep), Filled()
+    keep, told = result_depth(plan, keep), Filled()
     for name, system in systems.items():
         tell(name)
         path, planned = receipt(folder, dataset, name), by_plan(system, plan)
         if why := rerun_reason(path, planned, dataset):
             told.again[name] = why
-            also(name, said_again(why))
+            also(name, rerun_note(why))
         try:
             run_to(
                 path,
@@ -75,12 +75,12 @@ def fill(
     return told
 
 
-def said_again(why: str) -> str:
+def rerun_note(why: str) -> str:
     """Behind the name of a system that is run again: why."""
     return f" (again, since {why})"
 
 
-def kept_depth(plan: Plan, keep: int = KEEP) -> int:
+def result_depth(plan: Plan, keep: int = KEEP) -> int:
     """How many hits of a query are kept: as many as the deepest measure of a plan looks at, and so many at
     least.
     """

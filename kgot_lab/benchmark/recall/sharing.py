@@ -22,9 +22,9 @@ from kgot_lab.benchmark.recall.filling import (
     Contender,
     Filled,
     by_plan,
-    kept_depth,
     receipt,
-    said_again,
+    rerun_note,
+    result_depth,
 )
 from kgot_lab.benchmark.recall.systems import Stages, systems
 from kgot_lab.embedding.embedder import Embedder, Matrix
@@ -99,7 +99,7 @@ def fill_by_workers(
             done += 1
             if isinstance(made, Run):
                 path = receipt(folder, job.dataset, job.name)
-                replace_receipt(made, path, kept_depth(plan))
+                replace_receipt(made, path, result_depth(plan))
                 path.with_name(f"{path.name}.partial").unlink(missing_ok=True)
                 told[job.dataset.name].again.update({job.name: job.again} if job.again else {})
             elif job.name == plan.baseline:
@@ -109,7 +109,7 @@ def fill_by_workers(
             progress(
                 done,
                 len(jobs),
-                f"{job.name} on {job.dataset.name}{said_again(job.again) if job.again else ''}",
+                f"{job.name} on {job.dataset.name}{rerun_note(job.again) if job.again else ''}",
             )
     return told
 
@@ -136,7 +136,7 @@ def _left(
     left, ours = [], dict[str, Stages]()
     for job in sorted(jobs, key=lambda job: receipt(folder, job.dataset, job.name)):
         path, system = receipt(folder, job.dataset, job.name), by_plan(job.system, plan)
-        wanted = question_put(job.dataset, job.name, kept_depth(plan)) | {CODE_HASH: source_digest(system)}
+        wanted = question_put(job.dataset, job.name, result_depth(plan)) | {CODE_HASH: source_digest(system)}
         if stored_run(path, system, job.dataset, wanted) is not None:
             continue
         held.enter_context(
@@ -146,7 +146,7 @@ def _left(
         )
         if stored_run(path, system, job.dataset, wanted) is None:
             job.again = rerun_reason(path, system, job.dataset)
-            job.errand = Errand(job.name, str(wanted[CODE_HASH]), kept_depth(plan), plan)
+            job.errand = Errand(job.name, str(wanted[CODE_HASH]), result_depth(plan), plan)
             by_name = ours.setdefault(job.dataset.name, systems(job.dataset, _Lent("", "", 0))).get(job.name)
             if by_name is not None and source_digest(by_plan(by_name, plan)) == job.errand.code:
                 job.embedder = cast(Embedder, next(iter(embedders_in(system)), _Lent("", "", 0)))
@@ -202,7 +202,9 @@ def _answers(client: Any, jobs: Sequence[_Job]) -> Any:
     coming = as_completed([])
 
     def send(job: _Job) -> None:
-        future = client.submit(run_there, job.errand, cloud.data(job.dataset), *cloud.lots(job), pure=False)
+        future = client.submit(
+            run_on_worker, job.errand, cloud.data(job.dataset), *cloud.lots(job), pure=False
+        )
         sent[future] = job
         coming.add(future)
 
@@ -311,7 +313,7 @@ _HELD: dict[
 ] = {}  # of the data that were searched last: what its systems share is built once
 
 
-def run_there(errand: Errand, dataset: Dataset, *lots: VectorLot) -> Run | TextsLacking:
+def run_on_worker(errand: Errand, dataset: Dataset, *lots: VectorLot) -> Run | TextsLacking:
     """A Dask task: run a system on a data set, or say which texts lack a vector."""
     with _ALONE:
         try:

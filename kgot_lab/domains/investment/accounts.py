@@ -202,7 +202,7 @@ class Accounts:
             for key, user, body, created, sent in self.storage.rows(sql.UNSENT if unsent else sql.POSTED)
         )
 
-    def told(self, user: str) -> frozenset[str]:
+    def sent_briefings(self, user: str) -> frozenset[str]:
         """The keys of all briefings that were ever posted for a user."""
         return frozenset(key for (key,) in self.storage.rows(sql.TOLD, {"user": _user(user)}))
 

@@ -130,7 +130,7 @@ class InvestmentGraph:
             )
         with self.storage.changing():
             change = GraphChange(self.storage, owner, self.now)
-            there = change.there(
+            there = change.last_nodes(
                 {node.id for node in nodes} | {end for edge in edges for end in (edge.source, edge.target)}
             )
             written = {node.id: _updated(there.get(node.id), node) for node in nodes}
@@ -164,7 +164,7 @@ class InvestmentGraph:
                 require_key(part, "what is to end")
         with self.storage.changing():
             change = GraphChange(self.storage, owner, self.now)
-            there = change.there(each for each in what if isinstance(each, str))
+            there = change.last_nodes(each for each in what if isinstance(each, str))
             edges = change.last_edges(each[0] for each in what if not isinstance(each, str))
             ended_nodes, ended_edges = list[str](), list[EdgeIds]()
             for each in dict.fromkeys(what):

@@ -39,7 +39,7 @@ class GraphChange:
         self.at = last_time(storage, self._clock)
         self._begun = False
 
-    def there(self, ids: Iterable[str]) -> dict[str, DatedNode]:
+    def last_nodes(self, ids: Iterable[str]) -> dict[str, DatedNode]:
         """Those of some nodes that were written, as they were last, expired or not."""
         rows = self._storage.rows(sql.OPEN_NODES, {"owner": self._owner, "ids": sorted(set(ids))})
         return {dated.node.id: dated for dated in map(dated_node, rows)}

@@ -76,11 +76,14 @@ class Knowing:
         """Where ways to it break, in words; () where it is known."""
         if self.knows:
             return ()
-        lines = [f"{self.said(each.relationship)} ({_REASONS[each.reason]})" for each in self.breaks]
+        lines = [
+            f"{self.describe_relationship(each.relationship)} ({_REASONS[each.reason]})"
+            for each in self.breaks
+        ]
         lines += ["it lies outside of knowledge_scope"] * (not self.scope)
         return tuple(lines or ["no way comes near"])
 
-    def said(self, relationship: Relationship) -> str:
+    def describe_relationship(self, relationship: Relationship) -> str:
         """A relationship with the names of its ends."""
         return f"{self.names[relationship.source_id]} – {relationship.type} – {self.names[relationship.target_id]}"
 

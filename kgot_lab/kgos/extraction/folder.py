@@ -72,9 +72,9 @@ class FolderGraph:
     )  # endings of files that are not read, and how many there are
 
     def __repr__(self) -> str:
-        return self.told()
+        return self.describe()
 
-    def told(self, most: int | None = 10) -> str:
+    def describe(self, most: int | None = 10) -> str:
         """What came of the folder in words, and so many of the files that were not read, or read with doubt;
         None: all of them.
         """

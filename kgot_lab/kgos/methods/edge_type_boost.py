@@ -44,7 +44,7 @@ def edge_type_boost(
     boosts, first = index.links.boosts(rows, index.ways_of(boost_types, along=outgoing, against=incoming))
     found = np.flatnonzero(boosts)
     order = found[np.lexsort((index.name_order[found], -boosts[found]))]
-    nodes = index.hits(order.tolist(), boosts[order].tolist(), index.told(first[order].tolist()))
+    nodes = index.hits(order.tolist(), boosts[order].tolist(), index.reasons_for(first[order].tolist()))
     along = "any type" if boost_types is None else ", ".join(sorted(boost_types))
     why = [f"edges followed: {along}; outgoing +{outgoing:g}, incoming +{incoming:g}, divided by the largest"]
     if absent:

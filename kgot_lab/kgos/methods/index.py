@@ -180,7 +180,7 @@ class GraphIndex(NodeTexts):
             raise UnknownName("edge type", min(wanted), known)
         return sorted(wanted - known)
 
-    def told(self, places: Sequence[int]) -> list[str]:
+    def reasons_for(self, places: Sequence[int]) -> list[str]:
         """Some steps as texts: "a --[requires]--> b"."""
         links, names = self.links, self.names
         arrows = [

@@ -50,7 +50,7 @@ def opened_graph(
         found = graph_of_folder(path, cache=cache, progress=progress, client=client)
         whole = with_patterns(found.graph)
         told(
-            f"{found.told(None)}\n  with the patterns in it {len(whole):,} nodes, {len(whole.edge_keys):,} edges"
+            f"{found.describe(None)}\n  with the patterns in it {len(whole):,} nodes, {len(whole.edge_keys):,} edges"
         )
         return whole
     if not path.is_file():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kgot_lab.errors import BadInput
-from kgot_lab.graph.provenance import noted
+from kgot_lab.graph.provenance import supports_of
 from kgot_lab.loop.events import Answered, Asked, Event, Parsed, Started, ToolReturned, Wrote
 from kgot_lab.loop.modes.paths.mentions import title_of
 from kgot_lab.loop.modes.paths.splitting import hops_in
@@ -109,7 +109,8 @@ class RunMaterial:
         return tuple(
             edge
             for edge in written.values()
-            if fact_of(edge) in evidence or any(each.sentence in texts for each in noted(edge.properties))
+            if fact_of(edge) in evidence
+            or any(each.sentence in texts for each in supports_of(edge.properties))
         )
 
     @cached_property
@@ -167,7 +168,7 @@ class RunMaterial:
         found: dict[SourcedSentence, None] = {}
         for edge in start.edges if start is not None else ():
             title = edge.source if edge.type == SAYS_SENTENCE else ""
-            for support in noted(edge.properties):
+            for support in supports_of(edge.properties):
                 if edge.type != MENTIONS_NAME and support.sentence:
                     found[
                         SourcedSentence(support.sentence, title, support.source, counts[support.source])

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kgot_lab.graph.provenance import noted
+from kgot_lab.graph.provenance import supports_of
 from kgot_lab.loop.certificate.contradictions import rival_values, speaks_of
 from kgot_lab.loop.certificate.inputs import PathReading, RunMaterial
 from kgot_lab.loop.modes.paths.candidates import comparison_candidates
@@ -267,7 +267,7 @@ def _step(run: RunMaterial, start: str, end: str, link: _PathLink) -> RunFact:
 def _typed(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator[_PathLink]:
     """The typed facts as links."""
     for edge in run.facts:
-        texts = {support.sentence for support in noted(edge.properties)}
+        texts = {support.sentence for support in supports_of(edge.properties)}
         nodes = {compared_name(end): end for end in (edge.source, edge.target)}
         nodes |= {key: name for key, name in named.items() if any(key in end for end in nodes)}
         nodes |= (

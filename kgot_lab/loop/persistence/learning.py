@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from kgot_lab.errors import require
-from kgot_lab.graph.provenance import Support, noted, sentence_of
+from kgot_lab.graph.provenance import Support, sentence_of, supports_of
 from kgot_lab.loop.events import Answered, Event, Started
-from kgot_lab.loop.evidence import FoundSupports, saying
+from kgot_lab.loop.evidence import FoundSupports, sentences_stating
 from kgot_lab.loop.modes.paths.mentions import is_place
 from kgot_lab.loop.state import state_after
 from kgot_lab.loop.trace import Trace, graph_after, up_to_parting
@@ -150,7 +150,7 @@ class _WrittenFacts:
         """A claim for each support that a fact gained by this run, and one for each new fact that nothing was
         found to say.
         """
-        start = {edge.identity: frozenset(noted(edge.properties)) for edge in self._state.start.edges}
+        start = {edge.identity: frozenset(supports_of(edge.properties)) for edge in self._state.start.edges}
         changed = {
             each.identity
             for diff in self._state.diffs
@@ -171,7 +171,9 @@ class _WrittenFacts:
         calls = self._found.calls(edge)
         supports = [support for support in self._found.of(edge) if support not in (before or ())]
         if not supports and before is None:
-            supports = list(saying(edge, (text for call in calls for text in self._of_call.get(call, ()))))
+            supports = list(
+                sentences_stating(edge, (text for call in calls for text in self._of_call.get(call, ())))
+            )
         for support in supports:
             source = support.source or next(
                 (call for call in calls if self._tells(call, support.sentence)), self._somewhere(calls)

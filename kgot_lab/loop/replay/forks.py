@@ -166,7 +166,7 @@ def origin(run: Trace) -> str:
     ).strip()
 
 
-def said(events: Sequence[Event]) -> list[str]:
+def comparable_texts(events: Sequence[Event]) -> list[str]:
     """Each event of a run as text; equal texts are equal events, and how long a reply took does not count."""
     return [json.dumps(_untimed(to_json(event)), sort_keys=True, default=dict) for event in events]
 
@@ -177,7 +177,7 @@ def aligned(one: Sequence[Event], other: Sequence[Event]) -> list[_Pair]:
 
     Equal events stand beside each other; between those, events of one kind (and questions of one role).
     """
-    levels = [(said(one), said(other)), (_kinds(one), _kinds(other))]
+    levels = [(comparable_texts(one), comparable_texts(other)), (_kinds(one), _kinds(other))]
     return list(_pairs(levels, range(len(one)), range(len(other))))
 
 
@@ -203,7 +203,7 @@ def _pairs(
 def _shared(one: Sequence[Event], other: Sequence[Event]) -> int:
     """How many events two runs begin with that say the same."""
     one, other = without_losses(one), without_losses(other)
-    pairs = enumerate(zip(said(one), said(other), strict=False))
+    pairs = enumerate(zip(comparable_texts(one), comparable_texts(other), strict=False))
     return next((number for number, (was, now) in pairs if was != now), min(len(one), len(other)))
 
 

@@ -80,7 +80,7 @@ class Recording:
                 case Asked(role=role) if role.startswith("inside "):
                     inside += (event.usage,)
                 case Asked():
-                    recording.replies[(prompt_digest(event.prompt, ""),)].append(event.said)
+                    recording.replies[(prompt_digest(event.prompt, ""),)].append(event.as_reply)
                 case ToolReturned():
                     recording.results[_call_key(event.call)].append((event, inside))
                     inside = ()

@@ -67,7 +67,7 @@ from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Json, Reply
 
 
-def replay(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
+def states(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
     """Each recorded event with the state after it: no model, no sandbox, nothing executed."""
     state = State()
     for event in events:
@@ -113,7 +113,7 @@ def replay_walk(
     return map(store.as_edited, walk)
 
 
-def again(run: Trace | Sequence[Event], store: Store | None = None) -> Iterator[Event]:
+def replay(run: Trace | Sequence[Event], store: Store | None = None) -> Iterator[Event]:
     """The loop itself, walked again on what was recorded: every reply, tool result and statement result comes
     from the run.
     """
@@ -331,7 +331,7 @@ def _replay_side(events: Sequence[Event], apart: Store, spoken: Dialect) -> Iter
         for event in events
         if isinstance(event, Asked) and not event.is_loss and not event.role.startswith("inside ")
     )
-    recording = replace(Recording.of(events), turns=deque(event.said for event in asked))
+    recording = replace(Recording.of(events), turns=deque(event.as_reply for event in asked))
     return replay_walk(events, recording, replace(remembered(recording, events, apart), spoken=spoken))
 
 
@@ -459,7 +459,7 @@ def _changed(
             by_hand = Reply(
                 change, model=event.model
             )  # what a person wrote cost no tokens, and no model held it likely
-            recording.replies[key][nth] = event.said if change == event.reply else by_hand
+            recording.replies[key][nth] = event.as_reply if change == event.reply else by_hand
         case ToolReturned():
             nth = sum(isinstance(other, ToolReturned) and other.call == event.call for other in before)
             recording.change_result(

@@ -19,9 +19,9 @@ class Aliases:
         self.merges = merges
         self._names: dict[str, list[str]] = defaultdict(list)
         for other in merges:
-            self._names[self.kept(other)].append(other)
+            self._names[self.canonical(other)].append(other)
 
-    def kept(self, name: str) -> str:
+    def canonical(self, name: str) -> str:
         """The name that a name goes by: itself, where it was merged into no other."""
         while name in self.merges:
             name = self.merges[name]
@@ -29,14 +29,14 @@ class Aliases:
 
     def names(self, name: str) -> list[str]:
         """All names of what a name means, the one it goes by first."""
-        kept = self.kept(name)
+        kept = self.canonical(name)
         return [kept, *self._names.get(kept, ())]
 
     def read(self, fact: Triple) -> Triple:
         """A fact by the names it goes by."""
         if not self.merges:
             return fact
-        return Triple(self.kept(fact.subject), fact.relation, self.kept(fact.object))
+        return Triple(self.canonical(fact.subject), fact.relation, self.canonical(fact.object))
 
     def spellings(self, facts: Iterable[Triple]) -> list[Triple]:
         """Every fact under all names it may have been learnt with."""

@@ -105,7 +105,7 @@ class CertifiedFact:
         )
 
     @property
-    def told(self) -> str:
+    def status(self) -> str:
         """How it stands, for people; "" for one that holds."""
         if self.fact is None:
             object = self.needed.object if isinstance(self.needed, Triple) else ""
@@ -163,7 +163,7 @@ class Certificate:
         """Why the answer does not pass, in words, each once; none where it does."""
         if self.ruling == "passes":
             return ()
-        told = (fact.told for fact in self.weak if self.rules.ruling([fact.state]) != "passes")
+        told = (fact.status for fact in self.weak if self.rules.ruling([fact.state]) != "passes")
         return tuple(dict.fromkeys(told)) or ("it rests on no fact",)
 
     def certificate_text(self, answer: str) -> Certificate:

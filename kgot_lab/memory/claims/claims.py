@@ -220,7 +220,7 @@ class Claims(Beliefs):
                 raise BadInput(
                     f"{shortly(other)} is merged into {shortly(names.merges[other])}: unmerge it first"
                 )
-            if names.kept(kept) == other:
+            if names.canonical(kept) == other:
                 raise BadInput(
                     f"{shortly(kept)} already goes by {shortly(other)}: merging that into it would be a circle"
                 )

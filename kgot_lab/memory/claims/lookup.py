@@ -92,7 +92,7 @@ class BelievedTriples:
                 return None
             keys |= dict.fromkeys(map(word_key, words))
         for other in names.merges:
-            kept = names.kept(other)
+            kept = names.canonical(other)
             folded, words_of = folded_text(kept), spaced_words(kept)
             if any(keyword.found_in(folded, words_of) for keyword in keywords):
                 keys |= {end_key("subject", other): None, end_key("object", other): None}

@@ -17,7 +17,7 @@ from kgot_lab.retrieval.multihop.features import NAME_CLUES, Clues, TrailIndex, 
 from kgot_lab.retrieval.multihop.mentions import Mentions
 from kgot_lab.retrieval.multihop.scorer import Scorer, learnt_scorer
 from kgot_lab.retrieval.names import name_words
-from kgot_lab.retrieval.neighbours import Told
+from kgot_lab.retrieval.neighbours import LazyTexts
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document, Ranking, checked_documents, full_text
@@ -117,10 +117,12 @@ class _Best:
         """What was reached, with the way to each written out."""
         rows = np.flatnonzero(self._strength).tolist()
 
-        def told(number: int) -> str:
+        def describe(number: int) -> str:
             row = rows[number]
             arrow = _ARROWS[self._kind[row]].format(self._names[self._name[row]])
             return f"{shown[self._from[row]]} {arrow} {shown[row]}"
 
         found = [ids[row] for row in rows]
-        return replace(fused(earlier.query, found, self._strength[rows], ()), paths=Told(found, told))
+        return replace(
+            fused(earlier.query, found, self._strength[rows], ()), paths=LazyTexts(found, describe)
+        )

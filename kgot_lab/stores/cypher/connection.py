@@ -89,7 +89,7 @@ class BoltLink:
         if self._over:
             raise StoreUnavailable(f"this store of {self.name} {self._over}")
 
-    def again(self, act: Callable[[], Given]) -> Given:
+    def retry(self, act: Callable[[], Given]) -> Given:
         """What an act gives, done again while the server says that others were in its way; raises
         StoreUnavailable when they always are.
         """

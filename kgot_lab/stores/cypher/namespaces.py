@@ -43,7 +43,7 @@ def delete_bolt_namespace(link: BoltLink, namespace: str) -> None:
         turns = Turns(link, namespace)
         left = 1
         while left:
-            left = link.again(lambda: _deleted(turns, namespace))
+            left = link.retry(lambda: _deleted(turns, namespace))
 
 
 def _deleted(turns: Turns, namespace: str) -> int:

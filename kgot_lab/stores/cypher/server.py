@@ -131,9 +131,9 @@ class CypherServer:
         with self._lost.minded(statement), self._refusing(sent, statement):
             try:
                 try:
-                    diff, places = self._link.again(partial(self._added, statement, sent))
+                    diff, places = self._link.retry(partial(self._added, statement, sent))
                 except NotOnlyAdded:
-                    diff, places = self._link.again(partial(self._compared, statement, sent))
+                    diff, places = self._link.retry(partial(self._compared, statement, sent))
             except (RefusedValue, BadInput) as refusal:
                 raise QueryFailed(statement, str(refusal)) from None
         self._looking.places.update(places)
@@ -225,7 +225,7 @@ class CypherServer:
         """
         diff = fit_diff(diff)
         with self._link.explained(lambda reason: BadInput(f"the server refuses the diff: {reason}")):
-            application, places = self._link.again(partial(self._applied, diff))
+            application, places = self._link.retry(partial(self._applied, diff))
         self._looking.moved(application.moved, places)
 
     def _applied(self, diff: Diff, found: Turn | None = None) -> tuple[Application, dict[str, str]]:
@@ -329,7 +329,7 @@ class CypherServer:
             delete_bolt_namespace(self._link, self.namespace)
         if self._count(f"{_UNKNOWN} RETURN count(n)"):
             with self._told():
-                self._link.again(self._note_known)
+                self._link.retry(self._note_known)
 
     def _note_known(self) -> None:
         with self._turns.taken() as (transaction, _):

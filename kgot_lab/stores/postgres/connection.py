@@ -49,7 +49,7 @@ class PostgresLink:
         keep_for_ever(self._connection)
         self._connection = None
 
-    def asked(self, statement: str, parameters: Any = None) -> list[Any]:
+    def rows(self, statement: str, parameters: Any = None) -> list[Any]:
         """The rows of one statement of our own; raises StoreUnavailable."""
         with _explained(), self.outside() as connection:
             return connection.execute(statement, parameters).fetchall()

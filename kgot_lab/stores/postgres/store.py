@@ -92,7 +92,7 @@ class Postgres:
         )  # runs statements, and all that only looks
         try:
             for link in (self._own, self._link):
-                link.asked("SELECT")
+                link.rows("SELECT")
         except BaseException:
             self.close()
             raise
@@ -100,7 +100,7 @@ class Postgres:
 
     def __repr__(self) -> str:
         try:
-            nodes, edges = self._link.asked(
+            nodes, edges = self._link.rows(
                 "SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM edges)"
             )[0]
         except StoreUnavailable:
@@ -226,7 +226,7 @@ class Postgres:
         return tuple(
             map(
                 edge_of_postgres,
-                self._link.asked(
+                self._link.rows(
                     f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = %s OR target = %s ORDER BY number",
                     (id, id),
                 ),
@@ -238,7 +238,7 @@ class Postgres:
         to the shorter id.
         """
         require_words(words)
-        found = self._link.asked(finding.SEARCH, {"words": finding.holdable(words), "limit": max(0, limit)})
+        found = self._link.rows(finding.SEARCH, {"words": finding.holdable(words), "limit": max(0, limit)})
         return tuple(map(node_of_postgres, found))
 
     def within(self, id: str, hops: int) -> dict[str, int]:
@@ -261,9 +261,7 @@ class Postgres:
             return False
         text = json.dumps({"value": value})
         return bool(
-            self._link.asked(
-                finding.HOLDS, {"value": text, "text": value if isinstance(value, str) else None}
-            )
+            self._link.rows(finding.HOLDS, {"value": text, "text": value if isinstance(value, str) else None})
         )
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
@@ -272,7 +270,7 @@ class Postgres:
         asked = (
             f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = ANY(%s) AND target = ANY(%s) ORDER BY number"
         )
-        return tuple(map(edge_of_postgres, self._link.asked(asked, (among, among))))
+        return tuple(map(edge_of_postgres, self._link.rows(asked, (among, among))))
 
     # --- inside ---
 

@@ -175,7 +175,7 @@ def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Ite
     yield Section("Skeletons", (skeletons,), below, rules.thresholds.skeleton if below else -1.0, SKELETON)
     if alignment is not None and told:
         ours, theirs = (
-            [Unit(event.told, event.denied) for event in text.events]
+            [Unit(event.phrase, event.denied) for event in text.events]
             for text in (alignment.source, alignment.target)
         )
         rows = _side_by_side(ours, theirs, alignment.events)

@@ -111,7 +111,7 @@ class Explorer:
     @cached_property
     def live(self) -> Live:
         """The view in the browser."""
-        return Live(self.picture, self._data(), self.heard)
+        return Live(self.picture, self._data(), self.handle_message)
 
     def _ipython_display_(self) -> None:
         self.live.picture, self.live.data = self.picture, self._data()  # as the reader left it
@@ -121,7 +121,7 @@ class Explorer:
 
     def __repr__(self) -> str:
         searches, mix = self._searches, self.mix
-        what = f"{len(searches.shelf.documents):,} documents, {len(searches.queries):,} questions, lanes {', '.join(searches.lanes.given)}"
+        what = f"{len(searches.shelf.documents):,} documents, {len(searches.queries):,} questions, lanes {', '.join(searches.lanes.available)}"
         return f"<Explorer of {what}; {mix.preset or 'own weights'}, k={mix.k}: {shortened(self.question.text, 60)!r}>"
 
     def but(
@@ -162,13 +162,13 @@ class Explorer:
     def picture(self) -> Drawing:
         """What is shown, as a static picture."""
         side, notes = self._searches.look(self.question, self.mix)
-        told = [self._searches.told(side, self.mix.k), *notes] if side.ranking.hits else notes
+        told = [self._searches.gold_summary(side, self.mix.k), *notes] if side.ranking.hits else notes
         return hits_picture(
             self.question.text,
             self._searches.hits(side, self.mix.k),
             told,
             side.stage,
-            self._searches.lanes.given,
+            self._searches.lanes.available,
         )
 
     def table(self) -> Table:
@@ -176,7 +176,7 @@ class Explorer:
         side, _ = self._searches.look(self.question, self.mix)
         return hits_table(self._searches.hits(side, self.mix.k), shortened(self.question.text, 100))
 
-    def heard(self, message: Mapping[str, Json]) -> Json:
+    def handle_message(self, message: Mapping[str, Json]) -> Json:
         """The answer to a browser that tells of its question, its sliders and what it compares; nonsense is
         answered in words.
         """
@@ -201,6 +201,6 @@ class Explorer:
             "questions": [query.text for query in searches.queries[:MOST_QUESTIONS]],
             "systems": list(searches.systems),
             "deepest": DEEPEST,
-            "state": {"question": self.question.text, **self.mix.told},
+            "state": {"question": self.question.text, **self.mix.to_json},
             "first": searches.answer(self.question, self.mix, {"sheet": True}),
         }

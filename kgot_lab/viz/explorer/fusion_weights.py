@@ -37,7 +37,7 @@ class Lanes:
             require(stage, Stage, f"the lane {name} is a Stage, as bm25(documents) gives one")
 
     @property
-    def given(self) -> dict[str, Stage]:
+    def available(self) -> dict[str, Stage]:
         """The lanes there are, by name."""
         stages = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: stage for name, stage in stages.items() if stage is not None}
@@ -93,7 +93,7 @@ class Mix:
             raise BadInput(f"these are no positions of sliders ({error})") from None
 
     @property
-    def told(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, Json]:
         """The mix as JSON."""
         return {"weights": asdict(self.weights), "off": sorted(self.off), "k": self.k}
 
@@ -181,7 +181,7 @@ class Searched:
         self.stages: dict[str, Stage] = {}
         self._columns: dict[str, _Columns] = {}
         self._joined: dict[tuple[tuple[str, float], ...], Ranking] = {}
-        for name, stage in lanes.given.items():
+        for name, stage in lanes.available.items():
             self._search(name, stage)
 
     def _search(self, name: str, stage: Stage) -> None:

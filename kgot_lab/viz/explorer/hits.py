@@ -59,7 +59,7 @@ class Shown:
         return "".join(text for text, _ in self.title)
 
     @property
-    def told(self) -> dict[str, Json]:
+    def to_json(self) -> dict[str, Json]:
         """The hit as JSON."""
         plain = {
             "rank": self.rank,

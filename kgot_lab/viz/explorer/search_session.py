@@ -82,7 +82,7 @@ class Searches:
     def working(self, query: Query) -> dict[str, Stage]:
         """The lanes that can search for a query."""
         failed = self.searched(query).failed if query.text.strip() else {}
-        return {name: stage for name, stage in self.lanes.given.items() if name not in failed}
+        return {name: stage for name, stage in self.lanes.available.items() if name not in failed}
 
     def look(self, query: Query, mix: Mix) -> tuple[Side, list[str]]:
         """What a mix finds for a query, and what there is to say about it; a mix that makes no sense finds
@@ -132,7 +132,7 @@ class Searches:
             side.ranking, k, self.shelf, self.gold(side.ranking.query), why=side.why, before=before
         )
 
-    def told(self, side: Side, k: int) -> str:
+    def gold_summary(self, side: Side, k: int) -> str:
         """What a side found of the gold, in words."""
         return format_gold(side.ranking, k, self.gold(side.ranking.query), self.shelf)
 
@@ -140,7 +140,7 @@ class Searches:
 
     def format_retriever(self, name: str) -> dict[str, Json]:
         """A lane, and why it cannot be used where it cannot."""
-        stage = self.lanes.given.get(name)
+        stage = self.lanes.available.get(name)
         missing = "" if stage else f"There is no {name} lane here: its weight goes to the others."
         return {
             "name": name,
@@ -159,10 +159,10 @@ class Searches:
             notes = [NOT_THE_SLIDERS]
         before = self._before(query, wish.get("before"))
         return {
-            "told": self.told(side, mix.k) if side.ranking.hits else "",
+            "told": self.gold_summary(side, mix.k) if side.ranking.hits else "",
             "notes": notes,
             "lanes": self._counts(query, mix),
-            "hits": [] if sides else [hit.told for hit in self.hits(side, mix.k, before)],
+            "hits": [] if sides else [hit.to_json for hit in self.hits(side, mix.k, before)],
             "pipeline": self._drawn(side.stage),
             "stage": side.stage.name,
             "sides": sides,
@@ -185,11 +185,13 @@ class Searches:
             counted = {}
         found = self.searched(query).found if query.text.strip() else {}
         many = {name: len(ranking.hits) for name, ranking in found.items()}
-        return {name: {"share": counted.get(name, 0.0), "found": many.get(name)} for name in self.lanes.given}
+        return {
+            name: {"share": counted.get(name, 0.0), "found": many.get(name)} for name in self.lanes.available
+        }
 
     def _drawn(self, stage: Stage) -> Markup:
         return pipeline(
-            stage, colours={lane.name: LANE_COLOURS[name] for name, lane in self.lanes.given.items()}
+            stage, colours={lane.name: LANE_COLOURS[name] for name, lane in self.lanes.available.items()}
         ).svg
 
     # --- two systems side by side ---
@@ -239,8 +241,8 @@ class Searches:
         return {
             "title": side.title,
             "stage": side.stage.name,
-            "told": self.told(side, k),
-            "hits": [replace(hit, moved=move).told for hit, move in zip(hits, moves, strict=True)],
+            "told": self.gold_summary(side, k),
+            "hits": [replace(hit, moved=move).to_json for hit, move in zip(hits, moves, strict=True)],
             "pipeline": self._drawn(side.stage),
         }
 

@@ -48,7 +48,7 @@ class TextHolding:
             number -= len(rows)
         raise IndexError(number)
 
-    def told(self, number: int) -> str:
+    def describe(self, number: int) -> str:
         """Which of how many this one is, what it is called, and the place where a property holds the text."""
         one = self[number]
         nodes, edges = len(self.named) + len(self.nodes), len(self.typed) + len(self.edges)

@@ -150,7 +150,7 @@ class GraphView:
         found = holding_text(self.graph, text)
         if not found:
             return {"said": f"Nothing holds “{text}”: no name, no relation, no property"}
-        one, said = found[turn % len(found)], found.told(turn % len(found))
+        one, said = found[turn % len(found)], found.describe(turn % len(found))
         if isinstance(one, Node):
             self.picked = one.id
             return self._shown(revealed(self.view, [one.id]), said) | {"pick": one.id}

@@ -76,7 +76,7 @@ def ballots(what: Runs) -> Plot:
     """
     runs = runs_of(what)
     votes = [(name, event) for name, events in runs.items() for event in events if isinstance(event, Voted)]
-    polled = [(name, vote) for name, vote in votes if vote.asked]
+    polled = [(name, vote) for name, vote in votes if vote.ballots_cast]
     if not polled:
         return nothing(
             f"there is no vote in {_these(runs)}"
@@ -178,7 +178,7 @@ def _ballot_bars(
     parts = {part: [_cast(vote)[part] for vote in votes] for part in BALLOTS}
     with plot_drawing(7.6, 1.05 + 0.38 * len(bars)) as (figure, [axes]):
         stacked(axes, bars, parts, BALLOTS)
-        counted_bars(axes, [max(vote.asked, vote.possible) for vote in votes], words)
+        counted_bars(axes, [max(vote.ballots_cast, vote.possible) for vote in votes], words)
         whole_numbers(axes.xaxis)
         axes.set_xlabel("ballots")
         legend_below(figure)
@@ -202,7 +202,7 @@ def _kinds_of_votes(votes: Sequence[Voted], said: str, rows: Sequence[Mapping[st
 
 
 def _cast(vote: Voted) -> dict[str, int]:
-    left = max(0, vote.possible - vote.asked)
+    left = max(0, vote.possible - vote.ballots_cast)
     return {"RETRIEVE": vote.retrieves, "INSERT": vote.inserts, "neither": vote.invalid, "not asked": left}
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.provenance import noted
+from kgot_lab.graph.provenance import supports_of
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.in_memory import fact_of
@@ -56,13 +56,13 @@ class Grounds:
         """What a reader would call a node."""
         return self.graph.node(node).text
 
-    def told_words(self) -> frozenset[str]:
+    def content_words(self) -> frozenset[str]:
         """The telling words of the telling facts, by which a word of the question is known to be spoken of."""
         return frozenset(word for edge in self.telling for word in _words(edge, self.graph))
 
     def pieces(self) -> Iterator[tuple[str, bool]]:
         """The question in pieces, and of each whether a telling fact speaks of it."""
-        told, start = self.told_words(), 0
+        told, start = self.content_words(), 0
         for match in _WORD.finditer(self.question):
             yield self.question[start : match.start()], False
             yield match[0], bool(told & set(content_words(match[0])))
@@ -195,7 +195,7 @@ def _quoted(facts: Iterable[Edge], passages: Sequence[Document], graph: Property
     titles: Mapping[str, str] = {document.id: document.title for document in passages}
     seen: set[str] = set()
     for edge in facts:
-        supports = [support for support in noted(edge.properties) if support.sentence]
+        supports = [support for support in supports_of(edge.properties) if support.sentence]
         said, title = (supports[-1].sentence, titles.get(supports[-1].source, "")) if supports else ("", "")
         ends = [graph.node(end).text.lower() for end in (edge.source, edge.target)]
         named = (

@@ -21,7 +21,7 @@ from kgot_lab.loop.events import (
     Wrote,
 )
 from kgot_lab.loop.formatting import caption
-from kgot_lab.loop.replay.forks import aligned, change_of, changeable, said
+from kgot_lab.loop.replay.forks import aligned, change_of, changeable, comparable_texts
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.types import Json, Usage
@@ -30,7 +30,7 @@ from kgot_lab.viz.static.markup import Markup, element, joined
 from kgot_lab.viz.stepping.facts import facts_of_run
 from kgot_lab.viz.stepping.graphs import RunGraphs, graph_at
 from kgot_lab.viz.stepping.predictions import predictions
-from kgot_lab.viz.stepping.steps import BY_HAND, asking, entry, settings, verbatim
+from kgot_lab.viz.stepping.steps import BY_HAND, entry, format_model_call, settings, verbatim
 
 
 def run_data(
@@ -42,8 +42,8 @@ def run_data(
     `by_hand` is the number of the event that a person wrote, if one did.
     """
     texts, graphs = _Texts(), RunGraphs(positions)
-    numbers = {text: number for number, text in reversed(list(enumerate(said(known))))}
-    keys = said(events)
+    numbers = {text: number for number, text in reversed(list(enumerate(comparable_texts(known))))}
+    keys = comparable_texts(events)
     answer = next((event for event in events if isinstance(event, Answered)), None)
     return {
         "events": [
@@ -73,7 +73,7 @@ def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Place
     lost = replace(difference, added_nodes=(), added_edges=())
     gained = replace(difference, removed_nodes=(), removed_edges=())
     ends = [graphs.add(was, lost), graphs.add(fork.graph, gained)]
-    keys = said(events), said(fork.events)
+    keys = comparable_texts(events), comparable_texts(fork.events)
     pairs = aligned(events, fork.events)
     return {
         **run_data(fork.events, positions, events, by_hand=fork.first_difference),
@@ -134,7 +134,7 @@ def _words(events: Sequence[Event], number: int, by_hand: int) -> Markup:
             "div",
             element("b", "Asked", class_="kind"),
             " ",
-            asking(event, by_hand=number == by_hand),
+            format_model_call(event, by_hand=number == by_hand),
             class_="event asked",
         )
     told = entry(event, by_hand=number == by_hand)

@@ -26,13 +26,15 @@ def facts_of_run(events: Sequence[Event], number: Callable[[str], int]) -> dict[
     since = _since(events)
     found = FoundSupports(state_after(events))
     passages = _Passages(events, number)
-    facts = {fact_of(edge): _fact(edge, at, passages.told(found.of(edge))) for edge, at in since.values()}
+    facts = {
+        fact_of(edge): _fact(edge, at, passages.sentences(found.of(edge))) for edge, at in since.values()
+    }
     answer = next((event for event in events if isinstance(event, Answered)), None)
     evidence = list(map(str, answer.evidence)) if answer else []
     for place, text in enumerate(evidence):
         said = answer.supports[place] if answer and place < len(answer.supports) else ()
         fact = facts.setdefault(text, {"text": text, "edge": None, "since": -1, "said": []})
-        fact["said"] = fact["said"] or passages.told(said)
+        fact["said"] = fact["said"] or passages.sentences(said)
     order = {text: place for place, text in enumerate(facts)}
     return {
         "facts": list(facts.values()),
@@ -76,7 +78,7 @@ class _Passages:
             for document in event.sources if isinstance(event, ToolReturned) else ():
                 self._read.setdefault(document.id, (document, at))
 
-    def told(self, supports: Iterable[Support]) -> list[Json]:
+    def sentences(self, supports: Iterable[Support]) -> list[Json]:
         """The sentences that say a fact, each with the place of its passage; -1 where it stands in none."""
         return [
             {

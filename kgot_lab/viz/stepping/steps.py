@@ -21,7 +21,7 @@ def entry(event: Event, picture: Markup | None = None, *, by_hand: bool = False)
     """
     told, name = tell(event), type(event).__name__
     if isinstance(event, Asked):
-        parts = [folded(asking(event, by_hand=by_hand), *_conversation(event.prompt, event.reply))]
+        parts = [folded(format_model_call(event, by_hand=by_hand), *_conversation(event.prompt, event.reply))]
     else:
         parts = [*([element("b", BY_HAND + " ")] if by_hand else []), *map(_marked_up, told.parts)]
     if picture is not None:
@@ -41,7 +41,7 @@ def verbatim(text: object) -> Markup:
     return element("pre", text)
 
 
-def asking(event: Asked, *, by_hand: bool = False) -> Markup:
+def format_model_call(event: Asked, *, by_hand: bool = False) -> Markup:
     """What a model was asked for, which model, and what that cost; or that a person wrote the reply."""
     if by_hand:
         return joined([element("i", event.role), " ", element("b", BY_HAND), " · the reply is no model's"])

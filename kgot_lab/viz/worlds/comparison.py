@@ -92,9 +92,9 @@ def _told(
         ),
         (", ".join(alone),) if alone else (),
         ("yes" if knowing.knows else "no",),
-        tuple(map(knowing.said, knowing.way)),
+        tuple(map(knowing.describe_relationship, knowing.way)),
         knowing.broken,
-        tuple(map(knowing.said, knowing.missing)),
+        tuple(map(knowing.describe_relationship, knowing.missing)),
     )
 
 

@@ -120,7 +120,7 @@ def test_the_month_runs_through_the_monitor_that_users_run():
             "n01",
             "n02",
             "n07",
-        ] and play.places.journal.asked().replied == 3
+        ] and play.places.journal.prompt_counts().replied == 3
         (entry,) = play.places.accounts.outbox()
         assert (entry.user, entry.sent_at) == ("teo", play.told[0].at) and play.told[0].items == {"n02"}
         supplies = [

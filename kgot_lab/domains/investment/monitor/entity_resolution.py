@@ -50,7 +50,7 @@ class NamesOfItem:
             n for n in likeliest if not _has_symbol(n, text)
         ]
 
-    def told(self, words: str, *types: str) -> Node:
+    def earlier_event(self, words: str, *types: str) -> Node:
         """What of that which the graph was told before some words of the item mean; raises BadInput where
         that is nothing, or open.
         """

@@ -202,7 +202,7 @@ class Sifter:
     def _told(self, words: str, what: str, *types: str) -> list[Node]:
         """What the graph was told before in some words of the item, or nothing, which is then refused."""
         try:
-            return [self._names.told(words, *types)]
+            return [self._names.earlier_event(words, *types)]
         except BadInput as error:
             self._refuse(f"{what}: {shortly(words)}", str(error))
             return []

@@ -134,7 +134,7 @@ class NewsJournal:
     # --- replies
     # ------------------------------------------------------------------------------------------------------
 
-    def asked(self) -> PromptCounts:
+    def prompt_counts(self) -> PromptCounts:
         """How often models were asked; more often than there are prompts where a reply was lost, or a server
         gave none.
         """

@@ -167,7 +167,7 @@ class Monitor:
                 account = accounts.account(user)
                 holdings = Holdings(user, account.held, frozenset(account.watchlist))
                 wishes = Wishes.of(account.preferences)
-                view, told = graph.view(account.owner), accounts.told(user)
+                view, told = graph.view(account.owner), accounts.sent_briefings(user)
                 for briefing in briefings(view, holdings, wishes, decays=self.decays, told=told):
                     if accounts.post(briefing):
                         yield BriefingPosted(briefing.key)

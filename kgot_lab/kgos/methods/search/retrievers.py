@@ -16,7 +16,7 @@ from kgot_lab.kgos.methods.search.intent_retriever import dimension_boosts, from
 from kgot_lab.kgos.methods.search.results import Invoked
 from kgot_lab.kgos.methods.search.vector_source import Meant
 from kgot_lab.retrieval.fusion import columns, strongest, weighted
-from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS, Told
+from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS, LazyTexts
 from kgot_lab.retrieval.presets import Weights, lane_weights
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.counted import counted
@@ -126,7 +126,7 @@ def _graph_lane(
     found = np.flatnonzero(boosts)
     order = found[np.lexsort((index.name_order[found], -boosts[found]))]
     ids = [index.graph.ids[row] for row in order.tolist()]
-    paths = Told(ids, lambda number: index.links.path([int(first[order[number]])]))
+    paths = LazyTexts(ids, lambda number: index.links.path([int(first[order[number]])]))
     ranking = Ranking(Query(asked.query), Found(index.graph.ids, order, boosts[order]), "graph", paths=paths)
     told = f"{counted(len(order), 'node')} from {counted(min(len(rows), BOOST_SEEDS), 'seed')}, over " + (
         ", ".join(types) if types else "all edges"

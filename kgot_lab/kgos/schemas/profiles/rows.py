@@ -51,7 +51,7 @@ def graph_of_tables(
     )  # type: ignore[arg-type]
     whole = (begin >= 0) & (end >= 0)
 
-    def told(row: int) -> str:
+    def describe_edge(row: int) -> str:
         return f"edge {shortly(sources[row])} -{relations[row]}-> {shortly(targets[row])}"
 
     for row in np.flatnonzero(~whole).tolist():
@@ -63,13 +63,13 @@ def graph_of_tables(
                 3,
                 edges.table,
                 row + 1,
-                told(row),
+                describe_edge(row),
                 f"there is no node {' and no node '.join(gone)}, so it is left out",
             )
         )
     besides = (profile.source, profile.target, profile.relation, edges.number)
-    of_edges, wrong = row_properties(edges, profile.edge_properties, besides, told)
-    unread += [*wrong, *(_replaced(edges, row, told(row)) for row in edges.replaced)]
+    of_edges, wrong = row_properties(edges, profile.edge_properties, besides, describe_edge)
+    unread += [*wrong, *(_replaced(edges, row, describe_edge(row)) for row in edges.replaced)]
 
     begin, end, here = begin[whole], end[whole], whole.tolist()
     code_of = {name: code for code, name in enumerate(dict.fromkeys(compress(relations, here)))}

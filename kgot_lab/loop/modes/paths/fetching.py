@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.graph.provenance import noted
+from kgot_lab.graph.provenance import supports_of
 from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.insert import lookup, search_tool, use, written
 from kgot_lab.loop.modes.paths.mentions import (
@@ -193,7 +193,7 @@ def write_path_facts(run: Loop, best: PathAnswer) -> Steps[None]:
         for route in best.routes
         for each in route.sentences
     }
-    says_it = {each.place for route in best.routes for each in route.saying(best.text).sentences}
+    says_it = {each.place for route in best.routes for each in route.with_sentences_for(best.text).sentences}
     shown = [
         pieces[place] for place in sorted(pieces, key=lambda place: place not in says_it)[:_READ_FOR_FACTS]
     ]
@@ -226,7 +226,7 @@ def _were_read(run: Loop, shown: Iterable[SourcedSentence]) -> bool:
     read: set[str] = set()
     for edge in run.state.start.edges:
         (read, sentences)[edge.type in (SAYS_SENTENCE, MENTIONS_NAME)].update(
-            support.sentence for support in noted(edge.properties)
+            support.sentence for support in supports_of(edge.properties)
         )
     texts = {piece.text for piece in shown}
     return texts <= sentences and bool(texts & read)

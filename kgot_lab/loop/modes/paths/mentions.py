@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import dropwhile
 from types import MappingProxyType
 
-from kgot_lab.graph.provenance import Support, note, noted
+from kgot_lab.graph.provenance import Support, note, supports_of
 from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, compared_name
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Fact, Store
@@ -69,7 +69,7 @@ def new_sentences(
         title = title_of(document)
         if title not in there:
             edges = sentence_heading(title, store)
-            there[title] = {support for edge in edges for support in noted(edge.properties)}
+            there[title] = {support for edge in edges for support in supports_of(edge.properties)}
             taken[title] = max(
                 (_number_of(edge.target) for edge in edges), default=0
             )  # some before it may have been retracted

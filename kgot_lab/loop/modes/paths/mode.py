@@ -10,7 +10,7 @@ from functools import cache
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadReply, NotInstalled
-from kgot_lab.graph.provenance import noted
+from kgot_lab.graph.provenance import supports_of
 from kgot_lab.loop.events import Answered, Chose, Forced, Refused, Voted
 from kgot_lab.loop.evidence import passages_of
 from kgot_lab.loop.modes.paths.answer_type import form_of
@@ -32,7 +32,7 @@ _WIDE = 0.7  # what the likelihood of an answer read from many sentences counts,
 _UNUSED = "no name in the graph that was given shares a word with the question and has a sentence or fact that could be read"
 
 
-def along(run: Loop) -> Steps[None]:
+def answer_along_paths(run: Loop) -> Steps[None]:
     """Open with the question, read the best paths, and look up the name at the open end of the best while no
     answer is sure.
     """
@@ -43,9 +43,11 @@ def along(run: Loop) -> Steps[None]:
             yield from _answers(run, walk)
             best = walk.best
             if best is not None and walk.is_sure(run.limits.sure):
-                yield run.happened(Voted, **_unpolled("RETRIEVE", f"{best.text!r} {best.told}"))
+                yield run.happened(Voted, **_unpolled("RETRIEVE", f"{best.text!r} {best.certainty}"))
                 break
-            reason = f"no answer is sure; {best.text!r} {best.told}" if best else "no path gives an answer"
+            reason = (
+                f"no answer is sure; {best.text!r} {best.certainty}" if best else "no path gives an answer"
+            )
         else:
             reason = _UNUSED if run.state.start else "nothing is read yet"
         calls = next_look_ups(run, walk) if run.state.step < run.limits.steps else ()
@@ -125,7 +127,7 @@ def _conclude(run: Loop, best: PathAnswer | None) -> Steps[None]:
     narrow = run.limits.finds_parts and not best.computed and not best.problem
     routes = [route.resting(best.text) if narrow else route for route in best.routes]
     edges = list({edge.identity: edge for route in routes for edge in _edges(run, route)}.values())
-    supports = tuple(noted(edge.properties) for edge in edges)
+    supports = tuple(supports_of(edge.properties) for edge in edges)
     yield run.happened(
         Answered,
         text=best.text,

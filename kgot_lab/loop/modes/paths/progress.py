@@ -37,7 +37,7 @@ class PathAnswer:
         return self.trust * (self.likelihood or 0.0)
 
     @property
-    def told(self) -> str:
+    def certainty(self) -> str:
         """How sure the answer is, for people."""
         if self.computed:
             return "was worked out from what was read"

@@ -136,7 +136,7 @@ def read_widely(
     read = yield from read_path(
         run, run.state.question, (route,), role="wide", things=things, shown=passage_lines(passages)
     )
-    return replace(read, routes=(route.saying(read.text),))
+    return replace(read, routes=(route.with_sentences_for(read.text),))
 
 
 def ask_short(run: Loop, role: str, prompt: Prompt) -> Steps[tuple[str, float | None]]:

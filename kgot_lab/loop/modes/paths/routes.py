@@ -52,7 +52,7 @@ class Route:
         places = {each.place for each in kept}
         return replace(self, sentences=tuple(each for each in self.sentences if each.place in places))
 
-    def saying(self, answer: str) -> Route:
+    def with_sentences_for(self, answer: str) -> Route:
         """The route with the sentences that hold an answer, word for word; with all where none does."""
         wanted = f" {' '.join(content_stems(answer))} "
         said = tuple(each for each in self.sentences if wanted in f" {' '.join(content_stems(each.text))} ")

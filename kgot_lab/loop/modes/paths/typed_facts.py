@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from kgot_lab.graph.provenance import noted
+from kgot_lab.graph.provenance import supports_of
 from kgot_lab.loop.modes.paths.mentions import PlacedSentence
 from kgot_lab.loop.modes.paths.progress import PathWalk
 from kgot_lab.loop.modes.paths.routes import FactParts, Route, fact_line
@@ -44,14 +44,14 @@ def facts_at(run: Loop, walk: PathWalk, name: str) -> tuple[FactParts, ...]:
         return ()
     if walk.said is None:
         walk.said = frozenset(
-            each.sentence for edge in start.edges if _is_rule(edge) for each in noted(edge.properties)
+            each.sentence for edge in start.edges if _is_rule(edge) for each in supports_of(edge.properties)
         )
     said = walk.said
     edges = (edge for edge in start.neighbours(name, "both") if not _is_rule(edge))
     facts = [
         (edge.source, edge.type, edge.target)
         for edge in edges
-        if not any(each.sentence in said for each in noted(edge.properties))
+        if not any(each.sentence in said for each in supports_of(edge.properties))
     ]
     facts += [
         (name, property, str(value))

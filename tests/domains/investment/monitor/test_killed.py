@@ -86,7 +86,7 @@ class Ground:
 
     def asked(self) -> int:
         with open_journal(**self.told["journal"]) as journal:
-            return journal.asked().asked
+            return journal.prompt_counts().asked
 
 
 @contextmanager

@@ -115,7 +115,7 @@ def test_what_a_user_was_told_of_is_not_walked_to_again(places, clock):
     clock.time = SLIDES.published_at
     told = Told(places)
     told.tick()
-    asked = places.accounts.told("ada")
+    asked = places.accounts.sent_briefings("ada")
     assert asked == {entry.key for entry in told.sent} and len(asked) == 2
     holdings = Holdings("ada", frozenset({"LNTN", "ORCH"}))
     again = {each.key for each in briefings(places.graph.view(), holdings)}
@@ -371,7 +371,7 @@ def test_a_model_that_changes_its_mind_is_not_asked_twice(places, clock):
     )
     told = Told(places, [LANTERN, replace(LANTERN, id="again")], model=Scripted(lambda _: next(minds)))
     told.tick()
-    assert len(told.model.asked) == 1 and places.journal.asked() == (1, 1, 1)
+    assert len(told.model.asked) == 1 and places.journal.prompt_counts() == (1, 1, 1)
     told.items.append(item(9, "Lantern Devices", "LNTN", "falls"))
     told.tick()
-    assert places.journal.asked() == (2, 2, 2)
+    assert places.journal.prompt_counts() == (2, 2, 2)

@@ -133,7 +133,7 @@ def test_a_random_month_briefs_once_and_only_of_signals_and_tells_of_nobody(seed
             )
             holds = {USERS[0]: {"LNTN", "BRKM"}, USERS[1]: {"ORCH", "BRKM"}}[entry.user]
             assert entry.body["symbols"] and set(entry.body["symbols"]) <= holds
-        assert len(reader.answered) == len(set(reader.answered)) == places.journal.asked().replied, (
+        assert len(reader.answered) == len(set(reader.answered)) == places.journal.prompt_counts().replied, (
             "no reply is paid for twice"
         )
     out, err = capfd.readouterr()
