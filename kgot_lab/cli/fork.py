@@ -43,9 +43,7 @@ def fork_run(
     ] = None,
     models: options.ModelsFile = None,
     attach: options.Attach = None,
-    max_calls: Annotated[
-        int | None, typer.Option("--max-calls", help="stop before more calls of a model")
-    ] = None,
+    max_calls: Annotated[int | None, typer.Option("--max-calls", help="stop before more model calls")] = None,
     max_seconds: Annotated[
         float | None, typer.Option("--max-seconds", help="stop before a model would have worked longer")
     ] = None,

@@ -48,7 +48,7 @@ _ASKED = ("dataset", "documents", "questions", "qrels", "system", "kept", "queri
 _SYSTEM = ("description", CODE_HASH, EMBEDDER_HASH, ADDITIONS)
 _NO_EMBEDDER, _AND = "none", "; "
 _EMBEDDER = "its embedder"  # in the reason why a system is run again
-_TOLD = 300  # letters of an error of a system's own code
+_TOLD = 300  # characters of an error of a system's own code
 
 Built = Callable[[], Retriever]
 _Found = tuple[tuple[Hit, ...], float]

@@ -62,7 +62,7 @@ class AdvertisedExpert:
         require(self.description, str, "a description is a text")
         if len(self.description) > _MOST_TEXT or max(len(self.topics), len(self.graphs)) > _MOST_LIST:
             raise BadInput(
-                f"an expert is described in {_MOST_TEXT:,} letters, {_MOST_LIST} topics and as many graphs at most"
+                f"an expert is described in {_MOST_TEXT:,} characters, {_MOST_LIST} topics and as many graphs at most"
             )
         for topic in self.topics:
             single_line(topic, "a topic", _NAME)

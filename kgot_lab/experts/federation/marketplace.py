@@ -57,7 +57,7 @@ class ListedExpert:
                 )
         if self.file == INDEX or len(self.description) > _DESCRIPTION:
             raise BadInput(
-                f"an expert is in a file of its own, and described in {_DESCRIPTION:,} letters at most"
+                f"an expert is in a file of its own, and described in {_DESCRIPTION:,} characters at most"
             )
         measured_scores(self.scores)
 

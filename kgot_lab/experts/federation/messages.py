@@ -11,7 +11,7 @@ from typing import Any
 from kgot_lab.errors import BadInput, require
 from kgot_lab.text.harmless import harmless
 
-MOST_QUESTION, MOST_ANSWER = 20_000, 200_000  # letters
+MOST_QUESTION, MOST_ANSWER = 20_000, 200_000  # characters
 MOST_SOURCES = 200
 _NAME, _SOURCE, _REASON = 200, 500, 500
 
@@ -27,7 +27,7 @@ class RemoteQuestion:
         single_line(self.expert, "the id of an expert", _NAME)
         require(self.question, str, "a question is a text")
         if not self.question.strip() or len(self.question) > MOST_QUESTION:
-            raise BadInput(f"a question to another instance has 1 to {MOST_QUESTION:,} letters")
+            raise BadInput(f"a question to another instance has 1 to {MOST_QUESTION:,} characters")
 
     def to_json(self) -> dict[str, Any]:
         """The body of its envelope."""
@@ -53,10 +53,10 @@ class RemoteAnswer:
             not self.answer.strip() or len(self.answer) > MOST_ANSWER or self.reason
         ):
             raise BadInput(
-                f"an answer has 1 to {MOST_ANSWER:,} letters and no reason; without an answer it is None"
+                f"an answer has 1 to {MOST_ANSWER:,} characters and no reason; without an answer it is None"
             )
         if self.answer is None and (self.sources or not self.reason.strip() or len(self.reason) > _REASON):
-            raise BadInput(f"without an answer there is a reason of 1 to {_REASON} letters, and no source")
+            raise BadInput(f"without an answer there is a reason of 1 to {_REASON} characters, and no source")
         if len(self.sources) > MOST_SOURCES:
             raise BadInput(f"an answer cites at most {MOST_SOURCES} nodes")
         for source in self.sources:
@@ -91,7 +91,7 @@ def single_line(value: object, what: str, most: int) -> str:
     one.
     """
     if not isinstance(value, str) or not value.strip() or len(value) > most or harmless(value) != value:
-        raise BadInput(f"{what} is a text of 1 to {most} letters on one line")
+        raise BadInput(f"{what} is a text of 1 to {most} characters on one line")
     return value
 
 

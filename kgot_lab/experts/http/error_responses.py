@@ -41,7 +41,7 @@ _SAID = {
     503: "Busy, or a part that is needed is away: try again later",
 }
 _ALWAYS = (400, 401, 403, 408, 413, 415, 421, 422, 429, 503)
-_LONGEST = 300  # letters of a sentence that may repeat what was sent
+_LONGEST = 300  # characters of a sentence that may repeat what was sent
 
 
 class Forbidden(LabError):

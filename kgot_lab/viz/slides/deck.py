@@ -20,9 +20,9 @@ _HERE = Path(__file__).parent
 _LEFT_OUT = ("In the package",)  # sections that are for readers, not for a room
 _SENTENCES, _BULLETS = 2, 6
 _GIVEN = ("<img", "<table", '<pre class="gave"')  # how a body begins that a cell gave
-_DENSE = 1100  # letters of a slide above which they are set smaller
+_DENSE = 1100  # characters of a slide above which they are set smaller
 _EXERCISE = re.compile(r"\*\*\d+\.\*\*")  # how the text of one begins
-_ROW = 50  # letters whose room a row of a table takes besides its own
+_ROW = 50  # characters whose room a row of a table takes besides its own
 
 
 @dataclass
