@@ -150,7 +150,7 @@ def test_a_stored_notebook_carries_no_widget(path):
 # --------------------------------------------------------------------------
 
 
-MINUTES = runpy.run_path(str(FOLDER.parent / "benchmarks" / "lesson_minutes.py"))
+MINUTES = runpy.run_path(str(FOLDER.parent / "benchmarks" / "notebooks" / "lesson_minutes.py"))
 SOLUTIONS = (FOLDER.parent / "docs" / "solutions.md").read_text(encoding="utf-8")
 SOLVED = dict(re.findall(r"^- \*\*(\d\d\.\d)\*\* ``?([^\n]+?)``?: ", SOLUTIONS, re.MULTILINE))
 WRONG = (
@@ -170,7 +170,7 @@ WRONG = (
 def test_the_minutes_that_a_notebook_states_are_those_of_its_words_cells_and_exercises(path):
     told = MINUTES["lesson"](path)
     assert told.reading <= told.stated <= 1.5 * told.reading + 5, (
-        f"set them with python benchmarks/lesson_minutes.py --set: {told}"
+        f"set them with python -m benchmarks.notebooks.lesson_minutes --set: {told}"
     )
 
 

@@ -18,7 +18,8 @@ import typer.main
 from support.every import every
 
 from kgot_lab.cli.app import app
-from kgot_lab.viz.static.loop_drawing import loop_drawing
+from kgot_lab.io.bundled import bundled
+from kgot_lab.loop.trace import load_run
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -153,13 +154,14 @@ def test_pages_keep_within_their_number_of_characters(pages, most):
     assert files and sum(len(file.read_text(encoding="utf-8")) for file in files) <= most
 
 
-def test_the_pictures_of_the_readme_are_what_the_command_draws(monkeypatch):
-    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
-    drawn = runpy.run_path(str(ROOT / "benchmarks" / "readme_picture.py"))["picture"]().svg
+def test_the_pictures_of_the_readme_are_what_the_commands_draw():
+    answer = runpy.run_path(str(ROOT / "docs" / "draw_answer.py"))["answer_picture"]
     on_file = (ROOT / "docs" / "graph.svg").read_text(encoding="utf-8")
-    assert on_file == drawn, "run python benchmarks/readme_picture.py"
-    assert (ROOT / "docs" / "loop.svg").read_text(encoding="utf-8") == loop_drawing().svg, (
-        "run python benchmarks/readme_picture.py"
+    drawn = answer(load_run(bundled("traces/hotpotqa_demo.jsonl"))).svg
+    assert on_file == drawn, "run python docs/draw_answer.py"
+    loop = runpy.run_path(str(ROOT / "docs" / "draw_loop.py"))["loop_drawing"]
+    assert (ROOT / "docs" / "loop.svg").read_text(encoding="utf-8") == loop().svg, (
+        "run python docs/draw_loop.py"
     )
     assert {"Botswana", "Ayesha Quraishi", "Southern Africa"} <= {
         text.text for text in ET.fromstring(on_file).iter("{http://www.w3.org/2000/svg}text")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 
 import pytest
+from support import attacks
 from support.bolt_server import BoltServer
+from support.hostile import SECRET
 from support.loopback import started
 from support.oxigraph_server import OxigraphServer
-
-from kgot_lab.experiments.stores import attacks
-from kgot_lab.experiments.stores.hostile import SECRET
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 

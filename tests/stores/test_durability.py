@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kgot_lab.experiments.stores.durability import survival
+from benchmarks.stores.killed_writers import survival
 
 pytestmark = [
     pytest.mark.extended,

@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.extended
 
-COMMAND = Path(__file__).parents[2] / "benchmarks" / "servers.py"
+COMMAND = Path(__file__).parents[2] / "benchmarks" / "stores" / "servers.py"
 
 
 def run(path, **environment):

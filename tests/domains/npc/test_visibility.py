@@ -22,7 +22,7 @@ from kgot_lab.errors import BadInput
 
 pytestmark = pytest.mark.extended
 
-WORLDS = 40  # on each engine; benchmarks/npc_visibility.py looks into a thousand
+WORLDS = 40  # on each engine; benchmarks/npc/npc_visibility.py looks into a thousand
 ENGINES = ["sqlite", "postgres"]
 
 

@@ -21,7 +21,7 @@ from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 
 pytestmark = pytest.mark.extended
 
-WORLDS = 20  # on each engine; benchmarks/npc_visibility.py looks into a thousand
+WORLDS = 20  # on each engine; benchmarks/npc/npc_visibility.py looks into a thousand
 ENGINES = ["sqlite", "postgres"]
 
 
