@@ -17,13 +17,14 @@ from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
-from kgot_lab.viz.stepping.constant_guess import constant_guess
 from kgot_lab.viz.stepping.prediction import ASKED_ABOUT, Prediction
 from kgot_lab.viz.stepping.predictions import predictions
 from kgot_lab.viz.stepping.stepper import stepper
 
 ROOT = Path(__file__).parents[2]
 TRACES = sorted(bundled("traces").glob("*.jsonl"))
+COMMAND = runpy.run_path(str(ROOT / "benchmarks" / "constant_guess.py"))
+constant_guess = COMMAND["constant_guess"]
 
 
 @pytest.fixture(params=TRACES, ids=lambda path: path.stem)
@@ -138,9 +139,8 @@ def test_always_giving_the_commonest_answer_is_right_less_than_three_times_in_fi
 
 
 def test_the_command_prints_the_share():
-    told = runpy.run_path(str(ROOT / "benchmarks" / "constant_guess.py"))
-    guess = told["guess_over"](TRACES)
-    said = told["told_of_guess"](guess)
+    guess = COMMAND["guess_over"](TRACES)
+    said = COMMAND["told_of_guess"](guess)
     assert f"{guess.share:.1%}" in said and all(kind in said for kind in ASKED_ABOUT)
 
 
