@@ -87,9 +87,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     share the tests.
     """
     for item in items:
-        if needs_server(item) or (
-            item.nodeid.startswith("tests/browser/") and not item.get_closest_marker("smoke")
-        ):
+        in_folder = item.nodeid.startswith(EXTENDED_FOLDERS) and not item.get_closest_marker("smoke")
+        if in_folder or needs_server(item):
             item.add_marker(pytest.mark.extended)
     if "PYTEST_XDIST_WORKER" in os.environ:
         from support.handing_out import in_order
@@ -98,6 +97,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: place[item.nodeid])
 
 
+EXTENDED_FOLDERS = ("tests/browser/", "tests/experiments/", "tests/fire/")
 SERVERS = {"postgres", "cypher_server", "sparql_server", "bolt"}  # as parameters of tests name them
 SERVER_FIXTURES = {"bolt_server", "oxigraph_server", "postgres_url", "postgres"}
 
@@ -105,7 +105,7 @@ SERVER_FIXTURES = {"bolt_server", "oxigraph_server", "postgres_url", "postgres"}
 def needs_server(item: pytest.Item) -> bool:
     """Whether a test asks for a server that takes seconds to start, by a fixture or as one of its parameters."""
     parameters = getattr(item, "callspec", None)
-    named = {str(value) for value in parameters.params.values()} if parameters else set()
+    named = set(parameters.id.split("-")) if parameters else set()
     return bool(named & SERVERS or SERVER_FIXTURES & set(getattr(item, "fixturenames", ())))
 
 

@@ -150,7 +150,7 @@ def test_a_stored_notebook_carries_no_widget(path):
 # --------------------------------------------------------------------------
 
 
-MINUTES = runpy.run_path(str(FOLDER.parent / "benchmarks" / "lesson_minutes.py"))
+MINUTES = runpy.run_path(str(FOLDER.parent / "benchmarks" / "notebooks" / "lesson_minutes.py"))
 SOLUTIONS = (FOLDER.parent / "docs" / "solutions.md").read_text(encoding="utf-8")
 SOLVED = dict(re.findall(r"^- \*\*(\d\d\.\d)\*\* ``?([^\n]+?)``?: ", SOLUTIONS, re.MULTILINE))
 WRONG = (
@@ -170,7 +170,7 @@ WRONG = (
 def test_the_minutes_that_a_notebook_states_are_those_of_its_words_cells_and_exercises(path):
     told = MINUTES["lesson"](path)
     assert told.reading <= told.stated <= 1.5 * told.reading + 5, (
-        f"set them with python benchmarks/lesson_minutes.py --set: {told}"
+        f"set them with python -m benchmarks.notebooks.lesson_minutes --set: {told}"
     )
 
 
@@ -188,6 +188,7 @@ def test_there_is_a_solution_to_each_exercise_and_none_more():
     assert set(SOLVED) == {each.name for path in NOTEBOOKS for each in exercise_cells(path)}
 
 
+@pytest.mark.extended
 @each_notebook
 def test_wrong_answers_of_any_kind_are_not_yet_with_the_hint_and_the_solutions_are_right(path):
     exercises = Exercises(path)

@@ -17,7 +17,7 @@ With every choice tried the walk finds fewer passages than without delta edges, 
 edge is left (printed, and kept in the head of the file as `tried`). The edges taken are those that the rule
 above gives, not those that cost least: none would.
 
-Analogous texts (ANALOGIES) have the edges that benchmarks/delta_recall.py chose: calibrated on the develop
+Analogous texts (ANALOGIES) have the edges that benchmarks/delta/delta_recall.py chose: calibrated on the develop
 pairs of the set itself, verified, and as many as there are.
 """
 
@@ -32,6 +32,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.delta.graphs import calibration
+from benchmarks.structure.analogy_pairs import pairs
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.calibration import Calibrated
 from kgot_lab.analogy.candidates import Material
@@ -46,8 +48,6 @@ from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.experiments.delta.graphs import calibration
-from kgot_lab.experiments.structure.analogy_pairs import pairs
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.links import title_graph
 from kgot_lab.similarity.delta import SPECIFIED, Thresholds

@@ -37,6 +37,7 @@ class PageFrame:
     style: str = ""  # the file of the styles, beside the page; without one they are in the page
     script: str = ""  # the file of the script, beside the page; without one no script runs
     stays: bool = False
+    slides: bool = False  # cells with `slide_start` begin a slide
 
 
 def notebook_page(

@@ -32,6 +32,8 @@ from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput
 from kgot_lab.io.text_files import read_regular, read_regular_text
 
+pytestmark = pytest.mark.extended
+
 pytest.importorskip("markitdown")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no such files there")
 PAGE = b"<h1>Tea</h1><p>At four."

@@ -45,6 +45,8 @@ from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Message, Prompt, Reply, Usage
 
+pytestmark = pytest.mark.extended
+
 QUESTION = "Where was Ada Lovelace born?"
 TOOL = search(ADA, bm25(ADA), k=2)
 ONCE = [*votes("I", "I", "I"), *votes("R", "R", "R")]

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import pytest
 from support.every import every
 
+from benchmarks.competence.plain_facts import PlainFacts
+from benchmarks.competence.simulated import Competence, Simulated
+from benchmarks.competence.worlds import World, chain_world, comparing_world
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.competence.plain_facts import PlainFacts
-from kgot_lab.experiments.competence.simulated import Competence, Simulated
-from kgot_lab.experiments.competence.worlds import World, chain_world, comparing_world
 from kgot_lab.graph.provenance import Support, note
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.certificate.certificate import certificate_of_run

@@ -251,7 +251,7 @@ def test_seeds_and_types_that_make_no_sense_are_refused():
 
 
 def test_a_query_on_six_thousand_nodes_calls_python_for_what_it_finds_and_not_for_each_edge():
-    """The work grows in arrays, not in Python; benchmarks/speed.py has the milliseconds."""
+    """The work grows in arrays, not in Python; benchmarks/speed/speed.py has the milliseconds."""
     made: dict[str, list[int]] = {}
     for nodes, edges in ((612, 6_000), (6_119, 60_000)):
         graph = chance_graph(1, nodes=nodes, edges=edges)

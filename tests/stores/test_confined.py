@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from support.cypher_shapes import CYPHER_SHAPES
 from support.cypher_statements import HOSTILE, STATEMENTS
 from support.every import every
 from support.store_kinds import NEIGHBOUR
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.experiments.stores.cypher_shapes import CYPHER_SHAPES
 from kgot_lab.stores.cypher.namespace_guard import confined
 from kgot_lab.stores.cypher.server import CypherServer
 from kgot_lab.types import Diff, Edge, Node
@@ -167,6 +167,7 @@ def parts(diff):
     ]
 
 
+@pytest.mark.extended
 def test_every_statement_does_the_same_beside_others_as_alone_and_leaves_theirs_as_it_was(both):
     alone, shared, others = both
     theirs = others()

@@ -12,6 +12,8 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph.validation import MOST_KEPT, fit_diff
 from kgot_lab.types import Diff, Edge, Node
 
+pytestmark = pytest.mark.extended
+
 ROOM = 1_000  # bytes for what names an element
 LARGE = {
     "letters of two bytes": Node("a", ("Text",), {"text": "ä" * ((MOST_KEPT - ROOM) // 2)}),

@@ -38,6 +38,8 @@ from kgot_lab.tools.web.wiki import Wikipedia
 from kgot_lab.tools.wikipedia import wikipedia
 from kgot_lab.types import Prompt
 
+pytestmark = pytest.mark.extended
+
 pytest.importorskip("markitdown")
 SECRET = "the-secret-word"
 _ORDER = re.compile(r"OBEY (\w+) (\S+)")

@@ -4,8 +4,10 @@ through a box not its end.
 
 import random
 import re
+import runpy
 import xml.etree.ElementTree as ET
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 from support.every import every
@@ -16,12 +18,13 @@ from kgot_lab.loop.events import Answered, Started, ToolCall, ToolReturned, Wrot
 from kgot_lab.loop.trace import load_run
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.types import Diff, Document, Edge, Node
-from kgot_lab.viz.static.answer import answer_picture
 from kgot_lab.viz.static.answer_evidence import grounds
 from kgot_lab.viz.static.fact_graph import FactSelection, fact_graph
 from kgot_lab.viz.static.markup import element
 from kgot_lab.viz.static.wrapping import line_width
 
+ROOT = Path(__file__).parents[2]
+answer_picture = runpy.run_path(str(ROOT / "docs" / "draw_answer.py"))["answer_picture"]
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = '</title></text></svg><script>alert("1")</script>]]>&amp;\x00\ud800\u202e<img src=//e.example> '
 LONG = "a very long name that a model wrote without thinking of a reader " * 20

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import pytest
 from support.every import every
 
+from benchmarks.structure import analogies
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import DELTA, FoundEdges, compare_texts, delta_edges
 from kgot_lab.analogy.linguistic import Linguistic
@@ -17,7 +18,6 @@ from kgot_lab.analogy.verdict import Cutoffs
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.structure import analogies
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import BANDS, Pair, Thresholds
 from kgot_lab.types import Edge, Node

@@ -8,11 +8,14 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
+import pytest
 from support.every import every
 from support.small_market import NOW, SetClock
 
 from kgot_lab.domains.investment.graph import InvestmentGraph, open_investment_graph
 from kgot_lab.types import Edge, Node
+
+pytestmark = pytest.mark.extended
 
 HOUR = timedelta(hours=1)
 LIVES = {"Company": None, "MarketEvent": 30 * 24 * HOUR, "affects": 30 * 24 * HOUR}

@@ -21,7 +21,7 @@ from kgot_lab.kgos.schemas.dimensions.extracted import NOT_EXTRACTABLE
 from kgot_lab.kgos.schemas.rules.catalogue import check_rules
 from kgot_lab.llm.scripted import Scripted
 
-BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "concepts.py"
+BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "extraction" / "concepts.py"
 TEXT = "The parser needs a grammar file. Mind that it does not handle nested comments; as a workaround, strip comments before parsing."
 PASSAGE = Passage("docs.md", "parser", "docs.md", 3, TEXT)
 

@@ -13,7 +13,7 @@ from kgot_lab.io.bundled import bundled
 from kgot_lab.kgos.extraction.folder import graph_of_folder
 from kgot_lab.kgos.extraction.python.source import python_facts
 
-MEASURE = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks" / "call_graph.py"))
+MEASURE = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks" / "extraction" / "call_graph.py"))
 with gzip.open(bundled("pycg-micro/cases.jsonl.gz"), "rt", encoding="utf-8") as rows:
     CASES = {f"{case['category']}/{case['name']}": case for case in map(json.loads, rows)}
 NOT_EXACT = {

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from support.cookbook import cookbook
 from support.every import every
 from support.foreign_files import of_profile
@@ -54,6 +55,7 @@ def ours(graph: PropertyGraph, vocabulary: Vocabulary = UNIFIED) -> dict[int, se
     return found
 
 
+@pytest.mark.extended
 @every("seed", SEEDS)
 def test_pyshacl_finds_the_same_in_a_graph_made_by_chance(seed):
     graph = by_chance(seed)
