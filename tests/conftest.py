@@ -105,7 +105,7 @@ SERVER_FIXTURES = {"bolt_server", "oxigraph_server", "postgres_url", "postgres"}
 def needs_server(item: pytest.Item) -> bool:
     """Whether a test asks for a server that takes seconds to start, by a fixture or as one of its parameters."""
     parameters = getattr(item, "callspec", None)
-    named = {value for value in parameters.params.values() if isinstance(value, str)} if parameters else set()
+    named = set(parameters.id.split("-")) if parameters else set()
     return bool(named & SERVERS or SERVER_FIXTURES & set(getattr(item, "fixturenames", ())))
 
 
