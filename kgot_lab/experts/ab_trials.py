@@ -4,7 +4,6 @@ its id.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
@@ -31,8 +30,7 @@ class TrialChoice:
     @property
     def about(self) -> dict[str, Json]:
         """What is kept of it with an answer."""
-        digest = hashlib.sha256(self.config.model_dump_json().encode()).hexdigest()[:16]
-        return {"trial": self.trial, "variant": self.variant, "digest": digest}
+        return {"trial": self.trial, "variant": self.variant, "digest": self.config.digest}
 
 
 def begin_trial(tables: ExpertTables, expert: str, a: object, b: object, plan: TrialPlan) -> StoredTrial:
