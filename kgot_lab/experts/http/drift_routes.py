@@ -69,24 +69,19 @@ def drift_router(office: ExpertService, desk: ReviewQueue) -> APIRouter:
         and tells numbers.
         """
         reports = drift_of_expert(office, id, days=days)
-        drifted = []
-        for graph, report in reports.items():
-            for each in report.found:
-                told = {
-                    name: getattr(each, name)
-                    for name in ("node", "dimension", "value", "way", "against", "agreeing", "p")
-                }
-                drifted.append(
-                    {
-                        "graph": graph,
-                        **told,
-                        "quotes": [one.words for one in each.evidence if one.by == who.name],
-                    }
-                )
-        numbers = {
-            name: sum(getattr(report, name) for report in reports.values()) for name in ("watched", "stale")
-        }
-        return whole({"days": days, **numbers, "drifted": drifted})
+        drifted = [
+            {
+                **vars(each),
+                "graph": graph,
+                "quotes": [one.words for one in each.evidence if one.by == who.name],
+            }
+            for graph, report in reports.items()
+            for each in report.found
+        ]
+        watched, stale = (
+            sum(getattr(each, name) for each in reports.values()) for name in ("watched", "stale")
+        )
+        return whole({"days": days, "watched": watched, "stale": stale, "drifted": drifted})
 
     @router.post("", response_model=ProposalShown, status_code=201, responses=NOT_FOUND)
     def mend_drift(who: Admin, id: _Id, sent: DriftCorrection, days: _Days = DRIFT_DAYS) -> Any:
@@ -94,11 +89,8 @@ def drift_router(office: ExpertService, desk: ReviewQueue) -> APIRouter:
         accepted.
         """
         report = drift_of_expert(office, id, days=days).get(sent.graph)
-        found = (
-            [each for each in report.found if (each.node, each.dimension) == (sent.node, sent.dimension)]
-            if report
-            else []
-        )
+        asked = (sent.node, sent.dimension)
+        found = [each for each in report.found if (each.node, each.dimension) == asked] if report else []
         if not found:
             raise NotFound("contradicted value")
         proposal = contradiction_proposal(sent.graph, found[0], sent.value)

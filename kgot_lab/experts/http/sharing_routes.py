@@ -148,18 +148,15 @@ def _verdict(verdict: TrialVerdict) -> _Json:
         name: {
             "a": row.mean_a,
             "b": row.mean_b,
-            "n_a": row.n_a,
-            "n_b": row.n_b,
-            "difference": row.difference,
-            "low": row.low,
-            "high": row.high,
+            **{field: getattr(row, field) for field in ("n_a", "n_b", "difference", "low", "high")},
             "p": verdict.corrected.get(name, row.p),
         }
         for name, row in verdict.comparisons.items()
     }
-    told = {
+    return {
         "decision": verdict.decision,
         "declined": [each.text for each in verdict.declined],
         "costs": list(verdict.costs),
+        "correction": verdict.correction,
+        "comparisons": rows,
     }
-    return told | {"correction": verdict.correction, "comparisons": rows}
