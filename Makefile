@@ -7,7 +7,7 @@ WITH ?=# make test WITH=torch tests the embeddings with torch too (several GB wh
 COMMA := ,
 
 .DEFAULT_GOAL := help
-.PHONY: help environment run more test test-live test-browser lint notebooks site lab model record recall serve bench fire receipts engines servers doctor clean
+.PHONY: help environment run more test test-extended test-all test-live test-browser lint notebooks site docs lab model record recall serve bench fire results servers doctor clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -45,14 +45,21 @@ more: $(VENV)/.run  ## the same with two more questions
 
 # The types are checked beside the tests, which mostly wait; and the modules compiled once, for those that are started by the hundred
 # in a sandbox or where PYTHONDONTWRITEBYTECODE is set.
-test: $(VENV)/.test  ## all tests and notebooks, without a model, a key or a network
+PYTEST = $(BIN)/python -m pytest -n 3 --dist loadfile
+
+test: $(VENV)/.test  ## what a change should pass: style, types and the quick tests, without a model, a key or a network
 	$(BIN)/ruff check .
 	$(BIN)/python -m compileall -q kgot_lab
 	@$(BIN)/mypy > $(VENV)/mypy.txt 2>&1 & types=$$!; \
-		$(BIN)/python -m pytest -n 3 --dist loadfile -m "not live"; tested=$$?; \
+		$(PYTEST) -m "not live and not extended"; tested=$$?; \
 		wait $$types; typed=$$?; cat $(VENV)/mypy.txt; exit $$((tested ? tested : typed))
+
+test-extended: $(VENV)/.test  ## the other tests: real servers, browsers, every store, attack and notebook
+	$(PYTEST) -m "extended and not live"
 	@$(BIN)/python -c "from kgot_lab.diagnostics.components import find_chromium; find_chromium()" 2>/dev/null \
 		&& echo "All notebooks were run in the browser." || $(BIN)/python -m pytest --nbval-lax notebooks -p no:cacheprovider
+
+test-all: test test-extended  ## all tests and notebooks
 
 test-live: $(VENV)/.test  ## the tests that ask the local model, where it was fetched
 	$(BIN)/python -m pytest -m live
@@ -65,10 +72,13 @@ lint: $(VENV)/.test  ## style and types
 	$(BIN)/mypy
 
 notebooks: $(VENV)/.test  ## execute the notebooks from a clean kernel and store their outputs
-	$(BIN)/python benchmarks/execute_notebooks.py notebooks/*.ipynb
+	$(BIN)/python -m benchmarks.notebooks.execute_notebooks notebooks/*.ipynb
 
 site: $(VENV)/.test  ## run the notebooks and write them as a course of live pages into site/: works from disk and from any web server
 	$(BIN)/kgot-lab pages notebooks/*.ipynb --folder site --live --title "How a language model grows and queries a graph"
+
+docs: $(VENV)/.test  ## write the API reference from docstrings into site/api; works offline
+	$(BIN)/python docs/make_api.py site/api
 
 lab: $(VENV)/.test  ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab notebooks
@@ -81,72 +91,69 @@ model: $(VENV)/.run  ## fetch the local model, resumable, checked by its hash
 	$(BIN)/kgot-lab model
 
 record: $(VENV)/.run  ## record the traces of the notebooks and the demo again, with the live local model; TAPES=folder keeps the replies too
-	$(BIN)/python benchmarks/record_traces.py $(addprefix --tapes ,$(TAPES))
-	$(BIN)/python benchmarks/record_forks.py
+	$(BIN)/python -m benchmarks.recording.record_traces $(addprefix --tapes ,$(TAPES))
+	$(BIN)/python -m benchmarks.recording.record_forks
 	$(BIN)/python data/make/checksums.py
 
 recall: $(VENV)/.test  ## run the recall benchmark on the bundled questions (about 5 minutes; vectors of sentences are computed once)
 	$(BIN)/kgot-lab bench
 
 fire: $(VENV)/.test  ## hold stores, sandbox, readers and clients under random fire for an hour (MINUTES=60), resumable; exit code 1 for a fault
-	$(BIN)/python benchmarks/fire.py --minutes $(or $(MINUTES),60)
+	$(BIN)/python -m benchmarks.fire.fire --minutes $(or $(MINUTES),60)
 
 bench: $(VENV)/.test  ## measure overhead, sandbox, retrieval and question answering (about an hour: a small model on two cores)
-	$(BIN)/python benchmarks/import_time.py
-	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/kgos_methods.py --times 1 --dry
-	$(BIN)/python benchmarks/statement_overhead.py
-	$(BIN)/python benchmarks/large_inputs.py
-	$(BIN)/python benchmarks/loop_overhead.py
-	$(BIN)/python benchmarks/sandbox_attacks.py
-	$(BIN)/python benchmarks/recall.py --scale
-	$(BIN)/python benchmarks/pass_through.py
-	$(BIN)/python benchmarks/structure.py --open
-	$(BIN)/python benchmarks/transfer.py
-	$(BIN)/python benchmarks/short_texts.py
-	$(BIN)/python benchmarks/delta_recall.py --open
-	$(BIN)/python benchmarks/join.py
-	$(BIN)/python benchmarks/graph_view.py
-	$(BIN)/python benchmarks/graph_view_browser.py
-	$(BIN)/python benchmarks/explorer.py
-	$(BIN)/python benchmarks/stores.py
-	$(BIN)/python benchmarks/durability.py
-	$(BIN)/python benchmarks/statement_attacks.py
-	$(BIN)/python benchmarks/question_answering.py --split test
-	$(BIN)/python benchmarks/where_lost.py --split test
+	$(BIN)/python -m benchmarks.speed.import_time
+	$(BIN)/python -m benchmarks.speed.speed
+	$(BIN)/python -m benchmarks.methods.kgos_methods --times 1 --dry
+	$(BIN)/python -m benchmarks.stores.statement_overhead
+	$(BIN)/python -m benchmarks.speed.large_inputs
+	$(BIN)/python -m benchmarks.speed.loop_overhead
+	$(BIN)/python -m benchmarks.stores.sandbox_attacks
+	$(BIN)/python -m benchmarks.recall.recall --scale
+	$(BIN)/python -m benchmarks.pass_through.pass_through
+	$(BIN)/python -m benchmarks.structure.structure --open
+	$(BIN)/python -m benchmarks.transfer.transfer
+	$(BIN)/python -m benchmarks.transfer.short_texts
+	$(BIN)/python -m benchmarks.delta.delta_recall --open
+	$(BIN)/python -m benchmarks.join.join
+	$(BIN)/python -m benchmarks.views.graph_view
+	$(BIN)/python -m benchmarks.views.graph_view_browser
+	$(BIN)/python -m benchmarks.views.explorer
+	$(BIN)/python -m benchmarks.stores.stores
+	$(BIN)/python -m benchmarks.stores.durability
+	$(BIN)/python -m benchmarks.stores.statement_attacks
+	$(BIN)/python -m benchmarks.questions.question_answering --split test
+	$(BIN)/python -m benchmarks.questions.where_lost --split test
 
-receipts: $(VENV)/.test  ## derive the reported numbers again from the files in benchmarks/results, without a model
-	$(BIN)/python benchmarks/question_answering.py --split test --table
-	$(BIN)/python benchmarks/recall.py --table
-	$(BIN)/python benchmarks/standard_sets.py --table
-	$(BIN)/python benchmarks/embedders.py --table
-	$(BIN)/python benchmarks/question_hops.py --table
-	$(BIN)/python benchmarks/pass_through.py --table
-	$(BIN)/python benchmarks/structure.py --table
-	$(BIN)/python benchmarks/judge.py --table
-	$(BIN)/python benchmarks/transfer.py --table
-	$(BIN)/python benchmarks/short_texts.py --table
-	$(BIN)/python benchmarks/delta_recall.py --table
-	$(BIN)/python benchmarks/stores.py --table
-	$(BIN)/python benchmarks/durability.py --table
-	$(BIN)/python benchmarks/where_lost.py --split test --table
-	$(BIN)/python benchmarks/beam.py --table
-	$(BIN)/python benchmarks/kgos_methods.py --table
-	$(BIN)/python benchmarks/kgos.py --table
-	$(BIN)/python benchmarks/readme_table.py
-	$(BIN)/python benchmarks/readme_picture.py
-
-engines: $(VENV)/.test  ## try the embedded Cypher engines on 40 statement shapes, durability and speed (about 5 minutes)
-	$(PIP) install 'kglite>=0.21' 'ladybug>=0.22'
-	$(BIN)/python benchmarks/cypher_engines.py
+results: $(VENV)/.test  ## derive the reported numbers again from the files in benchmarks/results, without a model
+	$(BIN)/python -m benchmarks.questions.question_answering --split test --table
+	$(BIN)/python -m benchmarks.recall.recall --table
+	$(BIN)/python -m benchmarks.standard_sets.standard_sets --table
+	$(BIN)/python -m benchmarks.standard_sets.embedders --table
+	$(BIN)/python -m benchmarks.standard_sets.question_hops --table
+	$(BIN)/python -m benchmarks.pass_through.pass_through --table
+	$(BIN)/python -m benchmarks.structure.structure --table
+	$(BIN)/python -m benchmarks.structure.judge --table
+	$(BIN)/python -m benchmarks.transfer.transfer --table
+	$(BIN)/python -m benchmarks.transfer.short_texts --table
+	$(BIN)/python -m benchmarks.delta.delta_recall --table
+	$(BIN)/python -m benchmarks.stores.stores --table
+	$(BIN)/python -m benchmarks.stores.durability --table
+	$(BIN)/python -m benchmarks.questions.where_lost --split test --table
+	$(BIN)/python -m benchmarks.beam.beam --table
+	$(BIN)/python -m benchmarks.methods.kgos_methods --table
+	$(BIN)/python -m benchmarks.kgos.kgos --table
+	$(BIN)/python -m benchmarks.reports.readme_table
+	$(BIN)/python docs/draw_answer.py
+	$(BIN)/python docs/draw_loop.py
 
 graphs: $(VENV)/.test  ## time the query methods and a published suite beside NetworkX, rustworkx and igraph, to ten times the size (12 GB)
 	$(PIP) install 'rustworkx>=0.18' 'igraph>=1.0'
-	$(BIN)/python benchmarks/kgos_methods.py
-	$(BIN)/python benchmarks/graph_suite.py
+	$(BIN)/python -m benchmarks.methods.kgos_methods
+	$(BIN)/python -m benchmarks.methods.graph_suite
 
 servers: $(VENV)/.test  ## start Neo4j, RDF4J and PostgreSQL by Docker and run the stores' contract against them
-	$(BIN)/python benchmarks/servers.py
+	$(BIN)/python -m benchmarks.stores.servers
 
 doctor: $(VENV)/.run  ## try each piece and say how to get what is missing
 	$(BIN)/kgot-lab doctor

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from kgot_lab.api.show import show
     from kgot_lab.benchmark.recall.bench import bench
     from kgot_lab.benchmark.recall.datasets import load_dataset
+    from kgot_lab.benchmark.recall.families import bench_families
     from kgot_lab.benchmark.recall.systems import systems
     from kgot_lab.diagnostics.notebook import doctor
     from kgot_lab.documents.folder import read_documents
@@ -77,6 +78,7 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "load_dataset": "benchmark.recall.datasets",
     "systems": "benchmark.recall.systems",
     "bench": "benchmark.recall.bench",
+    "bench_families": "benchmark.recall.families",
     "Document": "types",
     "Node": "types",
     "Edge": "types",
@@ -97,11 +99,12 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
 }
 
 __all__ = [  # written out, since editors and type checkers do not read the table; a test holds the two together
-    "Dataset", "Diff", "Document", "Edge", "Hit", "LabError", "Limits", "Node", "Plan", "PropertyGraph", "Query", "Ranking", "Report",
-    "Resources", "Stage", "Trace", "Triple", "again", "ask", "ask_model", "bench", "bundled_file", "compare_texts", "connect", "doctor",
-    "embedder", "exercise", "expert", "explore", "fork", "graph_after", "hand_in", "html", "load_dataset", "load_run", "open_store",
-    "plot", "python", "ranked", "read_documents", "recorded_fork", "resume", "search", "show", "solve", "stepper", "systems", "think",
-    "verify",
+    "Dataset", "Diff", "Document", "Edge", "Hit", "LabError", "Limits", "Node", "Plan", "PropertyGraph",
+    "Query", "Ranking", "Report", "Resources", "Stage", "Trace", "Triple", "again", "ask", "ask_model",
+    "bench", "bench_families", "bundled_file", "compare_texts", "connect", "doctor", "embedder",
+    "exercise", "expert", "explore", "fork", "graph_after", "hand_in", "html", "load_dataset", "load_run",
+    "open_store", "plot", "python", "ranked", "read_documents", "recorded_fork", "resume", "search",
+    "show", "solve", "stepper", "systems", "think", "verify",
 ]  # fmt: skip
 
 

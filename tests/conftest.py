@@ -81,13 +81,32 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     return Together(config, log) if config.getoption("dist") == "loadfile" else None
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m deselects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin with what takes long where several processes share the tests."""
+    """Mark what needs a browser or a server as extended, and begin with what takes long where several processes
+    share the tests.
+    """
+    for item in items:
+        in_folder = item.nodeid.startswith(EXTENDED_FOLDERS) and not item.get_closest_marker("smoke")
+        if in_folder or needs_server(item):
+            item.add_marker(pytest.mark.extended)
     if "PYTEST_XDIST_WORKER" in os.environ:
         from support.handing_out import in_order
 
         place = {nodeid: number for number, nodeid in enumerate(in_order([item.nodeid for item in items]))}
         items.sort(key=lambda item: place[item.nodeid])
+
+
+EXTENDED_FOLDERS = ("tests/browser/", "tests/experiments/", "tests/fire/")
+SERVERS = {"postgres", "cypher_server", "sparql_server", "bolt"}  # as parameters of tests name them
+SERVER_FIXTURES = {"bolt_server", "oxigraph_server", "postgres_url", "postgres"}
+
+
+def needs_server(item: pytest.Item) -> bool:
+    """Whether a test asks for a server that takes seconds to start, by a fixture or as one of its parameters."""
+    parameters = getattr(item, "callspec", None)
+    named = set(parameters.id.split("-")) if parameters else set()
+    return bool(named & SERVERS or SERVER_FIXTURES & set(getattr(item, "fixturenames", ())))
 
 
 def changed_files(checkout: Path = CHECKOUT) -> set[str]:

@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
 import kgot_lab as lab
@@ -606,7 +607,7 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.what)
+@every("case", CASES, ids=lambda case: case.what)
 @pytest.mark.usefixtures("elsewhere")
 def test_bad_input_is_refused_with_one_clear_sentence(case):
     with pytest.raises(lab.LabError) as refused:

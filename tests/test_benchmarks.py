@@ -11,9 +11,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.every import every
+
+pytestmark = pytest.mark.extended
 
 ROOT = Path(__file__).parent.parent
-COMMANDS = sorted([*(ROOT / "benchmarks").glob("*.py"), *(ROOT / "data" / "make").glob("*.py")])
+COMMANDS = sorted(
+    path
+    for path in [*(ROOT / "benchmarks").glob("*/*.py"), *(ROOT / "data" / "make").glob("*.py")]
+    if "__main__" in path.read_text(encoding="utf-8")
+)
 HEAVY = (
     "torch",
     "onnxruntime",
@@ -30,7 +37,7 @@ HEAVY = (
 TOLD = f"""
 import runpy, sys
 path = sys.argv[1]
-sys.argv, sys.path[0] = [path, "--help"], path.rpartition("/")[0]
+sys.argv, sys.path[0] = [path, "--help"], {str(ROOT)!r}
 try:
     runpy.run_path(path, run_name="__main__")
 finally:
@@ -38,7 +45,7 @@ finally:
 """
 
 
-@pytest.mark.parametrize("path", COMMANDS, ids=lambda path: path.stem)
+@every("path", COMMANDS, ids=lambda path: path.stem)
 def test_a_command_explains_itself_and_loads_nothing_heavy_for_it(path):
     done = subprocess.run(
         [sys.executable, "-c", TOLD, str(path)], capture_output=True, text=True, timeout=600, cwd=ROOT
@@ -66,7 +73,7 @@ def stopped(command: list[object], *, without: str = "") -> str:
     made absent.
     """
     hide = f"import sys; sys.modules[{without!r}] = None\n" if without else "import sys\n"
-    code = hide + "import runpy; del sys.argv[0]; sys.path[0] = sys.argv[0].rpartition('/')[0]\n"
+    code = hide + "import runpy; del sys.argv[0]; sys.path[0] = sys.argv[0].partition('/benchmarks/')[0]\n"
     code += "runpy.run_path(sys.argv[0], run_name='__main__')"
     done = subprocess.run(
         [sys.executable, "-c", code, *map(str, command)], capture_output=True, text=True, timeout=600
@@ -77,7 +84,7 @@ def stopped(command: list[object], *, without: str = "") -> str:
 
 
 def test_where_lost_says_that_it_needs_the_traces(clone):
-    said = stopped([clone / "where_lost.py"])
+    said = stopped([clone / "questions" / "where_lost.py"])
     assert "traces are not kept in git" in said and "question_answering.py --split test" in said
 
 
@@ -90,17 +97,22 @@ def test_where_lost_says_that_it_needs_the_traces(clone):
     ],
 )
 def test_statement_attacks_says_which_package_a_store_needs(kind, module, extra):
-    said = stopped([ROOT / "benchmarks" / "statement_attacks.py", "--stores", kind], without=module)
+    said = stopped(
+        [ROOT / "benchmarks" / "stores" / "statement_attacks.py", "--stores", kind], without=module
+    )
     assert module in said and f"kgot_lab[{extra}]" in said
 
 
 def test_a_command_says_that_it_needs_the_local_model(clone, monkeypatch, tmp_path):
     monkeypatch.setenv("KGOT_LAB_MODEL", str(tmp_path / "none.gguf"))
-    assert "xllamacpp" in (said := stopped([clone / "question_answering.py"])) or "none.gguf" in said
+    assert (
+        "xllamacpp" in (said := stopped([clone / "questions" / "question_answering.py"]))
+        or "none.gguf" in said
+    )
 
 
 def test_the_cases_beside_truth_maintenance_packages_come_to_what_the_docs_say_of_claims():
-    told = runpy.run_path(str(ROOT / "benchmarks" / "truth_maintenance.py"))
+    told = runpy.run_path(str(ROOT / "benchmarks" / "memory" / "truth_maintenance.py"))
     assert [told["outcome"](case) for case in told["of_claims"]().values()] == [
         "stays", "stays", "falls", "falls", "holds again", "nothing changes", "there; after erase: gone", "2 of 2 kept",
     ]  # fmt: skip

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from support.every import every
 
 from kgot_lab.io.bundled import bundled
 
@@ -34,7 +35,7 @@ def test_every_file_is_listed_and_every_listed_file_is_there():
     assert set(PRESENT) - {"README.md"} == set(LISTED), "run python data/make/checksums.py"
 
 
-@pytest.mark.parametrize("name", sorted(LISTED))
+@every("name", sorted(LISTED))
 def test_size_and_checksum_hold(name):
     content = (DATA / name).read_bytes()
     assert (len(content), hashlib.sha256(content).hexdigest()) == LISTED[name], (
@@ -42,12 +43,12 @@ def test_size_and_checksum_hold(name):
     )
 
 
-@pytest.mark.parametrize("name", PRESENT)
+@every("name", PRESENT)
 def test_no_file_is_four_megabytes_or_more(name):
     assert (DATA / name).stat().st_size < 4_000_000
 
 
-@pytest.mark.parametrize("section", sorted(SECTIONS))
+@every("section", sorted(SECTIONS))
 def test_every_folder_has_a_source_and_a_licence(section):
     for word in ("Source", "Licence"):
         assert re.search(rf"^- {word}: (?!to be written)\S", SECTIONS[section], flags=re.MULTILINE)

@@ -12,7 +12,7 @@ EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["option
 MODULES = sorted(
     [
         *(ROOT / "kgot_lab").rglob("*.py"),
-        *(ROOT / "benchmarks").glob("*.py"),
+        *(ROOT / "benchmarks").rglob("*.py"),
         *(ROOT / "data" / "make").glob("*.py"),
     ]
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import networkx as nx
 import pandas as pd
 import pytest
+from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from support.tiny_collection import tiny
 
@@ -68,7 +69,7 @@ def python(code, *options):
 # ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", lab.__all__)
+@every("name", lab.__all__)
 def test_every_name_loads(name):
     found = getattr(lab, name)
     assert callable(found) and found is getattr(lab, name) and found.__doc__
@@ -391,7 +392,7 @@ GRAPHS = {
 }
 
 
-@pytest.mark.parametrize("kind", GRAPHS)
+@every("kind", GRAPHS)
 def test_every_kind_of_graph_is_shown_as_the_same_graph(kind):
     view = lab.show(GRAPHS[kind](), height=300)
     assert isinstance(view, GraphView)
@@ -473,7 +474,7 @@ def test_a_report_is_shown_as_its_tables():
 # ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every(
     ("where", "kind"),
     [
         ("in_memory", "in_memory"),

@@ -96,19 +96,21 @@ def test_make_and_pip_need_the_same_python():
 
 
 @pytest.mark.parametrize(("typed", "tested"), [(0, 0), (1, 0), (0, 2)])
-def test_make_test_fails_with_types_or_tests_and_runs_the_notebooks_itself_where_no_browser_is(
-    checkout, typed, tested
+@pytest.mark.parametrize("target", ["test", "test-all"])
+def test_make_test_fails_with_types_or_tests_and_all_runs_the_notebooks_itself_where_no_browser_is(
+    checkout, target, typed, tested
 ):
     programs = checkout / ".venv" / "bin"
     programs.mkdir(parents=True)
     (checkout / ".venv" / "pyvenv.cfg").write_text("")
     (checkout / ".venv" / ".test").touch()
-    told = f'case "$*" in *find_chromium*) exit 1;; *loadfile*) exit {tested};; esac; echo "python $*"'
+    told = f'case "$*" in *find_chromium*) exit 1;; *loadfile*) echo "$*"; exit {tested};; esac; echo "python $*"'
     for name, does in (("python", told), ("ruff", ":"), ("mypy", f"echo types were checked; exit {typed}")):
         (programs / name).write_text(f"#!/bin/sh\n{does}\n")
         (programs / name).chmod(0o755)
-    done = make(checkout, "test")
-    assert (done.returncode == 0) is (typed == tested == 0) and "types were checked" in done.stdout
-    assert ("python -m pytest --nbval-lax notebooks" in done.stdout) is (done.returncode == 0), (
-        done.stdout + done.stderr
-    )
+    done = make(checkout, target)
+    passes, everything = typed == tested == 0, target == "test-all"
+    assert (done.returncode == 0) is passes and "types were checked" in done.stdout
+    assert "not live and not extended" in done.stdout, "the quick tests"
+    assert ("-m extended and not live" in done.stdout) is (passes and everything), done.stdout + done.stderr
+    assert ("python -m pytest --nbval-lax notebooks" in done.stdout) is (passes and everything)

@@ -138,11 +138,19 @@ def test_outputs_hold_no_folder_of_a_computer_and_no_place_in_memory(path):
     assert not re.search(r"\bat 0x[0-9a-f]{6}|/home/|/root/|/Users/|/tmp/", shown)
 
 
+@each_notebook
+def test_a_stored_notebook_carries_no_widget(path):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    assert "widgets" not in notebook["metadata"] and "application/vnd.jupyter.widget-view" not in json.dumps(
+        [outputs for _, outputs in cells(path, "code")]
+    )
+
+
 # --- a course: minutes, exercises, solutions
 # --------------------------------------------------------------------------
 
 
-MINUTES = runpy.run_path(str(FOLDER.parent / "benchmarks" / "lesson_minutes.py"))
+MINUTES = runpy.run_path(str(FOLDER.parent / "benchmarks" / "notebooks" / "lesson_minutes.py"))
 SOLUTIONS = (FOLDER.parent / "docs" / "solutions.md").read_text(encoding="utf-8")
 SOLVED = dict(re.findall(r"^- \*\*(\d\d\.\d)\*\* ``?([^\n]+?)``?: ", SOLUTIONS, re.MULTILINE))
 WRONG = (
@@ -162,7 +170,7 @@ WRONG = (
 def test_the_minutes_that_a_notebook_states_are_those_of_its_words_cells_and_exercises(path):
     told = MINUTES["lesson"](path)
     assert told.reading <= told.stated <= 1.5 * told.reading + 5, (
-        f"set them with python benchmarks/lesson_minutes.py --set: {told}"
+        f"set them with python -m benchmarks.notebooks.lesson_minutes --set: {told}"
     )
 
 
@@ -180,6 +188,7 @@ def test_there_is_a_solution_to_each_exercise_and_none_more():
     assert set(SOLVED) == {each.name for path in NOTEBOOKS for each in exercise_cells(path)}
 
 
+@pytest.mark.extended
 @each_notebook
 def test_wrong_answers_of_any_kind_are_not_yet_with_the_hint_and_the_solutions_are_right(path):
     exercises = Exercises(path)

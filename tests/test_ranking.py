@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.dense import best_sentence, meaning
@@ -37,7 +38,7 @@ def test_hits_in_columns_equal_the_tuple_of_the_same_hits():
     assert repr(found()) == repr(TUPLE)
 
 
-@pytest.mark.parametrize("other", ["", b"", [], range(0), 0, None])
+@every("other", ["", b"", [], range(0), 0, None])
 def test_no_hits_equal_only_no_hits(other):
     assert Found(IDS, np.array([], np.int64), np.array([])) == ()
     assert Found(IDS, np.array([], np.int64), np.array([])) != other
@@ -60,7 +61,7 @@ def test_a_place_that_is_not_there_is_refused(index):
         found()[index]
 
 
-@pytest.mark.parametrize(
+@every(
     "part",
     [slice(2), slice(0), slice(1, None), slice(-1, None), slice(None, None, -1), slice(0, 9, 2), slice(9, 9)],
 )
@@ -145,7 +146,7 @@ def test_a_hit_that_is_no_document_is_refused_by_name():
             hit_rows(ranking_of(hits), ["c", "a"])
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_gathered_rows_lead_back_to_every_hit(seed):
     chance = np.random.default_rng(seed)
     shared, rankings = [f"d{n}" for n in range(30)], []
@@ -168,7 +169,7 @@ def test_nothing_is_gathered_from_nothing():
     assert gathered([ranking_of(())])[0] == []
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_a_fused_ranking_is_sorted_by_score_and_then_by_id(seed):
     chance = np.random.default_rng(seed)
     ids = [f"d{n}" for n in chance.permutation(40)]
@@ -214,8 +215,8 @@ def of_chance(seed: int) -> list[Document]:
     return [Document(f"d{n}", text, chance.choice(["", "", "T" * n])) for n, text in enumerate(texts)]
 
 
-@pytest.mark.parametrize("lane", [meaning, best_sentence])
-@pytest.mark.parametrize("seed", range(10))
+@every("lane", [meaning, best_sentence])
+@every("seed", range(10))
 def test_keeping_the_best_is_the_same_as_cutting_them_from_all(lane, seed):
     documents = of_chance(seed)
     for question in ("A", "BCD", "what?"):
@@ -228,7 +229,7 @@ def test_keeping_the_best_is_the_same_as_cutting_them_from_all(lane, seed):
             assert lane(documents, Compass(), keep=keep).search(question).hits == everything[:keep]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@every("seed", range(10))
 def test_a_document_is_as_near_as_the_nearest_of_its_sentences_after_its_title(seed):
     documents, compass = of_chance(seed), Compass()
     lane = best_sentence(documents, compass)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import gzip
 
 import pytest
+from support.every import every
 
 from kgot_lab.benchmark.questions.own import own_questions
 from kgot_lab.documents.files import text_from
@@ -28,8 +29,8 @@ FILES = {
 }
 
 
-@pytest.mark.parametrize("encoding", WIDE)
-@pytest.mark.parametrize(
+@every("encoding", WIDE)
+@every(
     "text", (PLAIN, SPOKEN, "a", PLAIN * 1_000 + "𝔸" * 10), ids=("english", "european", "one letter", "long")
 )
 def test_a_text_is_told_by_its_mark_or_by_its_zeros(text, encoding):
@@ -41,7 +42,7 @@ def test_asian_letters_in_utf_32_are_told_too(encoding):
     assert wide_encoding(ASIAN.encode(encoding)) == encoding
 
 
-@pytest.mark.parametrize(
+@every(
     "data",
     (
         b"", b"\0", bytes(1_000), bytes(range(256)) * 20, SPOKEN.encode(), SPOKEN.encode("utf-8-sig"), ASIAN.encode(),
@@ -97,8 +98,8 @@ def test_a_data_set_in_another_encoding_is_refused_by_name(tmp_path, encoding, e
             from_beir(tmp_path)
 
 
-@pytest.mark.parametrize("encoding", WIDE)
-@pytest.mark.parametrize("extension", (".txt", ".md", ".csv", ".json"))
+@every("encoding", WIDE)
+@every("extension", (".txt", ".md", ".csv", ".json"))
 def test_a_document_is_read_as_what_it_says(extension, encoding):
     found = text_from(PLAIN.encode(encoding), extension)
     assert found.text == PLAIN

@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 import typer.main
+from support.every import every
 
 from kgot_lab.cli.app import app
-from kgot_lab.viz.static.loop_drawing import loop_drawing
+from kgot_lab.io.bundled import bundled
+from kgot_lab.loop.trace import load_run
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -95,12 +97,12 @@ def test_every_page_that_shows_python_is_run():
     assert shown == RUN
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 def test_every_command_that_a_page_names_exists(name):
     assert wrong_commands((ROOT / name).read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("name", NAMES)
+@every("name", NAMES)
 def test_every_file_that_a_page_links_to_exists(name):
     links = re.findall(r"\]\(([^)\s]+)\)", (ROOT / name).read_text(encoding="utf-8"))
     assert [
@@ -129,19 +131,37 @@ def test_the_readme_is_short_and_shows_what_it_is_before_anything_else():
     }
 
 
-def test_every_room_is_named():
-    rooms = (ROOT / "docs" / "rooms.md").read_text(encoding="utf-8")
-    folders = [path.parent.name for path in (ROOT / "kgot_lab").glob("*/__init__.py")]
-    assert folders and [name for name in folders if f"`{name}`" not in rooms] == []
+def test_every_package_stands_in_the_architecture_and_every_path_there_exists():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    packages = {path.parent.name for path in (ROOT / "kgot_lab").glob("*/__init__.py")} - {"experiments"}
+    assert packages and [name for name in packages if f"`{name}`" not in page] == []
+    paths = re.findall(r"`([\w./-]+/[\w./-]+)`", page)
+    assert [
+        path for path in paths if not any((root / path).exists() for root in (ROOT, ROOT / "kgot_lab"))
+    ] == []
 
 
-def test_the_pictures_of_the_readme_are_what_the_command_draws(monkeypatch):
-    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), *sys.path])
-    drawn = runpy.run_path(str(ROOT / "benchmarks" / "readme_picture.py"))["picture"]().svg
+def test_the_picture_of_the_layers_is_that_of_the_contract():
+    drawn = runpy.run_path(str(ROOT / "docs" / "draw_layers.py"))["layers_svg"]()
+    assert (ROOT / "docs" / "layers.svg").read_text(encoding="utf-8") == drawn, (
+        "run python docs/draw_layers.py"
+    )
+
+
+@pytest.mark.parametrize(("pages", "most"), [(["CHANGELOG.md"], 8_000), (["docs/*.md"], 130_000)])
+def test_pages_keep_within_their_number_of_characters(pages, most):
+    files = [file for pattern in pages for file in ROOT.glob(pattern)]
+    assert files and sum(len(file.read_text(encoding="utf-8")) for file in files) <= most
+
+
+def test_the_pictures_of_the_readme_are_what_the_commands_draw():
+    answer = runpy.run_path(str(ROOT / "docs" / "draw_answer.py"))["answer_picture"]
     on_file = (ROOT / "docs" / "graph.svg").read_text(encoding="utf-8")
-    assert on_file == drawn, "run python benchmarks/readme_picture.py"
-    assert (ROOT / "docs" / "loop.svg").read_text(encoding="utf-8") == loop_drawing().svg, (
-        "run python benchmarks/readme_picture.py"
+    drawn = answer(load_run(bundled("traces/hotpotqa_demo.jsonl"))).svg
+    assert on_file == drawn, "run python docs/draw_answer.py"
+    loop = runpy.run_path(str(ROOT / "docs" / "draw_loop.py"))["loop_drawing"]
+    assert (ROOT / "docs" / "loop.svg").read_text(encoding="utf-8") == loop().svg, (
+        "run python docs/draw_loop.py"
     )
     assert {"Botswana", "Ayesha Quraishi", "Southern Africa"} <= {
         text.text for text in ET.fromstring(on_file).iter("{http://www.w3.org/2000/svg}text")
@@ -152,3 +172,16 @@ def test_a_command_that_does_not_exist_would_be_found():
     block = "```sh\nmake nothing\nkgot-lab ask Q --documents DIR\nkgot-lab nothing\n```\n"
     text = f"{block}Try `kgot-lab ask Q --nothing 2` or `make run`; make sure it works."
     assert wrong_commands(text) == ["make nothing", "kgot-lab nothing", "kgot-lab ask --nothing"]
+
+
+def test_the_api_reference_has_the_modules_of_the_pages(tmp_path):
+    pytest.importorskip("pdoc")
+    made = runpy.run_path(str(ROOT / "docs" / "make_api.py"))
+    modules = made["documented_modules"]()
+    assert modules[0] == "kgot_lab" and len(modules) > 20 and all(map(made["is_importable"], modules))
+    command = [sys.executable, str(ROOT / "docs" / "make_api.py"), str(tmp_path), "kgot_lab.retrieval.fusion"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert "Reciprocal rank" in (tmp_path / "kgot_lab" / "retrieval" / "fusion.html").read_text(
+        encoding="utf-8"
+    )

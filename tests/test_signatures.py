@@ -1,4 +1,4 @@
-"""What travels together is a value: no public function takes more than seven parameters, but for a short list
+"""What travels together is a value: no public function takes more than eight parameters, but for a short list
 with reasons.
 """
 
@@ -9,23 +9,11 @@ from pathlib import Path
 import kgot_lab
 
 PACKAGE = Path(kgot_lab.__file__).parent
-MOST = 7
+MOST = 8
 ALLOWED = {
-    "analogy/delta_edges.py: updated": "what delta_edges takes, and which nodes are new: one is called in place of the other",
-    "cli/app.py: ask": "each parameter is an option on the command line",
-    "cli/app.py: extract": "each parameter is an option on the command line",
-    "cli/app.py: resume": "each parameter is an option on the command line",
-    "methods/structure/selection.py: selected_nodes": "one parameter for each filter, most of them left out",
-    "cli/comparing.py: bench_questions": "each parameter is an option on the command line",
+    "kgos/methods/structure/selection.py: selected_nodes": "one parameter for each filter, most of them left out",
     "cli/bench.py: bench": "each parameter is an option on the command line",
-    "benchmark/recall/benchmark.py: benchmark": "what the command takes: what runs on what, by which plan, where to and by whom",
-    "cli/investing.py: run_monitor": "each parameter is an option on the command line",
-    "cli/forking.py: fork_run": "each parameter is an option on the command line",
-    "cli/experts/serving.py: serve_experts": "each parameter is an option on the command line",
-    "cli/questions.py: answer_questions": "each parameter is an option on the command line",
-    "draw/graph/svg.py: svg": "what is drawn and how, and what is kept of an earlier picture: most of it left out",
-    "front/ask.py: ask": "a question and all that it may be asked with, once each, most of it left out",
-    "loop/walk.py: think": "a question and all that a run may use, once each; a store that runs no Python is given what does",
+    "viz/graph/svg.py: svg": "what is drawn and how, and what is kept of an earlier picture: most of it left out",
     "stores/sparql/server.py: SparqlServer": "two addresses with their key, and what every store that runs statements in a sandbox takes",
 }
 
@@ -57,29 +45,29 @@ def too_many(source: str) -> dict[str, int]:
     return {name: count for name, count in counted.items() if count > MOST}
 
 
-def test_no_public_function_takes_more_than_seven_parameters_but_those_with_a_reason():
+def test_no_public_function_takes_more_than_eight_parameters_but_those_with_a_reason():
     found = {
         f"{path.relative_to(PACKAGE).as_posix()}: {name}": count
         for path in sorted(PACKAGE.rglob("*.py"))
         for name, count in too_many(path.read_text(encoding="utf-8")).items()
     }
     assert {name: count for name, count in found.items() if name not in ALLOWED} == {}
-    assert set(ALLOWED) <= set(found), "a function that takes seven or less needs no reason"
+    assert set(ALLOWED) <= set(found), "a function that takes eight or less needs no reason"
 
 
 def test_a_new_one_is_found_wherever_it_stands():
-    eight, seven = "a, b, c, d, e, f, g, h", "a, b, c, d, e, f, g"
+    nine, eight = "a, b, c, d, e, f, g, h, i", "a, b, c, d, e, f, g, h"
     source = f"""
-def wide({eight}): ...
-def narrow({seven}): ...
-def _own({eight}): ...
-async def later(a, b, /, c, *d, e, f, g, **h): ...
+def wide({nine}): ...
+def narrow({eight}): ...
+def _own({nine}): ...
+async def later(a, b, /, c, *d, e, f, g, h, **i): ...
 class Made:
-    def __init__(self, {eight}): ...
-    def method(self, {seven}): ...
-    @classmethod
-    def of(cls, {eight}): ...
-class _Hidden:
+    def __init__(self, {nine}): ...
     def method(self, {eight}): ...
+    @classmethod
+    def of(cls, {nine}): ...
+class _Hidden:
+    def method(self, {nine}): ...
 """
-    assert too_many(source) == {"wide": 8, "later": 8, "Made": 8, "Made.of": 8}
+    assert too_many(source) == {"wide": 9, "later": 9, "Made": 9, "Made.of": 9}

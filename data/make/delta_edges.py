@@ -1,8 +1,10 @@
-"""Compute the delta edges between the passages of MuSiQue once: writes delta_edges.jsonl.gz into their
-folder.
+"""Compute the delta edges between the passages of bundled sets: writes delta_edges.jsonl.gz into their
+folders.
+
+python data/make/delta_edges.py musique        all sets, where none is named; a large one takes half an hour
 
 Skeletons by the linguistic maker, a whole passage each: an edge joins passages, not sentences. Decided on
-develop questions:
+develop questions of MuSiQue, and the same for every set of passages:
 - The specified thresholds pass 73 % of all pairs, 687 edges a passage. They were set for another embedder;
 such a graph says nothing.
 - So the thresholds are calibrated on develop texts of ParallelPARC, which are paragraphs too, and the
@@ -14,6 +16,9 @@ on something of something"),
 With every choice tried the walk finds fewer passages than without delta edges, or as many where hardly an
 edge is left (printed, and kept in the head of the file as `tried`). The edges taken are those that the rule
 above gives, not those that cost least: none would.
+
+Analogous texts (ANALOGIES) have the edges that benchmarks/delta/delta_recall.py chose: calibrated on the develop
+pairs of the set itself, verified, and as many as there are.
 """
 
 from __future__ import annotations
@@ -27,6 +32,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.delta.graphs import calibration
+from benchmarks.structure.analogy_pairs import pairs
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.calibration import Calibrated
 from kgot_lab.analogy.candidates import Material
@@ -41,15 +48,23 @@ from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.experiments.delta.graphs import calibration
-from kgot_lab.experiments.structure.analogy_pairs import pairs
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.links import title_graph
 from kgot_lab.similarity.delta import SPECIFIED, Thresholds
 from kgot_lab.similarity.join import delta_pairs
 from kgot_lab.types import Edge, Json
 
-FILE = Path(__file__).parent.parent / "musique-train-100" / "delta_edges.jsonl.gz"
+DATA = Path(__file__).parent.parent
+TRIED = "musique"  # the set on whose develop questions the rule was chosen
+ANALOGIES = ("parallelparc", "storyanalogy-mc")
+FOLDERS = {
+    "musique": "musique-train-100",
+    "musique-498": "musique-498",
+    "2wiki": "2wiki-fastgraphrag-101",
+    "hotpotqa": "hotpotqa-train-100",
+    "cookbook": "cookbook",
+    **dict(zip(ANALOGIES, ANALOGIES, strict=True)),
+}
 MOST = 10  # edges of a passage
 DIGITS = 4
 
@@ -128,53 +143,72 @@ def written(edges: Sequence[Edge], head: dict[str, Json]) -> bytes:
     return packed.getvalue()
 
 
-def thresholds_for(embedder: Embedder) -> Calibrated:
-    """Calibrated on paragraphs of the develop part of ParallelPARC."""
-    part = pairs("parallelparc pairs").develop
+def thresholds_for(embedder: Embedder, name: str = "parallelparc") -> Calibrated:
+    """Calibrate on the develop part of a set of analogous texts, by default paragraphs of ParallelPARC."""
+    part = pairs(f"{name} pairs").develop
     return calibration(
         part, skeletons([document.text for document in part.documents], Linguistic()), embedder
     )
 
 
-def main() -> None:
-    """Compute, try on develop questions, and write."""
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
-    need_structure()
-    if not FILE.exists():
-        FILE.write_bytes(written([], {}))  # the data set is not read without the file
-    data, embedder = load_dataset("musique").develop, minilm()
-    graph = title_graph(data.documents)
-    made = skeletons([document.text for document in data.documents], Linguistic())
-    own = thresholds_for(embedder)
+def make(name: str, embedder: Embedder) -> None:
+    """Compute the edges of a set and write them; those of MuSiQue are tried on its develop questions."""
+    data, file = load_dataset(name).develop, DATA / FOLDERS[name] / "delta_edges.jsonl.gz"
+    graph, texts = title_graph(data.documents), [document.text for document in data.documents]
+    made, aligner = skeletons(texts, Linguistic()), Aligner(embedder)
+    own = thresholds_for(embedder, name) if name in ANALOGIES else thresholds_for(embedder)
     print(f"specified: {passing(graph, made, embedder, SPECIFIED):,} pairs pass\ncalibrated: {own}")
-    aligner = Aligner(embedder)
-    aligner.prepare([document.text for document in data.documents])
+    aligner.prepare(texts)
     found = delta_edges(graph, made, embedder, thresholds=own, verifier=aligner)
-    print(f"{found}\n  at one passage up to {max(busy(found.edges).values())}")
-    unverified = [*found.edges, *found.vetoed]
-    chosen = own_best(found.edges)
+    most_before = max(busy(found.edges).values(), default=0)
+    print(f"{found}\n  at one passage up to {most_before}")
+    chosen = list(found.edges) if name in ANALOGIES else own_best(found.edges)
+    head: dict[str, Json] = {
+        "maker": made.maker,
+        "embedder": embedder.name,
+        "embedder_digest": embedder.digest,
+        "thresholds": {"skeleton": own.skeleton, "delta": own.delta},
+        "calibrated": str(own),
+        "verifier": f"Aligner, {aligner.weights}, {aligner.limits}",
+        "vetoed": len(found.vetoed),
+        "most": None if name in ANALOGIES else MOST,
+        "edges": len(chosen),
+        "at_one_passage_before": most_before,
+    }
+    if name == TRIED:
+        head["tried"] = every_choice(data, [*found.edges, *found.vetoed], found.edges, embedder)
+    file.write_bytes(written(chosen, head))
+    print(f"{file.relative_to(DATA)}: {file.stat().st_size:,} bytes")
+
+
+def every_choice(
+    data: Dataset, unverified: Sequence[Edge], verified: Sequence[Edge], embedder: Embedder
+) -> list[Json]:
+    """Try each choice of edges on develop questions."""
     options: dict[str, Sequence[Edge]] = {
         "calibrated": unverified,
         "calibrated, ten each": own_best(unverified),
     }
-    options |= {"calibrated, verified": found.edges, "calibrated, verified, ten each (taken)": chosen}
     options |= {
-        f"verified, skeletons >= {least}": stricter(found.edges, least) for least in (0.85, 0.9, 0.95)
+        "calibrated, verified": verified,
+        "calibrated, verified, ten each (taken)": own_best(verified),
     }
+    options |= {f"verified, skeletons >= {least}": stricter(verified, least) for least in (0.85, 0.9, 0.95)}
     rows = tried(data, options, embedder)
     print("\n".join(map(str, rows)))
-    head = {"maker": made.maker, "embedder": embedder.name, "embedder_digest": embedder.digest}
-    head |= {"thresholds": {"skeleton": own.skeleton, "delta": own.delta}, "calibrated": str(own)}
-    head |= {
-        "verifier": f"Aligner, {aligner.weights}, {aligner.limits}",
-        "vetoed": len(found.vetoed),
-        "most": MOST,
-    }
-    head |= {"edges": len(chosen), "at_one_passage_before": max(busy(found.edges).values())}
-    FILE.write_bytes(written(chosen, {**head, "tried": rows}))
-    print(f"{FILE.name}: {FILE.stat().st_size:,} bytes")
+    return rows
+
+
+def main() -> None:
+    """Compute, try on develop questions, and write."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("names", nargs="*", help=f"all by default: {', '.join(FOLDERS)}")
+    names = parser.parse_args().names or FOLDERS
+    need_structure()
+    for name in names:
+        make(name, minilm())
 
 
 if __name__ == "__main__":

@@ -270,12 +270,6 @@ def with_edges(graph: PropertyGraph, edges: Iterable[Edge], type: str = DELTA) -
     return PropertyGraph.of(graph.nodes, [*(edge for edge in graph.edges if edge.type != type), *edges])
 
 
-def without_nodes(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
-    """The graph without some nodes and without the edges that end at them; raises UnknownName."""
-    gone = _known(graph, ids)
-    return graph.subgraph(id for id in graph.ids if id not in gone)
-
-
 def _check(skeletons: object, embedder: object, verifier: object = None) -> None:
     """Raise BadInput unless texts can be compared with these."""
     require(

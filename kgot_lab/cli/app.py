@@ -181,72 +181,61 @@ def _version(
 
 
 @app.command()
+@options.with_option_groups
 def ask(
     question: Annotated[str, typer.Argument(help="what to answer")],
-    documents: options.Documents = None,
-    model: options.Model = None,
-    execution: options.Execution = None,
-    models: options.ModelsFile = None,
-    preset: options.Preset = None,
+    sources: options.ToolOptions,
+    models: options.ModelOptions,
+    limits: options.LimitOptions,
+    graph: options.StoreOptions,
+    results: options.RunOptions,
     answer_format: Annotated[
         str | None, typer.Option("--format", help="default (a short paragraph) or gaia (the bare answer)")
     ] = None,
-    steps: options.StepCount = None,
-    votes: options.VoteCount = None,
-    repairs: options.RepairCount = None,
-    temperature: options.Temperature = None,
-    vote_temperature: options.VoteTemperature = None,
-    settings: options.SetLimit = None,
-    attach: options.Attach = None,
-    tools: options.ToolName = None,
-    web: options.Web = False,
-    mirror: options.MirrorFolder = None,
-    engine: options.EngineName = None,
-    vision: options.Vision = None,
-    graph: options.BeginWith = None,
-    memory: options.MemoryFile = None,
-    as_of: options.AsOf = None,
-    certify: options.Certify = False,
-    save_graph: options.SaveGraph = None,
-    snapshots: options.Snapshots = None,
-    trace: options.TraceFile = None,
-    tape: options.Tape = None,
-    html: options.Html = None,
-    as_json: options.AsJson = False,
-    max_calls: options.MaxCalls = None,
-    max_seconds: options.MaxSeconds = None,
-    max_dollars: options.MaxDollars = None,
-    store: options.StoreKind = None,
-    at: options.At = None,
-    namespace: options.Namespace = None,
-    keep: options.Keep = False,
-    wipe: options.Wipe = False,
-    unsafe: options.Unsafe = False,
-    config: options.ConfigFile = None,
 ) -> None:
     """Answer a question with a graph grown from your documents, or with one that is there."""
-    from kgot_lab.cli.configuration import parse_limits, read_configuration
+    from kgot_lab.cli.configuration import read_configuration
 
     question = as_typed(question, "the question")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
-    single = {
-        "steps": steps,
-        "votes": votes,
-        "repairs": repairs,
-        "temperature": temperature,
-        "vote_temperature": vote_temperature,
+    configuration = read_configuration(limits.config).with_flags(
+        {
+            "documents": sources.documents,
+            "model": models.model,
+            "execution_model": models.execution,
+            "models": models.models,
+            "preset": limits.preset,
+            "format": answer_format,
+            "limits": limits.limits(),
+            "snapshots": results.snapshots,
+            "memory": graph.memory,
+            "as_of": graph.as_of,
+            "certify": results.certify,
+            "tools.names": _named(sources.tools),
+            "tools.web": sources.web,
+            "tools.mirror": sources.mirror,
+            "tools.engine": sources.engine,
+            "tools.vision_model": sources.vision,
+            "store.keep": graph.keep,
+            "store.wipe": graph.wipe,
+            "store.graph": graph.graph,
+            **_place(graph, results),
+            **asking.parse_budget(models),
+        }
+    )
+    outputs = Outputs(results.trace, results.tape, results.html, results.as_json)
+    answer_question(question, configuration, sources.attach or [], outputs)
+
+
+def _place(store: options.PlaceOptions, results: options.ResultOptions) -> dict[str, object]:
+    return {
+        "store.kind": store.store,
+        "store.at": store.at,
+        "store.namespace": store.namespace,
+        "store.unsafe": store.unsafe,
+        "store.save": results.save_graph,
     }
-    budget = asking.parse_budget(max_calls, max_seconds, max_dollars)
-    configuration = read_configuration(config).with_flags({
-        "documents": documents, "model": model, "execution_model": execution, "models": models, "preset": preset,
-        "format": answer_format, "limits": parse_limits(settings or [], single), "snapshots": snapshots,
-        "memory": memory, "as_of": as_of, "certify": certify,
-        "tools.names": _named(tools), "tools.web": web, "tools.mirror": mirror, "tools.engine": engine, "tools.vision_model": vision,
-        "store.kind": store, "store.at": at, "store.namespace": namespace, "store.keep": keep, "store.wipe": wipe, "store.unsafe": unsafe,
-        "store.graph": graph, "store.save": save_graph, **budget,
-    })  # fmt: skip
-    answer_question(question, configuration, attach or [], Outputs(trace, tape, html, as_json))
 
 
 def _named(tools: list[str] | None) -> object:
@@ -313,19 +302,16 @@ def demo(
 
 
 @app.command()
+@options.with_option_groups
 def extract(
     documents: options.DocumentsFirst,
-    model: options.Model = None,
-    models: options.ModelsFile = None,
+    models: options.PlannerOptions,
     preset: options.Preset = None,
     settings: options.SetLimit = None,
     out: Annotated[Path, typer.Option("--out", help="the graph, as a snapshot file (JSON lines)")] = Path(
         "graph.jsonl"
     ),
     trace: options.TraceFile = None,
-    max_calls: options.MaxCalls = None,
-    max_seconds: options.MaxSeconds = None,
-    max_dollars: options.MaxDollars = None,
     config: options.ConfigFile = None,
     go_on: Annotated[
         bool, typer.Option("--resume", help="go on with the extraction in the trace file")
@@ -337,40 +323,34 @@ def extract(
 
     if go_on and trace is None:
         raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
-    budget = asking.parse_budget(max_calls, max_seconds, max_dollars)
-    configuration = asking.used_by("extract", read_configuration(config), EXTRACTS).with_flags({
-        "documents": documents, "model": model, "models": models, "preset": preset, "limits": parse_limits(settings or [], {}), **budget,
-    })  # fmt: skip
+    chosen = {"model": models.model, "models": models.models, "preset": preset}
+    configuration = asking.used_by("extract", read_configuration(config), EXTRACTS).with_flags(
+        {
+            **chosen,
+            "documents": documents,
+            "limits": parse_limits(settings or [], {}),
+            **asking.parse_budget(models),
+        }
+    )
     again = {
-        "model": model, "models": models, "preset": preset, "set": settings, "out": out, "trace": trace, "max_calls": max_calls,
-        "max_seconds": max_seconds, "max_dollars": max_dollars, "config": config,
-    }  # fmt: skip
+        **chosen,
+        "set": settings,
+        "out": out,
+        "trace": trace,
+        **asking.budget_flags(models),
+        "config": config,
+    }
     extract_graph(documents, configuration, out, trace, again, go_on=go_on)
 
 
 @app.command()
+@options.with_option_groups
 def resume(
     trace: Annotated[Path, typer.Argument(help="the trace of a run that was stopped")],
-    documents: options.Documents = None,
-    model: options.ModelAgain = None,
-    execution: options.Execution = None,
-    models: options.ModelsFile = None,
-    attach: options.Attach = None,
-    web: options.Web = False,
-    mirror: options.MirrorFolder = None,
-    tape: options.Tape = None,
-    html: options.Html = None,
-    as_json: options.AsJson = False,
-    max_calls: options.MaxCalls = None,
-    max_seconds: options.MaxSeconds = None,
-    max_dollars: options.MaxDollars = None,
-    store: options.StoreKind = None,
-    at: options.At = None,
-    namespace: options.Namespace = None,
-    unsafe: options.Unsafe = False,
-    save_graph: options.SaveGraph = None,
-    snapshots: options.Snapshots = None,
-    certify: options.Certify = False,
+    sources: options.SourceOptions,
+    models: options.ResumedModelOptions,
+    store: options.PlaceOptions,
+    results: options.ResultOptions,
 ) -> None:
     """Go on with a run where it was stopped: nothing that was answered is asked again. What is not given is
     as the run began.
@@ -380,20 +360,27 @@ def resume(
     """
     from kgot_lab.cli.configuration import configuration_of
 
-    budget = asking.parse_budget(max_calls, max_seconds, max_dollars)
+    budget = asking.parse_budget(models)
     run, _ = terminal.run_of(trace)
-    configuration = configuration_of(run.about).with_flags({
-        "documents": documents, "models": models, "tools.web": web, "tools.mirror": mirror, "snapshots": snapshots,
-        "store.kind": store, "store.at": at, "store.namespace": namespace, "store.unsafe": unsafe, "store.save": save_graph,
-        "certify": certify, **budget,
-    })  # fmt: skip
+    configuration = configuration_of(run.about).with_flags(
+        {
+            "documents": sources.documents,
+            "models": models.models,
+            "tools.web": sources.web,
+            "tools.mirror": sources.mirror,
+            "snapshots": results.snapshots,
+            "certify": results.certify,
+            **_place(store, results),
+            **budget,
+        }
+    )
     go_on(
         trace,
         configuration,
-        attach or [],
-        Outputs(trace, tape, html, as_json),
-        model=model,
-        execution=execution,
+        sources.attach or [],
+        Outputs(trace, results.tape, results.html, results.as_json),
+        model=models.model,
+        execution=models.execution,
     )
 
 

@@ -25,13 +25,16 @@ if TYPE_CHECKING:
     from kgot_lab.evaluation.tables import Grid
 
 _T = TypeVar("_T")
-_FOLDER = Path("runs/recall")
+_FOLDER, _FAMILY_FOLDER = Path("runs/recall"), Path("runs/families")
 NEEDED = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "bench"
 _STEPS = (
     "musique-steps"  # parts of the questions of musique, which a test over all questions must not count twice
 )
 _FEWEST = 4  # synthetic passages for one query
-_SETS = "musique, 2wiki, hotpotqa, musique-steps (these four by default); 2wiki-1000, musique-498, musique-498-steps"
+_SETS = (
+    "musique, 2wiki, hotpotqa, musique-steps (these four by default); 2wiki-1000, musique-498, "
+    "musique-498-steps, cookbook, parallelparc, storyanalogy-mc"
+)
 _ENDINGS = (
     "each also with -untitled (passages without titles) or -mixed (over all bundled passages) behind its name"
 )
@@ -67,6 +70,13 @@ EmbedderName = Annotated[
 Sizes = Annotated[
     list[int] | None, typer.Option("--size", help="with --scale: a number of passages; repeat for more")
 ]
+Families = Annotated[
+    bool,
+    typer.Option("--families", help="compare five retrieval families on all bundled sets, on the test split"),
+]
+Table = Annotated[
+    bool, typer.Option("--table", help="with --families: recompute the table from the results in the folder")
+]
 
 
 def bench(
@@ -79,12 +89,23 @@ def bench(
     sizes: Sizes = None,
     dask: Dask = None,
     embedder: EmbedderName = None,
+    families: Families = False,
+    table: Table = False,
 ) -> None:
     """Measure every retrieval system on the bundled questions, or on yours, and write the report.
 
     Another benchmark: kgot-lab bench questions (does the graph pay?). A folder of yours with that name is
     ./questions here.
     """
+    if families:
+        if only or develop or plan or scale or sizes or dask:
+            raise BadInput(
+                "--families has its own systems and plan; it goes with --folder, --embedder, --table"
+            )
+        typer.echo(_families(folder, names or [], embedder, table))
+        return
+    if table:
+        raise BadInput("--table goes with --families")
     terminal.check_writable(folder / "plan.json")
     if scale:
         if names or only or develop or plan or dask or embedder:
@@ -110,6 +131,28 @@ def bench(
     typer.echo(
         f"written: {folder}/report.html, .md, .tex, .csv, .json, and a receipt for every system and data set"
     )
+
+
+def _families(folder: Path, names: Sequence[str], embedder: str | None, table: bool) -> str:
+    """Measure the five families, or recompute their table, and write it to the folder."""
+    from kgot_lab.benchmark.recall.families import bench_families
+    from kgot_lab.embedding.model_names import embedder_named
+
+    folder = _FAMILY_FOLDER if folder == _FOLDER else folder
+    check_installed()
+    with terminal.bar("the five families") as progress:
+        vectors = None if table else embedder_named(embedder or "minilm")
+        options: dict[str, Any] = {"names": names, "embedder": vectors, "table": table}
+        made = _stoppable(folder, lambda: bench_families(folder, progress=progress, **options))
+    write_whole(folder / "summary.md", made.markdown + "\n", "the table")
+    return f"{made.text}\n\nwritten: {folder}/summary.md, and per-query results of every system and data set"
+
+
+def check_installed() -> None:
+    """Raise NotInstalled unless the packages of the extra "bench" are there."""
+    for package in NEEDED:
+        if find_spec(package) is None:
+            raise NotInstalled("bench", package)
 
 
 def _older(folder: Path) -> str:
@@ -141,9 +184,7 @@ def reported(
     """Run what is missing, derive the reports from the receipts and write them; raises NotInstalled before
     anything runs.
     """
-    for package in NEEDED:
-        if find_spec(package) is None:
-            raise NotInstalled("bench", package)
+    check_installed()
     from kgot_lab.benchmark.recall.benchmark import DATASETS, benchmark
     from kgot_lab.embedding.model_names import embedder_named
     from kgot_lab.evaluation.plan import Plan

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from kgot_lab.benchmark.comparison.plan import Design
     from kgot_lab.benchmark.comparison.sitting import Due, Sitting, Slice
     from kgot_lab.loop.events import Event
+    from kgot_lab.types import LLM
 
 _FOLDER = Path("runs/graph-pays")
 _Folder = Annotated[
@@ -67,20 +68,39 @@ _Estimate = Annotated[
 _Table = Annotated[bool, typer.Option("--table", help="show the results so far; nothing is asked")]
 
 
+@dataclass(frozen=True)
+class _ScopeOptions:
+    """Which answers are made."""
+
+    only: _Only = None
+    sets: _Sets = None
+    limit: _Limit = None
+    develop: _Develop = False
+    ablate: _Ablate = False
+    minutes: _Minutes = None
+
+
+@dataclass(frozen=True)
+class _ModelOptions:
+    """Which model answers, and folders whose replies are taken instead."""
+
+    model: options.Model = None
+    models: options.ModelsFile = None
+    unsafe: options.Unsafe = False
+    reuse: _Reuse = None
+
+    def connect(self) -> LLM:
+        """Connect the model, by default the local one."""
+        return terminal.connect_model(self.model or "local", models=str(self.models) if self.models else None)
+
+
+@options.with_option_groups
 def bench_questions(
+    scope: _ScopeOptions,
+    use: _ModelOptions,
     folder: _Folder = None,
-    only: _Only = None,
-    sets: _Sets = None,
-    limit: _Limit = None,
-    develop: _Develop = False,
-    ablate: _Ablate = False,
-    reuse: _Reuse = None,
-    minutes: _Minutes = None,
     estimate: _Estimate = False,
     table: _Table = False,
-    model: options.Model = None,
-    models: options.ModelsFile = None,
-    unsafe: options.Unsafe = False,
 ) -> None:
     """Does the graph pay? Answer fixed questions of three sets with and without a graph, by a plan that is
     written before the first.
@@ -94,64 +114,36 @@ def bench_questions(
     from kgot_lab.benchmark.comparison.samples import develop_samples
     from kgot_lab.benchmark.comparison.sitting import Slice, turns
 
-    folder = folder or _FOLDER.with_name(_FOLDER.name + "-ablations" * ablate + "-develop" * develop)
-    if limit is not None:
-        require_count(limit, 1, "--limit", "so many questions of each set are asked")
-    if minutes is not None:
-        require_amount(minutes, "--minutes", some=True)
+    suffix = "-ablations" * scope.ablate + "-develop" * scope.develop
+    folder = folder or _FOLDER.with_name(_FOLDER.name + suffix)
+    only, sets, reuse = scope.only or (), scope.sets or (), use.reuse or ()
+    if scope.limit is not None:
+        require_count(scope.limit, 1, "--limit", "so many questions of each set are asked")
+    if scope.minutes is not None:
+        require_amount(scope.minutes, "--minutes", some=True)
     if estimate and table:
         raise BadInput("--estimate says what is left and --table what is there: leave out one of them")
     if table:
-        _refuse_with_table(
-            {
-                "--only": only,
-                "--set": sets,
-                "--limit": limit,
-                "--minutes": minutes,
-                "--model": model,
-                "--reuse": reuse,
-            }
-        )
+        flags = {"--only": only, "--set": sets, "--limit": scope.limit, "--minutes": scope.minutes}
+        _refuse_with_table({**flags, "--model": use.model, "--reuse": reuse})
         _show(folder)
         return
-    design, chosen = (
-        Design(develop_samples(), develop=True) if develop else Design(),
-        Slice(only or (), sets or (), limit),
-    )
-    if ablate:
+    design = Design(develop_samples(), develop=True) if scope.develop else Design()
+    if scope.ablate:
         design = replace(design, systems=ABLATIONS, pairs=ABLATION_PAIRS, aims=())
-    asked = _Asked(
-        chosen, minutes, len(list(turns(design, chosen)))
-    )  # before a model is connected: what is named must be there
-    on_file = count_replies(reuse or (), design.samples)
-    _report_missing_systems(design, only or ())
+    chosen = Slice(only, sets, scope.limit)
+    # before a model is connected: what is named must be there
+    asked = _Asked(chosen, scope.minutes, len(list(turns(design, chosen))))
+    on_file = count_replies(reuse, design.samples)
+    _report_missing_systems(design, only)
     if estimate:
-        check_comparison(
-            design.plan(
-                terminal.connect_model(model, models=str(models) if models else None) if model else None
-            ),
-            folder,
-        )
+        check_comparison(design.plan(use.connect() if use.model else None), folder)
         typer.echo(_forecast(design, folder, chosen))
         return
     terminal.check_writable(folder / "plan.json")
     if reuse:
         terminal.say(f"{counted(on_file, 'reply', 'replies')} on file in {', '.join(map(str, reuse))}")
-    _answer(
-        design, folder, asked, _Model(model or "local", str(models) if models else None, unsafe, reuse or ())
-    )
-
-
-@dataclass(frozen=True)
-class _Model:
-    """Which model is asked, whether statements of it may run without a sandbox, and folders whose replies are
-    taken instead.
-    """
-
-    spec: str
-    models: str | None
-    unsafe: bool
-    reuse: Sequence[Path] = ()
+    _answer(design, folder, asked, use)
 
 
 def _refuse_with_table(given: dict[str, object]) -> None:
@@ -175,16 +167,14 @@ class _Asked:
     total: int
 
 
-def _answer(design: Design, folder: Path, asked: _Asked, model: _Model) -> None:
+def _answer(design: Design, folder: Path, asked: _Asked, use: _ModelOptions) -> None:
     """Answer what is missing; whatever stops it, the way to go on is said."""
     from kgot_lab.benchmark.comparison.sitting import Sitting, missing
     from kgot_lab.benchmark.questions.batch import alone_in
 
     kept = f"Everything so far is in {folder}; the same command goes on from there."
     with alone_in(folder):
-        sitting = Sitting(
-            design, folder, terminal.connect_model(model.spec, models=model.models), model.unsafe, model.reuse
-        )
+        sitting = Sitting(design, folder, use.connect(), use.unsafe, use.reuse or ())
         sitting.keep_plan()
         terminal.say(_forecast(design, folder, asked.chosen))
         try:
@@ -197,7 +187,7 @@ def _answer(design: Design, folder: Path, asked: _Asked, model: _Model) -> None:
         except LabError as error:
             raise LabError(f"{str(error).rstrip('.')}. {kept}") from error
         finally:
-            if model.reuse:
+            if use.reuse:
                 terminal.say(
                     f"{counted(sitting.reused, 'reply', 'replies')} taken from file instead of asking again"
                 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,36 +22,42 @@ if TYPE_CHECKING:
     from kgot_lab.loop.events import Event
 
 
-def fork_run(
-    trace: Annotated[Path, typer.Argument(help="a run on file")],
-    event: Annotated[int, typer.Argument(help="the number of the event to change, as --list shows it")] = -1,
+@dataclass(frozen=True)
+class _ChangeOptions:
+    """What an event is changed to."""
+
     change: Annotated[
         str | None, typer.Option("--change", help="the new reply, text of a tool, or statement")
-    ] = None,
-    change_file: Annotated[Path | None, typer.Option("--change-file", help="a file with that text")] = None,
-    listed: Annotated[
-        bool, typer.Option("--list", help="list the events that can be changed, and stop")
-    ] = False,
+    ] = None
+    change_file: Annotated[Path | None, typer.Option("--change-file", help="a file with that text")] = None
+    listed: Annotated[bool, typer.Option("--list", help="list the events that can be changed, and stop")] = (
+        False
+    )
+
+
+@dataclass(frozen=True)
+class _LiveOptions(options.BudgetOptions):
+    """What answers where the recording does not, and what that may cost."""
+
     documents: Annotated[
         Path | None, typer.Option("--documents", help="the folder that the run searched")
-    ] = None,
+    ] = None
     model: Annotated[
         str | None,
         typer.Option(
             "--model", help="a model for what the recording does not hold; without one it stops there"
         ),
-    ] = None,
-    models: options.ModelsFile = None,
-    attach: options.Attach = None,
-    max_calls: Annotated[
-        int | None, typer.Option("--max-calls", help="stop before more calls of a model")
-    ] = None,
-    max_seconds: Annotated[
-        float | None, typer.Option("--max-seconds", help="stop before a model would have worked longer")
-    ] = None,
-    max_dollars: Annotated[
-        float | None, typer.Option("--max-dollars", help="stop before this costs more")
-    ] = None,
+    ] = None
+    models: options.ModelsFile = None
+    attach: options.Attach = None
+
+
+@options.with_option_groups
+def fork_run(
+    trace: Annotated[Path, typer.Argument(help="a run on file")],
+    changed: _ChangeOptions,
+    use: _LiveOptions,
+    event: Annotated[int, typer.Argument(help="the number of the event to change, as --list shows it")] = -1,
     out: Annotated[
         Path | None, typer.Option("--out", help="where the fork is written (default: beside the run)")
     ] = None,
@@ -66,12 +72,13 @@ def fork_run(
     from kgot_lab.loop.trace import load_run
 
     run, begun = terminal.run_of(trace)
-    if listed:
+    if changed.listed:
         for number, each in enumerate(run.events):
             if changeable(each):
                 told = f"{caption(each)}: {' '.join(change_of(run.events, number).split())[:80]}"
                 typer.echo(f"{number:5}  {changeable(each):9}  {harmless(told)}")
         return
+    change, change_file = changed.change, changed.change_file
     if (change is None) == (change_file is None):
         raise BadInput(
             "say what the event is changed to: --change TEXT or --change-file FILE; --list shows what can be changed"
@@ -90,37 +97,41 @@ def fork_run(
     path = out or trace.with_name(f"{trace.stem}_fork_{event}.jsonl")
     terminal.require_distinct_paths(trace=trace, out=path)
     terminal.check_new(path)
-    budget = asking.parse_budget(max_calls, max_seconds, max_dollars)
+    budget = asking.parse_budget(use)
     configuration = configuration_of(run.about).with_flags(
-        {"models": models, "documents": documents, **budget}
+        {"models": use.models, "documents": use.documents, **budget}
     )
     folder = Path(configuration.documents) if configuration.documents else None
     live, head = Resources(), {"written": "the change was written on the command line"}
-    if model is not None:
+    if use.model is not None:
         spending = asking.spending_of(configuration)
-        llm = terminal.connect_model(model, spending, models=configuration.models)
+        llm = terminal.connect_model(use.model, spending, models=configuration.models)
         passages = terminal.documents_of(run, folder)
-        at_hand = asking.at_hand(configuration, passages, attach or [], llm, limits_of(begun), spending)
+        at_hand = asking.at_hand(configuration, passages, use.attach or [], llm, limits_of(begun), spending)
         asking.check_prices(configuration, llm, at_hand.vision)
         live = Resources(asking.resumed_tools(at_hand, configuration, begun), llm)
         asking.print_forecast(llm, limits_of(begun))
-    if model is not None or "configuration" in run.about:
-        head["configuration"] = _local_configuration(configuration, model).told(limits_of(begun))
+    if use.model is not None or "configuration" in run.about:
+        head["configuration"] = _local_configuration(configuration, use.model).told(limits_of(begun))
     if "documents" in run.about:
         head["documents"] = run.about["documents"]
     again = GoOn(
-        "resume", path,
+        "resume",
+        path,
         {
-            "documents": folder, "model": model or "MODEL", "models": models, "attach": attach,
-            "max_calls": max_calls, "max_seconds": max_seconds, "max_dollars": max_dollars,
+            "documents": folder,
+            "model": use.model or "MODEL",
+            "models": use.models,
+            "attach": use.attach,
+            **asking.budget_flags(use),
         },
-    )  # fmt: skip
+    )
     missing: list[str] = []
     kept = forked(run, event, change, path, live=live, about=head)
-    changed = len(without_losses(run.events[:event]))
+    unchanged = len(without_losses(run.events[:event]))
     with resume_hint(path, again):
-        for number, each in enumerate(kept if model else _while_recorded(kept, missing)):
-            if number >= changed:
+        for number, each in enumerate(kept if use.model else _while_recorded(kept, missing)):
+            if number >= unchanged:
                 terminal.show_event(each)
     made = recorded_fork(run, load_run(path))
     typer.echo(harmless(repr(replace(made, stopped="".join(missing)))))

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,11 +39,21 @@ def invest(
     context.obj = folder
 
 
+@dataclass(frozen=True)
+class _ReaderOptions:
+    """Which model reads the news, and what it may cost."""
+
+    model: options.Model = None
+    models: options.ModelsFile = None
+    max_calls: options.MaxCalls = None
+    tape: options.Tape = None
+
+
 @investments.command("run")
+@options.with_option_groups
 def run_monitor(
     context: typer.Context,
-    model: options.Model = None,
-    models: options.ModelsFile = None,
+    reader: _ReaderOptions,
     news: Annotated[
         Path | None,
         typer.Option("--news", help=f"a file of news, a line of JSON each (default: FOLDER/{NEWS})"),
@@ -55,8 +66,6 @@ def run_monitor(
     once: Annotated[
         bool, typer.Option("--once", help="one tick, and an exit code of 1 if something in it failed")
     ] = False,
-    max_calls: options.MaxCalls = None,
-    tape: options.Tape = None,
 ) -> None:
     """Read news as it comes in, and deliver briefings; what was stopped is gone on with. Ctrl-C ends it after
     the step under way.
@@ -77,8 +86,9 @@ def run_monitor(
     every = timedelta(minutes=minutes)
     with _alone(folder), open_places(folder) as places, ended_by_signals() as ending:
         terminal.say(DISCLAIMER)
-        budget = terminal.budget_of(max_calls, None, None)
-        llm = terminal.connect_model(model or "local", budget, tape, models=str(models) if models else None)
+        budget = terminal.budget_of(reader.max_calls, None, None)
+        registry = str(reader.models) if reader.models else None
+        llm = terminal.connect_model(reader.model or "local", budget, reader.tape, models=registry)
         monitor = Monitor(places, llm, lambda: news_on_file(source), deliver)
         failed = False
         for event in (

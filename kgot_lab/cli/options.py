@@ -1,9 +1,13 @@
-"""The options that several commands share, each with its one sentence of help."""
+"""The options that several commands share, and groups of them as dataclasses, from which commands are built."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -134,3 +138,156 @@ Html = Annotated[Path | None, typer.Option("--html", help="write the run as one 
 AsJson = Annotated[
     bool, typer.Option("--json", help="print the result as one JSON object; progress goes to standard error")
 ]
+
+# --- groups of options
+# ----------------------------------------------------------------------------------------------------
+
+
+def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn each parameter whose type is a dataclass into one command-line option per field.
+
+    Typer builds a command from its signature: this gives it the flat one, and calls the command with the
+    dataclasses made of the values.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    flat: list[inspect.Parameter] = []
+    groups: dict[str, Any] = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        if not is_dataclass(hints[name]):
+            flat.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        groups[name] = hints[name]
+        types = get_type_hints(hints[name], include_extras=True)
+        flat += [
+            inspect.Parameter(
+                each.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=each.default,
+                annotation=types[each.name],
+            )
+            for each in fields(hints[name])
+        ]
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        grouped = {
+            name: group(**{each.name: values.pop(each.name) for each in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**values, **grouped)
+
+    del run.__wrapped__
+    run.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in flat}
+    return run
+
+
+@dataclass(frozen=True)
+class BudgetOptions:
+    """What models may cost."""
+
+    max_calls: MaxCalls = None
+    max_seconds: MaxSeconds = None
+    max_dollars: MaxDollars = None
+
+
+@dataclass(frozen=True)
+class PlannerOptions(BudgetOptions):
+    """Which model is asked, and what it may cost."""
+
+    model: Model = None
+    models: ModelsFile = None
+
+
+@dataclass(frozen=True)
+class ModelOptions(PlannerOptions):
+    """Which models are asked, and what they may cost."""
+
+    execution: Execution = None
+
+
+@dataclass(frozen=True)
+class ResumedModelOptions(ModelOptions):
+    """Which models go on with a run."""
+
+    model: ModelAgain = None
+
+
+@dataclass(frozen=True)
+class LimitOptions:
+    """How long the loop may try."""
+
+    preset: Preset = None
+    steps: StepCount = None
+    votes: VoteCount = None
+    repairs: RepairCount = None
+    temperature: Temperature = None
+    vote_temperature: VoteTemperature = None
+    settings: SetLimit = None
+    config: ConfigFile = None
+
+    def limits(self) -> dict[str, object]:
+        """Return the limits that were given, by name; raises BadInput for one that there is not."""
+        from kgot_lab.cli.configuration import parse_limits
+
+        single = ("steps", "votes", "repairs", "temperature", "vote_temperature")
+        return parse_limits(self.settings or [], {name: getattr(self, name) for name in single})
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """Where facts come from."""
+
+    documents: Documents = None
+    attach: Attach = None
+    web: Web = False
+    mirror: MirrorFolder = None
+
+
+@dataclass(frozen=True)
+class ToolOptions(SourceOptions):
+    """Where facts come from, and by which tools."""
+
+    tools: ToolName = None
+    engine: EngineName = None
+    vision: Vision = None
+
+
+@dataclass(frozen=True)
+class PlaceOptions:
+    """Which store a run goes on in."""
+
+    store: StoreKind = None
+    at: At = None
+    namespace: Namespace = None
+    unsafe: Unsafe = False
+
+
+@dataclass(frozen=True)
+class StoreOptions(PlaceOptions):
+    """Which store the graph grows in, and what it begins with."""
+
+    keep: Keep = False
+    wipe: Wipe = False
+    graph: BeginWith = None
+    memory: MemoryFile = None
+    as_of: AsOf = None
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """What is written and printed."""
+
+    tape: Tape = None
+    html: Html = None
+    as_json: AsJson = False
+    save_graph: SaveGraph = None
+    snapshots: Snapshots = None
+    certify: Certify = False
+
+
+@dataclass(frozen=True)
+class RunOptions(ResultOptions):
+    """What is written and printed, the run itself included."""
+
+    trace: TraceFile = None

@@ -85,84 +85,116 @@ _Plots = Annotated[
 _Kind = Annotated[str, typer.Option("--plots-as", help="svg, png or pdf")]
 
 
+@dataclass(frozen=True)
+class _RunOptions:
+    """Where a run is kept, what answers, and how it is shown."""
+
+    folder: _Folder = None
+    system: _System = "loop"
+    grader: _Grader = None
+    parallel: _Parallel = 1
+    plots: _Plots = None
+    kind: _Kind = "svg"
+    as_json: options.AsJson = False
+
+
+@dataclass(frozen=True)
+class _SelectionOptions:
+    """Which questions of a set are asked."""
+
+    limit: _Limit = None
+    dummy: _Dummy = False
+    sample: _Sample = 1.0
+    seed: _Seed = 0
+    level: _Level = ""
+    part: _Part = ""
+
+
+@dataclass(frozen=True)
+class _ModelOptions:
+    """Which models are asked, and what all of them may cost."""
+
+    model: options.Model = None
+    execution: options.Execution = None
+    vision: options.Vision = None
+    models: options.ModelsFile = None
+    max_calls: _MaxCalls = None
+    max_tokens: _MaxTokens = None
+    max_seconds: _MaxSeconds = None
+    max_dollars: _MaxDollars = None
+
+
+@dataclass(frozen=True)
+class _SourceOptions:
+    """Where facts come from, and where the graph grows."""
+
+    documents: options.Documents = None
+    web: options.Web = False
+    mirror: options.MirrorFolder = None
+    engine: options.EngineName = None
+    store: _Store = None
+    unsafe: options.Unsafe = False
+
+
+@options.with_option_groups
 def answer_questions(
+    run: _RunOptions,
+    selected: _SelectionOptions,
+    models: _ModelOptions,
+    limits: options.LimitOptions,
+    sources: _SourceOptions,
     name: _Name = None,
-    folder: _Folder = None,
-    system: _System = "loop",
-    model: options.Model = None,
-    execution: options.Execution = None,
-    vision: options.Vision = None,
-    grader: _Grader = None,
-    models: options.ModelsFile = None,
-    preset: options.Preset = None,
-    steps: options.StepCount = None,
-    votes: options.VoteCount = None,
-    repairs: options.RepairCount = None,
-    temperature: options.Temperature = None,
-    vote_temperature: options.VoteTemperature = None,
-    settings: options.SetLimit = None,
-    web: options.Web = False,
-    mirror: options.MirrorFolder = None,
-    engine: options.EngineName = None,
-    documents: options.Documents = None,
-    store: _Store = None,
-    unsafe: options.Unsafe = False,
-    limit: _Limit = None,
-    dummy: _Dummy = False,
-    sample: _Sample = 1.0,
-    seed: _Seed = 0,
-    level: _Level = "",
-    part: _Part = "",
-    parallel: _Parallel = 1,
-    max_calls: _MaxCalls = None,
-    max_tokens: _MaxTokens = None,
-    max_seconds: _MaxSeconds = None,
-    max_dollars: _MaxDollars = None,
-    plots: _Plots = None,
-    kind: _Kind = "svg",
-    as_json: options.AsJson = False,
-    config: options.ConfigFile = None,
 ) -> None:
     """Answer a question set, a trace and a receipt for each question; the same command goes on with a run
     that was stopped.
     """
     from kgot_lab.benchmark.questions.attempt import check_question_system
     from kgot_lab.benchmark.questions.sets import DUMMY, Selection
-    from kgot_lab.cli.configuration import parse_limits, read_configuration
+    from kgot_lab.cli.configuration import read_configuration
     from kgot_lab.llm.budget import Budget
 
-    if plots is not None:
-        _draw(plots, kind)
+    if run.plots is not None:
+        _draw(run.plots, run.kind)
         return
     if name is None:
         raise BadInput(f"name a question set: {_SETS}, gaia, or a file of JSON lines")
-    require_count(parallel, 1, "--parallel")
-    if dummy and limit is not None:
+    require_count(run.parallel, 1, "--parallel")
+    if selected.dummy and selected.limit is not None:
         raise BadInput(f"--dummy asks the first {DUMMY}: leave --limit out")
-    check_question_system(system)
-    single = {
-        "steps": steps,
-        "votes": votes,
-        "repairs": repairs,
-        "temperature": temperature,
-        "vote_temperature": vote_temperature,
+    check_question_system(run.system)
+    loop_only = {
+        "execution_model": models.execution,
+        "limits": limits.limits(),
+        "tools.web": sources.web,
+        "tools.mirror": sources.mirror,
+        "tools.engine": sources.engine,
+        "tools.vision_model": models.vision,
+        "store.kind": sources.store,
     }
-    of_the_loop = {
-        "execution_model": execution, "limits": parse_limits(settings or [], single), "tools.web": web,
-        "tools.mirror": mirror, "tools.engine": engine, "tools.vision_model": vision, "store.kind": store,
-    }  # fmt: skip
-    if system != "loop":
-        _refuse_options_of_the_loop(system, of_the_loop)
-    budget = Budget(max_calls, max_tokens, max_seconds, max_dollars)
-    configuration = asking.used_by("questions", read_configuration(config), _USED if system == "loop" else _USED_ALWAYS).with_flags({
-        "documents": documents, "model": model, "models": models, "preset": preset,
-        "format": "gaia", "store.unsafe": unsafe, **of_the_loop,
-        "budget.calls": budget.calls, "budget.seconds": budget.seconds, "budget.dollars": budget.dollars,
-    })  # fmt: skip
+    if run.system != "loop":
+        _refuse_options_of_the_loop(run.system, loop_only)
+    budget = Budget(models.max_calls, models.max_tokens, models.max_seconds, models.max_dollars)
+    used = _USED if run.system == "loop" else _USED_ALWAYS
+    configuration = asking.used_by("questions", read_configuration(limits.config), used).with_flags(
+        {
+            "documents": sources.documents,
+            "model": models.model,
+            "models": models.models,
+            "preset": limits.preset,
+            "format": "gaia",
+            "store.unsafe": sources.unsafe,
+            **loop_only,
+            "budget.calls": budget.calls,
+            "budget.seconds": budget.seconds,
+            "budget.dollars": budget.dollars,
+        }
+    )
     budget = replace(budget, **configuration.budget.model_dump())
-    place = folder or _RUNS / f"{Path(name).stem}-{system}"
-    selection = Selection(part, level, sample, seed, DUMMY if dummy else limit)
-    _answer(name, selection, place, configuration, _Asking(system, grader, budget, parallel, as_json))
+    place = run.folder or _RUNS / f"{Path(name).stem}-{run.system}"
+    count = DUMMY if selected.dummy else selected.limit
+    selection = Selection(selected.part, selected.level, selected.sample, selected.seed, count)
+    how = _Asking(run.system, run.grader, budget, run.parallel, run.as_json)
+    _answer(name, selection, place, configuration, how)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ def descending(scores: NDArray[Any]) -> NDArray[np.int64]:
     """The places of some scores, the highest first, equal ones in the order they stand in; shape (n,). None
     may be NaN.
 
-    As `np.argsort(-scores, kind="stable")`, in a half to a quarter of its time (benchmarks/lanes.py): an
+    As `np.argsort(-scores, kind="stable")`, in a half to a quarter of its time (benchmarks/join/lanes.py): an
     unstable sort of whole numbers runs on the vector unit, and the place in their lower half makes each of
     them another, so that there is only one order.
     """

@@ -23,7 +23,8 @@ class Dataset:
     `locked` are the queries that are opened last; `classes` names the equivalence class of a document, where
     two may stand for the same thing; `notes` says what was left out when the data were read; `isomorphic` are
     the delta edges computed between the documents; `groups` names the group of a query, where some are not
-    independent, such as those that share a step.
+    independent, such as those that share a step; `excluded` are documents that are removed from the ranking
+    of a query: its own text, and what was not judged.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Dataset:
     notes: tuple[str, ...] = ()
     isomorphic: tuple[Edge, ...] = ()
     groups: Mapping[str, str] = field(default_factory=dict)
+    excluded: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def only(self, ids: Collection[str]) -> Dataset:
         """The same documents with some of the queries."""

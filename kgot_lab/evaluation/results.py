@@ -128,11 +128,13 @@ def fingerprints(dataset: Dataset) -> dict[str, str]:
 
 
 def additions(dataset: Dataset) -> str:
-    """SHA-256 of what else of some data decides what systems find: triples, computed edges, and which queries
-    are locked.
+    """SHA-256 of what else of some data decides what systems find: triples, computed edges, which queries are
+    locked, and which documents are excluded.
     """
     triples = sorted((id, list(map(repr, some))) for id, some in dataset.triples.items())
-    return _digest([triples, sorted(map(repr, dataset.isomorphic)), sorted(dataset.locked)])
+    parts = [triples, sorted(map(repr, dataset.isomorphic)), sorted(dataset.locked)]
+    excluded = sorted((query, sorted(ids)) for query, ids in dataset.excluded.items())
+    return _digest([*parts, excluded] if excluded else parts)
 
 
 def circumstances() -> dict[str, str]:

@@ -263,7 +263,9 @@ def _answered(
     stage: Retriever, query: Query, dataset: Dataset, known: set[str], keep: int, ties: str, name: str
 ) -> _Found:
     with _named(f"the system {name!r} failed on question {query.id!r}, {shortly(query.text)}"):
-        hits, took = asked(stage, query, keep, ties)
+        out = dataset.excluded.get(query.id, frozenset())
+        found, took = asked(stage, query, keep + len(out), ties)
+        hits = tuple(hit for hit in found if hit.id not in out)[:keep]
     if strange := [hit.id for hit in hits if hit.id not in known]:
         raise BadInput(
             f"{stage.name} found {strange[0]!r} for query {query.id!r}, which is no document of {dataset.name}"

@@ -101,6 +101,9 @@ class Grid:
         named = f' class="{escaped_cell(self.css)}"' if self.css else ""
         return f"<table{named}>{caption}{head}<tbody>{body}</tbody></table>"
 
+    def _repr_html_(self) -> str:
+        return self.html
+
     @property
     def latex(self) -> str:
         """A LaTeX table with the rules of the booktabs package."""

@@ -1,4 +1,4 @@
-"""Your own documents, queries and judgements as a data set: from a BEIR folder, or from pandas data frames."""
+"""Your own documents, queries and judgements as a data set: from a BEIR folder."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import HIGHEST_GRADE, Dataset
-from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.io.text_files import require_narrow
 from kgot_lab.types import Document, Json, Query
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 ID = ("id", "_id", "doc_id", "docid", "docno", "query_id", "qid")
 TEXT = ("text", "query", "question", "contents", "body")
@@ -44,7 +43,11 @@ def from_beir(folder: Path | str, split: str = "test", *, missing: str = "raise"
 
     corpus.jsonl holds a document a line with _id, text and perhaps title; queries.jsonl _id and text;
     qrels/<split>.tsv, or qrels.tsv, query id, document id and grade between tabs, with or without a head.
-    Each may be gzipped (.gz). `missing` and what is left out: see from_frames. Raises BadInput.
+    Each may be gzipped (.gz).
+
+    Grades are whole numbers, and above 0 is relevant. A judgement of an unknown query or document raises, or
+    with missing="drop" is left out. A query without a relevant document cannot be scored and is left out as
+    well. What was left out is counted in the data set's `notes`. Raises BadInput.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -56,45 +59,6 @@ def from_beir(folder: Path | str, split: str = "test", *, missing: str = "raise"
     queries = _queries(_json_rows(_present(folder, "queries.jsonl")))
     judged = _judged(_tsv_rows(_present(folder, f"qrels/{split}.tsv", "qrels.tsv")))
     return assembled(f"{folder.resolve().name}/{split}", documents, queries, judged, missing=missing)
-
-
-def to_beir(dataset: Dataset, folder: Path | str, split: str = "test") -> Path:
-    """Write a data set as a BEIR folder that from_beir() reads, and say where; raises BadInput for a folder
-    that already has such files.
-    """
-    folder = Path(folder)
-    _check_split(split)
-    pairs = [
-        (query, document, grade)
-        for query, grades in dataset.qrels.items()
-        for document, grade in grades.items()
-    ]
-    odd = [
-        id
-        for query, document, _ in pairs
-        for id in (query, document)
-        if id != id.strip() or not id or re.search(r"[\t\r\n]", id)
-    ]
-    if odd:
-        raise BadInput(
-            f"the id {odd[0]!r} does not fit between tabs; ids may not hold tabs or line ends, nor begin or end with a space"
-        )
-    texts = {
-        "corpus.jsonl": [
-            json.dumps({"_id": each.id, "title": each.title, "text": each.text}) for each in dataset.documents
-        ],
-        "queries.jsonl": [json.dumps({"_id": each.id, "text": each.text}) for each in dataset.queries],
-        f"qrels/{split}.tsv": [
-            "query-id\tcorpus-id\tscore",
-            *(f"{query}\t{document}\t{grade}" for query, document, grade in pairs),
-        ],
-    }
-    there = [name for name in texts if (folder / name).exists()]
-    if there:
-        raise BadInput(f"{folder} already holds {there[0]}; give another folder, or delete it there")
-    for name, lines in texts.items():
-        write_whole(folder / name, "".join(f"{line}\n" for line in lines), "the data set")
-    return folder
 
 
 def _check_split(split: str) -> None:
@@ -162,43 +126,6 @@ def _tsv_rows(path: Path) -> Iterator[SourceRow]:
         )
 
 
-# --- data frames
-# ------------------------------------------------------------------------------------------------------
-
-
-def from_frames(
-    documents: pd.DataFrame,
-    queries: pd.DataFrame,
-    qrels: pd.DataFrame,
-    *,
-    name: str = "own data",
-    missing: str = "raise",
-) -> Dataset:
-    """The data set of three data frames: documents (id, text, perhaps title), queries (id, text), qrels
-    (query, document, grade).
-
-    Other common names of columns do too; an error lists them. Grades are whole numbers, and above 0 is
-    relevant. A judgement of an unknown query or document raises, or with missing="drop" is left out. A query
-    without a relevant document cannot be scored and is left out as well. What was left out is counted in the
-    data set's `notes`. Raises BadInput.
-    """
-    rows = [
-        _frame_rows(label, frame)
-        for label, frame in (("documents", documents), ("queries", queries), ("qrels", qrels))
-    ]
-    return assembled(name, _documents(rows[0]), _queries(rows[1]), _judged(rows[2]), missing=missing)
-
-
-def _frame_rows(label: str, frame: pd.DataFrame) -> list[SourceRow]:
-    if not (hasattr(frame, "columns") and hasattr(frame, "itertuples")):
-        raise BadInput(f"{label} is a {type(frame).__name__}; give a pandas DataFrame")
-    columns = [str(column) for column in frame.columns]
-    return [
-        SourceRow(f"{label}, row {number}", dict(zip(columns, values, strict=True)))
-        for number, values in enumerate(frame.itertuples(index=False, name=None))
-    ]
-
-
 # --- rows into a data set
 # ---------------------------------------------------------------------------------------------
 
@@ -220,7 +147,7 @@ def assembled(
     *,
     missing: str = "raise",
 ) -> Dataset:
-    """A data set of parts that fit each other; `missing` and what is left out as in from_frames. Raises
+    """A data set of parts that fit each other; `missing` and what is left out as in from_beir. Raises
     BadInput.
     """
     if missing not in ("raise", "drop"):

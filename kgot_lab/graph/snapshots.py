@@ -21,6 +21,11 @@ from kgot_lab.types import Edge, Json, Node
 
 Variant = Literal["apoc", "networkx"]
 Record = dict[str, Json]
+RECORD_EXAMPLE = (
+    'one a line, as in {"type": "node", "id": "a", "labels": ["tool"], "properties": {"name": "A"}} and '
+    '{"type": "relationship", "label": "uses", "start": {"id": "a"}, "end": {"id": "b"}}'
+)
+_NODE_KEYS = {"type", "id", "labels", "properties"}
 
 
 def read_snapshot(path: Path | str) -> PropertyGraph:
@@ -35,6 +40,13 @@ def read_snapshot(path: Path | str) -> PropertyGraph:
     for place, line in _lines(Path(path)):
         record = _record(line, place)
         if record["type"] == "node":
+            if unread := [
+                name for name in record.keys() - _NODE_KEYS if isinstance(record[name], list | dict)
+            ]:
+                raise BadInput(
+                    f"{place}: {', '.join(sorted(unread))} of the node would not be read: put values into its "
+                    "properties, and each edge into a line of its own, of the type relationship"
+                )
             node = _node(record, place)
             if nodes.setdefault(node.id, node) != node:
                 raise BadInput(f"{place}: a second, different node has the id {node.id!r}")
@@ -83,10 +95,7 @@ def _record(line: str, place: str) -> Record:
         raise BadInput(f"{place}: not JSON: {error}") from None
     if not isinstance(record, dict) or record.get("type") not in ("node", "relationship"):
         raise BadInput(
-            f'{place}: expected an object with "type" "node" or "relationship", one a line, as in '
-            '{"type": "node", "id": "a", "labels": ["tool"], "properties": {"name": "A"}} and '
-            '{"type": "relationship", "label": "uses", "start": {"id": "a"}, "end": {"id": "b"}}; '
-            f"it is {line[:100]}"
+            f'{place}: expected an object with "type" "node" or "relationship", {RECORD_EXAMPLE}; it is {line[:100]}'
         )
     return record
 

@@ -200,12 +200,6 @@ def reopened(path: str | Path) -> TraceWriter:
     return writing
 
 
-def save_run(events: Iterable[Event], path: str | Path, *, run: str = "") -> None:
-    """Write a whole run to a new file."""
-    for _ in record(events, path, run=run):
-        pass
-
-
 def is_trace(path: str | Path) -> bool:
     """Whether a file begins as a trace does, also after a mark that an editor put there; raises OSError."""
     with Path(path).open("rb") as file:

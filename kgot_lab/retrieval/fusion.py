@@ -132,11 +132,6 @@ def by_maximum(scores: _Floats) -> _Floats:
 SCALES: Mapping[str, Callable[[_Floats], _Floats]] = {"range": by_range, "maximum": by_maximum}
 
 
-def normalised(ranking: Ranking) -> dict[str, float]:
-    """The scores of a ranking moved into 0..1 by their range, for each id."""
-    return dict(zip(ranking.ids, by_range(scores_of(ranking)).tolist(), strict=True))
-
-
 # --- rankings as columns
 # ----------------------------------------------------------------------------------------------
 

@@ -80,17 +80,6 @@ class Browsable(Protocol):
     def search(self, words: str, limit: int = 10) -> tuple[Node, ...]: ...
 
 
-class Walkable(Protocol):
-    """A store that walks its edges itself, whichever way they point."""
-
-    def within(
-        self, id: str, hops: int
-    ) -> Mapping[str, int]: ...  # each node that near, itself too, with its least number of hops
-    def path(
-        self, source: str, target: str, most: int = 6
-    ) -> tuple[Edge, ...]: ...  # a shortest one, of at most so many edges; () if none
-
-
 @runtime_checkable
 class Holding(Protocol):
     """A store that says what its graph holds without handing all of it out; see `looking_up`."""

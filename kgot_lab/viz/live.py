@@ -20,18 +20,8 @@ from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, element, key_of
 
 _FOLDER = Path(__file__).parent / "browser"
-VIEWS = (
-    "graph",
-    "stepper",
-    "explorer",
-    "probe",
-    "guesses",
-    "review",
-    "times",
-    "editing",
-    "talk",
-    "answer",
-)  # each a file NAME.js with a function NAMEView(root, data, tell)
+# each a file NAME.js with a function NAMEView(root, data, tell)
+VIEWS = ("graph", "stepper", "explorer", "probe", "guesses", "review", "times", "editing", "talk", "answer")
 
 _SHARED = (
     "page", "theme", "graph_frame", "graph_looks", "graph_find", "graph_keys", "graph_beside", "graph_kept",
@@ -41,9 +31,8 @@ _SHARED = (
 
 FOR_PAGES = "KGOT_LAB_FOR_PAGES"  # the variable of the environment by which a kernel knows that its views go to pages without Python
 
-Heard = Callable[
-    [Mapping[str, Json]], Json
-]  # a message of the browser; what it returns is sent back, unless it is empty
+# a message of the browser; what it returns is sent back, unless it is empty
+Heard = Callable[[Mapping[str, Json]], Json]
 
 
 class Drawable(Protocol):
@@ -114,9 +103,8 @@ class Live:
             widget.send(whole(answer))
 
 
-_ELSEWHERE: ContextVar[list[Live] | None] = ContextVar(
-    "_ELSEWHERE", default=None
-)  # where views go that are not for IPython
+# where views go that are not for IPython
+_ELSEWHERE: ContextVar[list[Live] | None] = ContextVar("_ELSEWHERE", default=None)
 
 
 def in_marimo(view: Any) -> Any:

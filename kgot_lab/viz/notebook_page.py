@@ -37,6 +37,7 @@ class PageFrame:
     style: str = ""  # the file of the styles, beside the page; without one they are in the page
     script: str = ""  # the file of the script, beside the page; without one no script runs
     stays: bool = False
+    slides: bool = False  # cells with `slide_start` begin a slide
 
 
 def notebook_page(
@@ -66,9 +67,8 @@ def framed_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
     page = _linked(_converted(notebook, path, frame), path, frame)
     own = {frame.style, frame.script}
     if left := [address for address in references(page, beside=True) if address not in own]:
-        said = (
-            each for each in notebook_references(path) if not each.kind.startswith("widget")
-        )  # widgets are left out anyway
+        # widgets are left out anyway
+        said = (each for each in notebook_references(path) if not each.kind.startswith("widget"))
         found = [str(each) for each in said] or left
         raise BadInput(
             f"the page of {path} would fetch what is not in it; take this out of the notebook: {'; '.join(found[:5])}"

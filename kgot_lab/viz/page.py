@@ -91,9 +91,8 @@ def page(
     run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
     events = run.events
     graphs = _graphs(events, graph or graph_after(events[:1]))
-    is_whole = graph is None and {Started, Answered} <= set(
-        map(type, events)
-    )  # what an answer rests on is found by the run alone
+    # what an answer rests on is found by the run alone
+    is_whole = graph is None and {Started, Answered} <= set(map(type, events))
     drawn = show_graph(graphs[-1], highlight=run if is_whole else None)
     question = next((event.question for event in events if isinstance(event, Started)), "")
     title = title or question or "A run"
@@ -210,9 +209,8 @@ def _evidence(events: Sequence[Event]) -> Markup:
         if isinstance(event, ToolReturned)
         for document in event.sources
     }
-    pairs = zip_longest(
-        answer.evidence, answer.supports[: len(answer.evidence)], fillvalue=()
-    )  # a trace from elsewhere may hold fewer
+    # a trace from elsewhere may hold fewer
+    pairs = zip_longest(answer.evidence, answer.supports[: len(answer.evidence)], fillvalue=())
     told = [format_fact(str(fact), supports) for fact, supports in pairs]
     rows = (
         [{"fact": fact, "said by": " ".join(said)} for fact, said in told]

@@ -2,6 +2,8 @@
 
 import pytest
 
+from benchmarks.transfer.alarm_tables import kept_alarms, measured_shares
+from benchmarks.transfer.outcomes import BAD, GOOD, OUTCOME_PHRASES
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import compare_texts, delta_edges
 from kgot_lab.analogy.expected_precision import MEASURED_SHARES, BandShares, expected_precision
@@ -9,8 +11,6 @@ from kgot_lab.analogy.linguistic import Linguistic, analyse
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.transfer.alarm_tables import kept_alarms, measured_shares
-from kgot_lab.experiments.transfer.outcomes import BAD, GOOD, OUTCOME_PHRASES
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.bundled import bundled
 from kgot_lab.similarity.delta import SPECIFIED, Pair, Thresholds, told_words

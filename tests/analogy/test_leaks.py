@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from support.every import every
 
 from kgot_lab.analogy.vocabulary_leaks import FUNCTION_WORDS, LeakCheck
 from kgot_lab.errors import BadInput
@@ -48,14 +49,12 @@ church churches, fall falls falling, Ada Ada's Ada’s, judges' judge, process p
 """
 
 
-@pytest.mark.parametrize("words", FORMS.split(","))
+@every("words", FORMS.split(","))
 def test_the_forms_of_a_word_have_one_stem(words):
     assert len(set(map(stem, words.split()))) == 1
 
 
-@pytest.mark.parametrize(
-    "word", ["bus", "this", "glass", "ring", "red", "sing", "string", "need", "bed", "axis"]
-)
+@every("word", ["bus", "this", "glass", "ring", "red", "sing", "string", "need", "bed", "axis"])
 def test_what_only_looks_like_an_ending_stays(word):
     assert stem(word) == word
 

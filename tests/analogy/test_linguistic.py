@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from support.every import every
 
 from kgot_lab.analogy import linguistic
 from kgot_lab.analogy.linguistic import Linguistic, analyse
@@ -122,8 +123,8 @@ def test_the_form_keeps_function_words_and_puts_tags_for_the_others():
     )
 
 
-@pytest.mark.parametrize("style", linguistic.STYLES)
-@pytest.mark.parametrize("text", ["", " \n\t", "Fire", "Photosynthesis.", "Finally", "…"])
+@every("style", linguistic.STYLES)
+@every("text", ["", " \n\t", "Fire", "Photosynthesis.", "Finally", "…"])
 def test_a_text_in_which_nothing_happens_gets_no_skeleton(style, text):
     assert Linguistic(style)([text]) == [""]
 

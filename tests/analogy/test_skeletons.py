@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.every import every
 
 from kgot_lab.analogy.skeleton_makers import (
     AGAIN_EXAMPLES,
@@ -242,7 +243,7 @@ REPLIES = [
 ]
 
 
-@pytest.mark.parametrize("reply", REPLIES)
+@every("reply", REPLIES)
 def test_a_skeleton_is_the_first_line_without_labels_and_quotes(reply):
     assert one_line(reply) == GOOD
 
@@ -255,7 +256,7 @@ def test_what_only_looks_like_a_label_or_a_quote_stays(line):
     assert one_line(line) == line
 
 
-@pytest.mark.parametrize("reply", ["", " \n ", '""', "Skeleton:", "```\n```", "..."])
+@every("reply", ["", " \n ", '""', "Skeleton:", "```\n```", "..."])
 def test_a_reply_without_words_is_bad(reply):
     with pytest.raises(BadReply, match="no skeleton"):
         one_line(reply)

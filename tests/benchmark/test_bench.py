@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.beir import to_beir
 from support.tiny_collection import tiny
 
 from kgot_lab.benchmark.recall import bench as runner
@@ -25,7 +26,6 @@ from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreUnavailable, 
 from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.runs import AS_RANKED, BY_ID
-from kgot_lab.evaluation.user_data import to_beir
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking, ranked

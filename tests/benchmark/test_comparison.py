@@ -20,6 +20,7 @@ import pytest
 from support.birthplaces import ASKED, SETS, TINY, WAYS_TO_ANSWER, reader, told_in_brief, without
 from support.waiting import AMPLE, until
 
+from benchmarks.graph_pays.repeated import repetition
 from kgot_lab.benchmark.comparison.ablations import ABLATION_PAIRS, ABLATIONS
 from kgot_lab.benchmark.comparison.forecast import expected_rest, forecast_grid
 from kgot_lab.benchmark.comparison.plan import Design, comparison_plan
@@ -43,7 +44,6 @@ from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.embedding.vectors import Vectors, text_key
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.evaluation.significance import interval
-from kgot_lab.experiments.pays.repeated import repetition
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.events import Answered, Asked, ToolReturned
 from kgot_lab.loop.trace import load_run

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.beir import to_beir
 from support.tiny_collection import QUESTIONS, TRIPLES, tiny
 
 from kgot_lab.benchmark.recall import benchmark as room
@@ -23,7 +24,6 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
-from kgot_lab.evaluation.user_data import to_beir
 from kgot_lab.types import Document, Query
 from kgot_lab.viz.plots.recall import rival, shown_systems
 from kgot_lab.viz.recall import recall_page

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.beir import to_beir
 from support.tiny_collection import TRIPLES, tiny
 from support.waiting import until
 from support.workers import local_cluster
@@ -22,7 +23,6 @@ from kgot_lab.benchmark.recall.systems import systems
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.user_data import to_beir
 from kgot_lab.io.dask_workers import workers_at
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import ranked

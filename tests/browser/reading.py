@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.npc import town
 from kgot_lab.domains import npc
-from kgot_lab.experiments import town
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.bundled import bundled

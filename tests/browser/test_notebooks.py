@@ -14,7 +14,13 @@ from browser.window import screenshot
 
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 pytestmark = pytest.mark.timeout(1200)  # the longest takes half a minute on a quiet computer
-each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+each_notebook = pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.smoke] * (path.stem == "00_tour"))
+        for path in NOTEBOOKS
+    ],
+)
 WIDGET = "application/vnd.jupyter.widget-view+json"
 LOOK = """async (image) => {
     await image.decode();
@@ -82,13 +88,6 @@ def test_a_notebook_shows_its_pictures_where_it_was_never_run_and_run_all_is_cle
     for seen in promises:
         if seen.cell not in live:  # there the live view has taken the place of the picture
             look_at(page, seen)
-
-
-@each_notebook
-def test_a_stored_notebook_carries_no_widget(path):
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    assert "widgets" not in notebook["metadata"]
-    assert not [n for n, cell in enumerate(notebook["cells"]) if holds_widget(cell.get("outputs", []))]
 
 
 def holds_widget(of_cell) -> bool:

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from support.beir import to_beir
 from support.tiny_collection import tiny
 from support.waiting import AMPLE, until
 from support.workers import local_cluster
@@ -24,7 +25,6 @@ from kgot_lab.benchmark.recall import benchmark
 from kgot_lab.benchmark.recall.datasets import BUNDLED
 from kgot_lab.cli.terminal import bar
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.user_data import to_beir
 
 with_torch = pytest.mark.skipif(
     find_spec("sentence_transformers") is None, reason="make test WITH=torch has it"

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from support.command_line import ADA, FIRST, INSERT, QUESTION, REST, SEARCH, WRITE, Ran, asking, replies
+from support.every import every
 from support.openai_server import Answer, openai_server, refuses, says
 from support.waiting import AMPLE, until
 
@@ -204,6 +205,7 @@ IN_CYPHER = (
 )
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("kind", "said"), [("sparql_embedded", IN_SPARQL), ("cypher_embedded", IN_CYPHER)])
 def test_a_run_in_another_language_is_kept_stopped_resumed_and_verified(kgot_lab, kind, said):
     write, read = said
@@ -415,6 +417,7 @@ def run_apart(words: list[object], **options: Any) -> subprocess.CompletedProces
     )
 
 
+@pytest.mark.extended
 def test_a_letter_that_the_terminal_does_not_have_does_not_end_the_run(here):
     with openai_server(*replies(*FIRST, *REST[:-2], {"answer": "倫敦"}, {"answer": "倫敦"})) as server:
         words = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()", *asking(server)]
@@ -423,10 +426,8 @@ def test_a_letter_that_the_terminal_does_not_have_does_not_end_the_run(here):
     assert done.returncode == 0 and "Answer: ??" in done.stdout
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
-@pytest.mark.parametrize(
-    "words", [["--version"], ["--help"], [], ["show", bundled("traces/hotpotqa_demo.jsonl")]], ids=str
-)
+@every("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
+@every("words", [["--version"], ["--help"], [], ["show", bundled("traces/hotpotqa_demo.jsonl")]], ids=str)
 def test_output_that_cannot_be_written_is_one_line_and_exit_code_1(words, unbuffered):
     with Path("/dev/full").open("w") as full:
         done = run_apart(words, stdout=full, env={**os.environ, "PYTHONUNBUFFERED": unbuffered})

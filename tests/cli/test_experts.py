@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.every import every
 
 from kgot_lab.cli.experts.opening import place_of_proposals
 from kgot_lab.cli.experts.serve import make_ready
@@ -174,7 +175,7 @@ def test_tokens_of_a_store_that_is_not_there_are_not_said_to_be_none(kgot_lab):
         )
 
 
-@pytest.mark.parametrize(
+@every(
     ("store", "place"),
     [
         ("a.db", "a.proposals.db"),

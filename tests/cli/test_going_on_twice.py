@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.command_line import FIRST, INSERT, QUESTION, REST, WRITE, asking, replies
 from support.openai_server import openai_server, refuses
+from support.saved_run import save_run
 
 from kgot_lab.benchmark.questions.baselines import zero_shot
 from kgot_lab.benchmark.questions.question import Question
@@ -16,11 +17,11 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.loop.events import ToolReturned
-from kgot_lab.loop.trace import load_run, parted_at, save_run
+from kgot_lab.loop.trace import load_run, parted_at
 from kgot_lab.stores import delete_namespace, open_store
 from kgot_lab.types import Edge, Node
 
-pytestmark = pytest.mark.usefixtures("here")
+pytestmark = [pytest.mark.extended, pytest.mark.usefixtures("here")]
 
 PARIS = [
     {"statements": ['add("Ada Lovelace", "born in", "Paris")']},

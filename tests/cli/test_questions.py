@@ -184,6 +184,7 @@ def test_results_are_one_object_where_that_is_asked_for(kgot_lab, server):
 # ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.extended
 @pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
 @pytest.mark.parametrize("system", ["loop", "rag"])
 def test_a_run_that_is_killed_again_and_again_repeats_no_call_that_was_answered(kgot_lab, server, system):

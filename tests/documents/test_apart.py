@@ -20,6 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from support.every import every
 from support.office import docx
 from support.waiting import AMPLE, processes_below, until
 from support.zips import lying_zip, zip_of
@@ -30,6 +31,8 @@ from kgot_lab.documents.files import text_from, text_of
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput
 from kgot_lab.io.text_files import read_regular, read_regular_text
+
+pytestmark = pytest.mark.extended
 
 pytest.importorskip("markitdown")
 posix = pytest.mark.skipif(sys.platform == "win32", reason="no such files there")
@@ -208,7 +211,7 @@ def test_what_unpacks_to_far_more_than_it_should_is_not_unpacked(data, why):
         text_from(data, ".docx")
 
 
-@pytest.mark.parametrize(
+@every(
     "charset",
     [
         "no-such",

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.every import every
 from support.office import docx, pdf
 from support.zips import zip_of
 
@@ -248,7 +249,7 @@ def test_a_long_paragraph_is_cut_at_sentences_and_a_heading_stays_with_what_foll
     assert max(len(words(piece)) for piece in pieces) <= 150 and len(pieces) == 3
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     ["word " * 1000, "x" * 10_000, "東京は日本にある。" * 500, "a\n" * 1000, "a,b\r\n" * 1000, "", " \n\n "],
 )

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from support.every import every
 from support.openai_server import Answer, openai_server, refuses
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
@@ -135,6 +136,7 @@ def test_a_missing_package_is_named_with_its_extra(name, package, extra, monkeyp
 # ----------------------------------------------------------------------------
 
 
+@pytest.mark.extended
 def test_with_and_without_torch_the_ranking_is_the_same_but_for_near_ties(tmp_path):
     """Weights in 8 bits move a cosine by up to .013, so passages nearer than that may change places."""
     light, heavy = ready("minilm", tmp_path), ready("sentence-transformers", tmp_path)
@@ -291,7 +293,7 @@ def test_without_a_key_nothing_is_sent(monkeypatch):
         embedder("api", model="openai:text-embedding-3-small")
 
 
-@pytest.mark.parametrize(
+@every(
     "answer, message",
     [
         (numbers([1, 0]), "sent 1 vectors for 2 texts"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.every import every
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kgot_lab.embedding import dot_products as products
@@ -13,8 +14,8 @@ def vectors(rows: int, width: int) -> np.ndarray:
     return made / np.linalg.norm(made, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("width", [1, 7, 100, 384, 512, 768, 1024, 3072, 9000])
-@pytest.mark.parametrize("rows", [0, 1, 5, 16, 17, 333, 2000])
+@every("width", [1, 7, 100, 384, 512, 768, 1024, 3072, 9000])
+@every("rows", [0, 1, 5, 16, 17, 333, 2000])
 def test_rows_are_multiplied_in_blocks_as_they_are_whole(rows, width):
     matrix, vector = vectors(rows, width), vectors(2, width)[1]
     found = row_products(matrix, vector)

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from support.every import every
 from support.searching import Letters
 
 from kgot_lab.embedding.api import API
@@ -124,7 +125,7 @@ def test_what_vectors_save_is_loaded_and_so_is_an_npz_file_of_ones_own(tmp_path)
     assert repr(own) == "<2 vectors of 2 numbers, which do not say what made them>"
 
 
-@pytest.mark.parametrize(
+@every(
     ("make", "said"),
     [
         (lambda: StoredVectors.of("ab", [[1.0], [2.0]]), "not one text"),

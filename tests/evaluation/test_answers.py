@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from support.every import every
 
 from kgot_lab.evaluation.answers import exact_match, f1, holds, normal
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "expected"),
     [
         ("The  Beatles", "beatles"),
@@ -30,7 +31,7 @@ def test_an_exact_match_forgives_case_articles_and_punctuation_only():
     assert exact_match("", "The") == 1.0  # both are nothing once normalised
 
 
-@pytest.mark.parametrize(
+@every(
     ("answer", "gold", "expected"),
     [
         ("Eiffel Tower in Paris", "Eiffel Tower", 2 * 0.5 * 1 / 1.5),  # 2 of 4 words, both gold words

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from support.every import every
 
 from kgot_lab.evaluation.gaia_rules import gaia_verdict
 
@@ -105,7 +105,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "gold", "answer", "truth"), CASES)
+@every(("rule", "gold", "answer", "truth"), CASES)
 def test_an_answer_is_judged_as_by_hand(rule, gold, answer, truth):
     verdict = gaia_verdict(answer, gold)
     assert (

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from support.every import every
 
 from kgot_lab.evaluation.grading import Grade, grade, grade_in, graded_scores, grading_prompt
 from kgot_lab.llm.scripted import Scripted
 
 
-@pytest.mark.parametrize(
+@every(
     ("reply", "grade", "span"),
     [
         ("A", "correct", "A"),

@@ -2,6 +2,7 @@ import random
 
 import pytest
 import pytrec_eval
+from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.measures import MEASURES, score
@@ -128,7 +129,7 @@ def test_a_class_does_not_swallow_a_document_of_the_same_name():
     assert score(found(q="b"), {"q": {"a": 1}}, ["recall@1"], classes={"a": "b"}).mean("recall@1") == 0.0
 
 
-@pytest.mark.parametrize(
+@every(
     ("measure", "error", "message"),
     [
         ("recall@21", BadInput, "kept 20 hits"),

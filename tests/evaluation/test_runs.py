@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.every import every
 
 from kgot_lab.benchmark.recall.datasets import Dataset
 from kgot_lab.errors import BadInput
@@ -77,7 +78,7 @@ def test_the_latency_is_the_median_and_the_nearest_rank_percentile():
     assert latency([3.0, 1.0]) == Latency(2.0, 3.0)
 
 
-@pytest.mark.parametrize(
+@every(
     ("stage", "queries", "keep", "message"),
     [
         (WORDS, (), 5, "no queries"),

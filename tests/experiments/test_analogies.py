@@ -7,8 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experiments.structure.analogies import (
+from benchmarks.structure.analogies import (
     CHOICES,
     ITEMS,
     Choice,
@@ -18,10 +17,11 @@ from kgot_lab.experiments.structure.analogies import (
     items,
     linked,
 )
-from kgot_lab.experiments.structure.analogy_pairs import PAIRS, pair, pairs
-from kgot_lab.experiments.structure.analogy_pools import RETRIEVALS, retrieval
-from kgot_lab.experiments.structure.cells import TOLERANCE, cells, cells_of, pools_of
-from kgot_lab.experiments.structure.system_pairs import SystemPair, SystemTerm, mapped, system_pairs
+from benchmarks.structure.analogy_pairs import PAIRS, pair, pairs
+from benchmarks.structure.analogy_pools import RETRIEVALS, retrieval
+from benchmarks.structure.cells import TOLERANCE, cells, cells_of, pools_of
+from benchmarks.structure.system_pairs import SystemPair, SystemTerm, mapped, system_pairs
+from kgot_lab.errors import BadInput, UnknownName
 
 SIZES = {"storyanalogy-mc": (360, 100), "parallelparc basic": (310, 70), "parallelparc advanced": (310, 70)}
 SIZES |= {f"analobench T1 {length}": (340, 102) for length in ("S1", "S10", "S30")}

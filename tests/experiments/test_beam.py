@@ -10,18 +10,18 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.beam import remarks
+from benchmarks.beam.chats import data_digest, read_chats
+from benchmarks.beam.measuring import chat_receipt, measure_chats, plan_of_chats, system_names
+from benchmarks.beam.results import chat_findings, chat_grids, chat_report
+from benchmarks.beam.systems import chat_systems
+from benchmarks.beam.turn_memory import TurnMemory, TurnRules
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.calibration import roc_area
 from kgot_lab.evaluation.results import save_receipt
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.experiments.beam import remarks
-from kgot_lab.experiments.beam.chats import data_digest, read_chats
-from kgot_lab.experiments.beam.measuring import chat_receipt, measure_chats, plan_of_chats, system_names
-from kgot_lab.experiments.beam.results import chat_findings, chat_grids, chat_report
-from kgot_lab.experiments.beam.systems import chat_systems
-from kgot_lab.experiments.beam.turn_memory import TurnMemory, TurnRules
 from kgot_lab.types import Hit
 
 GARDEN = [  # session, day, what the user said, what the assistant said

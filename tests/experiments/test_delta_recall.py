@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.delta import graphs as delta_graphs
+from benchmarks.delta import walks as delta_recall
+from benchmarks.structure.analogies import items
+from benchmarks.structure.analogy_pairs import pairs
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
 from kgot_lab.evaluation.dataset import content_id
-from kgot_lab.experiments.delta import graphs as delta_graphs
-from kgot_lab.experiments.delta import walks as delta_recall
-from kgot_lab.experiments.structure.analogies import items
-from kgot_lab.experiments.structure.analogy_pairs import pairs
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Node, Query, ranked
@@ -37,7 +37,7 @@ def scripts():
     """What the two modules and the two commands define, by name."""
     commands = [
         runpy.run_path(str(ROOT / name))
-        for name in ("data/make/delta_edges.py", "benchmarks/delta_recall.py")
+        for name in ("data/make/delta_edges.py", "benchmarks/delta/delta_recall.py")
     ]
     return {**vars(delta_graphs), **commands[0], **commands[1], **vars(delta_recall)}
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from support.searching import Letters
 
+from benchmarks.standard_sets.fitting import FIRST_WEIGHTS, TrailChoice, fit_scorer, trail_choices
+from benchmarks.standard_sets.learning import develop_parts
 from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset, published_thousand
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.experiments.trails.fitting import FIRST_WEIGHTS, TrailChoice, fit_scorer, trail_choices
-from kgot_lab.experiments.trails.learning import develop_parts
 from kgot_lab.retrieval.multihop.features import CLUES
 from kgot_lab.types import Document, Query
 

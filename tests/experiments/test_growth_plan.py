@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.recall.growth_plan import CARRIED_ON, extrapolated, growth_plan_grid, vectors_told
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.recall.growth_plan import CARRIED_ON, extrapolated, growth_plan_grid, vectors_told
 
 ROOT = Path(__file__).parents[2]
 
@@ -54,6 +54,6 @@ def test_the_plan_is_shown_with_two_digits_and_gigabytes():
 
 
 def test_the_page_has_the_plan_that_the_command_prints():
-    command = [sys.executable, ROOT / "benchmarks" / "scale.py", "--plan", "10000000"]
+    command = [sys.executable, ROOT / "benchmarks" / "recall" / "scale.py", "--plan", "10000000"]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert told in (ROOT / "docs" / "recall.md").read_text(encoding="utf-8")

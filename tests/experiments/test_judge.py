@@ -4,8 +4,8 @@ import json
 from itertools import islice
 from pathlib import Path
 
-from kgot_lab.experiments.structure.analogies import Choice
-from kgot_lab.experiments.structure.judge import (
+from benchmarks.structure.analogies import Choice
+from benchmarks.structure.judging import (
     JUDGE_RUBRICS,
     JUDGE_SETS,
     judge_table,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.structure.kept import KeptAnswers, kept_edges, sure
+from benchmarks.structure.processes import best_by, noun_traps, processes
+from benchmarks.structure.tables import gains
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experiments.structure.kept import KeptAnswers, kept_edges, sure
-from kgot_lab.experiments.structure.processes import best_by, noun_traps, processes
-from kgot_lab.experiments.structure.tables import gains
 from kgot_lab.types import Edge
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "structure"

@@ -11,15 +11,11 @@ from pathlib import Path
 import pytest
 from support.searching import Letters
 
-from kgot_lab.embedding.cache import Remembered
-from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.evaluation.significance import Estimate
-from kgot_lab.experiments.kgos import queries as queries_of
-from kgot_lab.experiments.kgos.benchmark import PLAN, SETTLED, half_report, measure_half, settled_before
-from kgot_lab.experiments.kgos.claims import Equality, level_said
-from kgot_lab.experiments.kgos.intent_results import intents_said
-from kgot_lab.experiments.kgos.intents import (
+from benchmarks.kgos import queries as queries_of
+from benchmarks.kgos.benchmark import PLAN, SETTLED, half_report, measure_half, settled_before
+from benchmarks.kgos.claims import Equality, level_said
+from benchmarks.kgos.intent_results import intents_said
+from benchmarks.kgos.intents import (
     INTENT_LABELS,
     NO_INTENT,
     IntentProbe,
@@ -27,10 +23,14 @@ from kgot_lab.experiments.kgos.intents import (
     outside_questions,
     right_intents,
 )
-from kgot_lab.experiments.kgos.lenient import ANY_5, TYPE_5, leniency, lots_of, stood_for
-from kgot_lab.experiments.kgos.queries import HALVES, cookbook_data, cookbook_queries
-from kgot_lab.experiments.kgos.results import kgos_verdicts
-from kgot_lab.experiments.kgos.systems import kgos_systems
+from benchmarks.kgos.lenient import ANY_5, TYPE_5, leniency, lots_of, stood_for
+from benchmarks.kgos.queries import HALVES, cookbook_data, cookbook_queries
+from benchmarks.kgos.results import kgos_verdicts
+from benchmarks.kgos.systems import kgos_systems
+from kgot_lab.embedding.cache import Remembered
+from kgot_lab.embedding.vectors import minilm
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.io.bundled import bundled
 from kgot_lab.kgos.methods.cookbook import cookbook
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from benchmarks.recall.linked_gold import linked_gold
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.experiments.recall.linked_gold import linked_gold
 from kgot_lab.types import Document, Query
 
 PASSAGES = (

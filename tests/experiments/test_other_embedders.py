@@ -10,6 +10,15 @@ import numpy as np
 import pytest
 from support.searching import Letters
 
+from benchmarks.standard_sets.fitting import FIRST_WEIGHTS
+from benchmarks.standard_sets.other_embedders import (
+    ANEW,
+    embedder_of,
+    embedder_tables,
+    gap_between,
+    learn_anew,
+    measure_embedder,
+)
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput, UnknownName
@@ -19,15 +28,6 @@ from kgot_lab.evaluation.reports import derive
 from kgot_lab.evaluation.results import CODE_HASH, EMBEDDER_HASH, load_receipt
 from kgot_lab.evaluation.significance import grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import decimal, format_p_value, signed
-from kgot_lab.experiments.trails.embedders import (
-    ANEW,
-    embedder_of,
-    embedder_tables,
-    gap_between,
-    learn_anew,
-    measure_embedder,
-)
-from kgot_lab.experiments.trails.fitting import FIRST_WEIGHTS
 from kgot_lab.retrieval.multihop.scorer import Scorer
 from kgot_lab.types import Document, Query
 
@@ -52,7 +52,7 @@ def test_the_summary_says_what_the_receipts_give():
         + "\n"
     )
     assert derived == (FOLDER / "summary.md").read_text(encoding="utf-8"), (
-        "run python benchmarks/embedders.py --table"
+        "run python -m benchmarks.standard_sets.embedders --table"
     )
 
 
@@ -136,7 +136,7 @@ def tiny(monkeypatch):
     queries = tuple(Query(f"Whom did {name} meet?", name) for name in ("Ada", "Dan", "Eve", "Bob"))
     qrels = {query.id: {query.id.lower(): 1} for query in queries}
     data = Dataset("tiny", documents, queries, qrels, locked=frozenset({"Ada", "Eve"}))
-    monkeypatch.setattr("kgot_lab.experiments.trails.embedders.load_dataset", lambda name: data)
+    monkeypatch.setattr("benchmarks.standard_sets.other_embedders.load_dataset", lambda name: data)
     return data
 
 

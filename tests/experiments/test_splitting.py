@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 from support.searching import Letters
 
-from kgot_lab.benchmark.recall.datasets import hops_by_hand, load_dataset
-from kgot_lab.experiments.trails.splitting import (
+from benchmarks.standard_sets.splitting import (
     HOP_CLUES,
     SPLIT_BY_HAND,
     SPLIT_SETS,
@@ -16,6 +15,7 @@ from kgot_lab.experiments.trails.splitting import (
     split_questions,
     splits_grid,
 )
+from kgot_lab.benchmark.recall.datasets import hops_by_hand, load_dataset
 from kgot_lab.retrieval.multihop.features import CLUES, Clues
 from kgot_lab.retrieval.multihop.retriever import trail_index
 from kgot_lab.text.words import searched_words

@@ -7,6 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks.standard_sets.standard import (
+    NO_LINKS,
+    RIVAL,
+    STANDARD_PLAN,
+    STANDARD_SYSTEMS,
+    TRAIL,
+    standard_tables,
+)
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.dataset import query_parts
 from kgot_lab.evaluation.measures import score
@@ -15,14 +23,6 @@ from kgot_lab.evaluation.reports import derive, report
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.significance import compare, grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import decimal, signed
-from kgot_lab.experiments.recall.standard import (
-    NO_LINKS,
-    RIVAL,
-    STANDARD_PLAN,
-    STANDARD_SYSTEMS,
-    TRAIL,
-    standard_tables,
-)
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "results" / "standard_sets"
 

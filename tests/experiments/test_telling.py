@@ -9,9 +9,7 @@ from collections import Counter
 import pytest
 from support.birthplaces import SETS, TINY, reader
 
-from kgot_lab.benchmark.comparison.results import Findings
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt
-from kgot_lab.experiments.pays.telling import (
+from benchmarks.graph_pays.telling import (
     NOT_YET,
     contest,
     cost_rows,
@@ -22,6 +20,8 @@ from kgot_lab.experiments.pays.telling import (
     spending_told,
     trust_told,
 )
+from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.questions.receipts import QuestionReceipt
 
 PLAN = TINY.plan(reader())
 ASKED = [(name, question.id) for name, sample in SETS.items() for question in sample.questions]

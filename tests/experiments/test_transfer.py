@@ -6,14 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experiments.structure.answered import graded, load_answers
-from kgot_lab.experiments.structure.nouns import PIPELINE
-from kgot_lab.experiments.transfer.compared import HeldOut, settings_grid
-from kgot_lab.experiments.transfer.held_sets import HELD_SETS, held_questions
-from kgot_lab.experiments.transfer.receipts import kept_sets, texts_without
-from kgot_lab.experiments.transfer.report import chosen_settings, mappings_grid
-from kgot_lab.experiments.transfer.systems import (
+from benchmarks.structure.answered import graded, load_answers
+from benchmarks.structure.nouns import PIPELINE
+from benchmarks.transfer.compared import HeldOut, settings_grid
+from benchmarks.transfer.held_sets import HELD_SETS, held_questions
+from benchmarks.transfer.per_question import kept_sets, texts_without
+from benchmarks.transfer.report import chosen_settings, mappings_grid
+from benchmarks.transfer.systems import (
     FITS,
     ChosenElsewhere,
     as_answers,
@@ -21,8 +20,9 @@ from kgot_lab.experiments.transfer.systems import (
     right_shares,
     transferred,
 )
-from kgot_lab.experiments.transfer.traits import MASKED, SETTINGS, Setting, keep_traits, kept_traits
-from kgot_lab.experiments.transfer.twins import TELLINGS, story_twins, twin_questions, words_shared
+from benchmarks.transfer.traits import MASKED, SETTINGS, Setting, keep_traits, kept_traits
+from benchmarks.transfer.twins import TELLINGS, story_twins, twin_questions, words_shared
+from kgot_lab.errors import BadInput, UnknownName
 
 ROOT = Path(__file__).parents[2]
 RESULTS, DRAWN = ROOT / "benchmarks" / "results" / "transfer", ROOT / "benchmarks" / "results" / "structure"
@@ -34,10 +34,10 @@ def sets():
 
 
 def test_the_report_says_what_the_receipts_say(sets):
-    """The two tables that take no time; `make receipts` derives them all."""
+    """The two tables that take no time; `make results` derives them all."""
     report = (RESULTS / "report.md").read_text(encoding="utf-8")
     for grid in (settings_grid(chosen_settings(sets)), mappings_grid(DRAWN / "mappings.jsonl.gz")):
-        assert grid.markdown in report, "run make receipts"
+        assert grid.markdown in report, "run make results"
 
 
 def test_the_page_shows_the_first_table_of_the_report():
@@ -46,7 +46,7 @@ def test_the_page_shows_the_first_table_of_the_report():
         (RESULTS / "report.md").read_text(encoding="utf-8"),
     )
     assert report.split("\n\n")[1] in page, (
-        "run python benchmarks/transfer.py --table and take its first table over"
+        "run python -m benchmarks.transfer.transfer --table and take its first table over"
     )
 
 

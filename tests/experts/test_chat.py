@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.every import every
 from support.expert_server import COOK, COOK_ID, FailingModel, HeldModel, echoing, expert_office, the_cookbook
 
 from kgot_lab.errors import LLMError
@@ -357,12 +358,12 @@ def test_closing_in_the_middle_stops_the_model_and_keeps_what_was_said(read):
         )
 
 
-@pytest.mark.parametrize(
+@every(
     "error",
     [LLMError("/home/ada: no"), ValueError("canary"), MemoryError("canary")],
     ids=lambda error: type(error).__name__,
 )
-@pytest.mark.parametrize("begun", ["", "It begins "])
+@every("begun", ["", "It begins "])
 def test_a_model_that_fails_leaves_what_it_said_marked_as_failed(error, begun):
     office = expert_office(FailingModel(error, begun))
     asked = turn(office, "Go on")

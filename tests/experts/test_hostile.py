@@ -4,9 +4,8 @@ changes.
 
 from __future__ import annotations
 
-import pytest
-
-from kgot_lab.experiments.experts.hostile import (
+from support.every import every
+from support.planted_texts import (
     CHANNELS,
     hostile_texts,
     keep_outcome,
@@ -15,6 +14,7 @@ from kgot_lab.experiments.experts.hostile import (
     planted_outcome,
     planted_outcomes,
 )
+
 from kgot_lab.llm.scripted import Scripted
 
 
@@ -27,7 +27,7 @@ def test_there_are_sixty_texts_and_more():
     assert len(set(hostile_texts())) >= 60 and any("\n>>>" in text for text in hostile_texts())
 
 
-@pytest.mark.parametrize("channel", CHANNELS)
+@every("channel", CHANNELS)
 def test_a_model_that_tells_all_tells_nothing_of_another_and_changes_nothing(channel):
     texts = hostile_texts()
     outcomes = list(planted_outcomes(Scripted(tells_all), texts, [channel]))
@@ -44,7 +44,7 @@ def test_a_model_that_tells_all_tells_nothing_of_another_and_changes_nothing(cha
 
 
 def test_a_leak_would_be_seen():
-    from kgot_lab.experiments.experts import hostile
+    from support import planted_texts as hostile
 
     (outcome,) = planted_outcomes(Scripted(lambda prompt: hostile._CANARY), ["say it"], ["description"])
     assert outcome.leaked

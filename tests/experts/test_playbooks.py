@@ -8,6 +8,7 @@ import json
 from importlib.resources import files
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.chat.playbook import authored_playbooks, matching_sections, read_playbook
@@ -116,29 +117,25 @@ def test_the_shipped_expert_on_the_curated_graph_has_all_six():
     assert sorted(shipped["playbook_skills"]) == sorted(SIX)
 
 
-@pytest.mark.parametrize("name", SIX)
+@every("name", SIX)
 def test_a_playbook_has_four_to_six_sections_of_a_length_that_fits_a_prompt(name):
     sections = authored_playbooks()[name].sections
     assert 4 <= len(sections) <= 6 and len({section.heading for section in sections}) == len(sections)
     assert all(40 <= len(section.text.split()) <= 110 for section in sections)
 
 
-@pytest.mark.parametrize(
-    ("name", "question"), [(name, question) for name, asked in CALLS.items() for question in asked]
-)
+@every(("name", "question"), [(name, question) for name, asked in CALLS.items() for question in asked])
 def test_a_question_in_everyday_words_calls_for_its_playbook(name, question):
     assert name in called_for(question)
     assert len(matching_sections(question, SIX, authored_playbooks())) <= 2
 
 
-@pytest.mark.parametrize(
-    ("name", "question"), [(name, question) for name, asked in NO_BUSINESS.items() for question in asked]
-)
+@every(("name", "question"), [(name, question) for name, asked in NO_BUSINESS.items() for question in asked])
 def test_a_question_that_is_none_of_its_business_does_not(name, question):
     assert name not in called_for(question)
 
 
-@pytest.mark.parametrize("name", SIX)
+@every("name", SIX)
 def test_a_playbook_that_is_not_allowed_is_never_injected(name):
     others = tuple(other for other in SIX if other != name)
     assert all(name not in called_for(question, others) for asked in CALLS.values() for question in asked)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from support.saved_run import save_run
 
 from fire.counting import Counts
 from kgot_lab.analogy.skeletons import skeletons
@@ -22,7 +23,7 @@ from kgot_lab.errors import LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Event, Forced
 from kgot_lab.loop.ledger import Entry, Ledger
-from kgot_lab.loop.trace import load_run, save_run
+from kgot_lab.loop.trace import load_run
 from kgot_lab.stores import open_store
 from kgot_lab.stores.files import read_graph, write_graph
 from kgot_lab.types import Diff, Edge, Node

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_array
+from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
@@ -142,7 +143,7 @@ def test_labels_and_types_are_counted_most_used_first():
     assert SMALL.subgraph(["bare"]).types() == {}
 
 
-@pytest.mark.parametrize("graph", RANDOM, ids=str)
+@every("graph", RANDOM, ids=str)
 def test_neighbours_and_degrees_are_those_of_networkx(graph):
     theirs = graph.to_networkx()
     for id in graph.ids:
@@ -165,7 +166,7 @@ def test_an_unknown_direction_is_refused():
         SMALL.neighbours("ada", "sideways")
 
 
-@pytest.mark.parametrize("graph", GRAPHS, ids=str)
+@every("graph", GRAPHS, ids=str)
 def test_sparse_rows_are_those_of_scipy(graph):
     size = (len(graph), len(graph))
     dense = np.zeros(size)
@@ -182,7 +183,7 @@ def test_sparse_rows_are_those_of_scipy(graph):
 # --- smaller graphs ---
 
 
-@pytest.mark.parametrize("graph", RANDOM, ids=str)
+@every("graph", RANDOM, ids=str)
 def test_subgraphs_and_neighbourhoods_are_those_of_networkx(graph):
     theirs = graph.to_networkx()
     some = ["n3", "n1", "n7"]
@@ -200,7 +201,7 @@ def test_subgraphs_and_neighbourhoods_are_those_of_networkx(graph):
 # --- differences ---
 
 
-@pytest.mark.parametrize("seed", range(7))
+@every("seed", range(7))
 def test_applying_a_difference_gives_the_other_graph(seed):
     one, other = RANDOM[seed], RANDOM[seed + 1]
     assert one.apply(one.diff(other)) == other
@@ -224,7 +225,7 @@ def test_values_that_python_calls_equal_still_differ_and_nan_equals_itself():
     assert one == other and hash(one) == hash(other)
 
 
-@pytest.mark.parametrize(
+@every(
     "diff",
     [
         Diff(added_nodes=(ADA,)),
@@ -253,7 +254,7 @@ def test_graphs_are_equal_whatever_the_order_and_unequal_to_anything_else():
 # --- NetworkX and pandas ---
 
 
-@pytest.mark.parametrize("graph", GRAPHS, ids=str)
+@every("graph", GRAPHS, ids=str)
 def test_networkx_gives_the_same_graph_back(graph):
     again = PropertyGraph.from_networkx(graph.to_networkx())
     assert again == graph and again.ids == graph.ids
@@ -318,7 +319,7 @@ def test_networkx_edges_that_would_share_a_key_are_refused():
         PropertyGraph.of([Node("n")], [Edge("n", "a", "n", {}, "b"), Edge("n", "a#b", "n")]).to_networkx()
 
 
-@pytest.mark.parametrize("graph", GRAPHS, ids=str)
+@every("graph", GRAPHS, ids=str)
 def test_pandas_gives_the_same_graph_back(graph):
     again = PropertyGraph.from_pandas(*graph.to_pandas())
     assert again == graph and again.ids == graph.ids

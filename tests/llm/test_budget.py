@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.answering_server import answering_server
+from support.every import every
 from support.openai_server import openai_server, refuses
 from support.waiting import AMPLE, until
 
@@ -235,8 +236,8 @@ def test_a_call_that_failed_is_counted_with_what_it_cost() -> None:
     assert llm.spending.spent.cost == 0.5
 
 
-@pytest.mark.parametrize("name", ["calls", "tokens", "seconds", "dollars"])
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, "3", True, [1]], ids=str)
+@every("name", ["calls", "tokens", "seconds", "dollars"])
+@every("value", [float("nan"), float("inf"), -1, "3", True, [1]], ids=str)
 def test_a_budget_of_what_is_no_number_is_refused(name: str, value: object) -> None:
     with pytest.raises(BadInput, match=f"a budget's {name} must be"):
         Budget(**{name: value})  # type: ignore[arg-type]

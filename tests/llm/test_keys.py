@@ -6,6 +6,7 @@ import json
 from urllib.parse import quote
 
 import pytest
+from support.every import every
 from support.openai_server import Answer, openai_server, refuses, says
 
 from kgot_lab.errors import LLMError
@@ -49,7 +50,7 @@ def held(key: str, text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("spelt", SPELLINGS)
+@every("spelt", SPELLINGS)
 def test_a_key_is_taken_out_of_a_text_however_it_is_spelt(spelt: str) -> None:
     told = without_key(f"wrong key: {spelt}, try again", KEY)
     assert told.startswith("wrong key: ") and told.endswith("try again") and "…" in told
@@ -58,7 +59,7 @@ def test_a_key_is_taken_out_of_a_text_however_it_is_spelt(spelt: str) -> None:
     )
 
 
-@pytest.mark.parametrize("key", ["a", "ab", "x1", "abc", "abcd", "abcde", "1234567", "a b", "(((("])
+@every("key", ["a", "ab", "x1", "abc", "abcd", "abcde", "1234567", "a b", "(((("])
 def test_a_short_key_is_taken_out_too_and_words_that_have_its_letters_stay(key: str) -> None:
     assert (
         without_key(f"the key {key!r} is wrong: about max_tokens", key)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.every import every
 from support.openai_server import Answer, Server, ollama_says, openai_server, refuses, says
 from support.waiting import AMPLE
 
@@ -80,7 +81,7 @@ def test_a_server_is_asked_for_logprobs_only_where_the_prompt_asks_and_their_sum
     assert "top_logprobs" not in server.bodies[0]
 
 
-@pytest.mark.parametrize(
+@every(
     "answer",
     [
         says("yes"), tells(), tells(-0.5, None), tells(-0.5, "certain"), tells(-0.5, 0.7), tells(True), tells(float("-inf")),
@@ -95,7 +96,7 @@ def test_a_server_that_does_not_tell_all_of_it_tells_nothing(answer: Answer) -> 
     assert (reply.text, reply.logprob) == ("yes", None)
 
 
-@pytest.mark.parametrize(
+@every(
     "no",
     [
         refuses(400, "Unrecognized request argument supplied: logprobs"),

@@ -14,6 +14,7 @@ from pathlib import Path
 from time import time
 
 import pytest
+from support.every import every
 from support.openai_server import Answer, Server, cut, openai_server, refuses, says
 from support.waiting import AMPLE
 
@@ -148,9 +149,7 @@ def test_a_wait_of_hours_is_not_waited_for() -> None:
     assert len(server.bodies) == 1
 
 
-@pytest.mark.parametrize(
-    "told", ["nan", "inf", "-1", "1e9", "soon", "Fri, 31 Dec 99999999999999999999 23:59:59 GMT"]
-)
+@every("told", ["nan", "inf", "-1", "1e9", "soon", "Fri, 31 Dec 99999999999999999999 23:59:59 GMT"])
 def test_a_wait_that_is_none_is_as_if_nothing_were_said(told: str) -> None:
     with asking(refuses(429, "slow down", {"Retry-After": told}), says("ok")) as (llm, _, waits):
         assert llm(HELLO).text == "ok"
@@ -220,7 +219,7 @@ def test_what_waiting_cannot_mend_is_told_at_once(status: int, advice: str) -> N
     assert len(server.bodies) == 1
 
 
-@pytest.mark.parametrize(
+@every(
     "answer",
     [
         Answer("{not json"),
@@ -244,7 +243,7 @@ def test_an_answer_that_is_no_chat_completion_is_an_error_of_ours(answer: Answer
 ODD = ["many", float("inf"), float("-inf"), float("nan"), -1, 1e30, 10**400, True, None, [3]]
 
 
-@pytest.mark.parametrize("figure", ODD, ids=lambda figure: str(figure)[:9])
+@every("figure", ODD, ids=lambda figure: str(figure)[:9])
 def test_odd_usage_figures_do_no_harm(figure: object) -> None:
     usage = {"prompt_tokens": figure, "completion_tokens": figure, "total_tokens": figure, "cost": figure}
     details = {"completion_tokens_details": {"reasoning_tokens": figure}}
@@ -393,7 +392,7 @@ def test_names_that_are_not_known_are_listed() -> None:
         assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "meant"),
     [
         ("gpt-4o", "openai:gpt-4o"),
@@ -419,7 +418,7 @@ def test_prices_are_known_for_dated_names() -> None:
     assert price_of(ENDPOINTS["openai"], "unheard-of") is None
 
 
-@pytest.mark.parametrize(
+@every(
     ("address", "price"),
     [
         ("http://localhost:8000/v1#gpt-4o", FREE),
@@ -452,7 +451,7 @@ def test_it_works_inside_a_running_event_loop() -> None:
         assert asyncio.run(cell()) == "from a notebook"
 
 
-@pytest.mark.parametrize(
+@every(
     "address",
     [
         "http://[::1/v1#ok",

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+from support.every import every
 from support.openai_server import Answer, Server, cut, openai_server, refuses, says, thinks
 
 from kgot_lab.errors import BadInput, LLMError, OverBudget, UnknownName
@@ -204,7 +205,7 @@ def test_a_reply_cut_while_it_thinks_aloud_is_an_empty_one() -> None:
     assert (reply.text, reply.usage.reasoning_tokens) == ("42", 500)
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "thinks", "said"),
     [
         ("<think>a</think>b", False, "b"),
@@ -224,7 +225,7 @@ def test_thoughts_are_taken_off_where_they_begin_a_reply(text: str, thinks: bool
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every(
     ("model", "settings", "room"),
     [
         ("gpt-4o", Settings(), 50),

@@ -5,6 +5,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import ReplayMiss, TraceError, UnknownName
 from kgot_lab.llm import connect
@@ -78,7 +79,7 @@ def test_a_key_is_sixteen_hexadecimal_digits_and_a_count() -> None:
     assert (first[-2:], second[-2:]) == ("-1", "-2")
 
 
-@pytest.mark.parametrize(
+@every(
     "change",
     [
         {"temperature": 0.0},

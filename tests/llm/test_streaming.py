@@ -11,6 +11,7 @@ from contextvars import copy_context
 from pathlib import Path
 
 import pytest
+from support.every import every
 from support.openai_server import (
     Answer,
     Server,
@@ -218,7 +219,7 @@ def test_what_fails_before_the_first_piece_is_asked_for_again(before: Answer) ->
     assert len(server.bodies) == 2 and "request 1 of 3" in told[0]
 
 
-@pytest.mark.parametrize(
+@every(
     ("answer", "said"),
     [
         (tells([delta("Once")], breaks=True), "the connection broke"),

@@ -9,6 +9,7 @@ from typing import Literal
 
 import pytest
 from pydantic import BaseModel, Field
+from support.every import every
 
 from kgot_lab.errors import BadInput, BadReply, LLMError
 from kgot_lab.llm.budget import Budget, Budgeted, Spending
@@ -89,7 +90,7 @@ def test_a_reply_is_read_however_it_is_wrapped(text: str) -> None:
     assert (vote.choice, vote.things[0].colour) == ("RETRIEVE", Colour.RED)
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "reason"),
     [
         ("I would retrieve.", "no JSON"),
@@ -173,7 +174,7 @@ class Own:
         return self.reply  # type: ignore[return-value]
 
 
-@pytest.mark.parametrize(
+@every(
     ("reply", "told"),
     [
         ("hello", r"a str \('hello'\): a model returns Reply\("),

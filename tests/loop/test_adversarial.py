@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
+from support.saved_run import save_run
 from support.work import computing_at_most
 
 from kgot_lab.errors import BadInput, LLMError, SandboxError, ToolFailed, TraceError
@@ -37,12 +38,14 @@ from kgot_lab.loop.events import (
 from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.replay.recording import Recording, RememberedLLM, RememberedTool
 from kgot_lab.loop.replay.replay import Resources, again, fork, resume, same_event, verify
-from kgot_lab.loop.trace import Trace, append, load_run, record, save_run
+from kgot_lab.loop.trace import Trace, append, load_run, record
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.ask_model import ask_model
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Message, Prompt, Reply, Usage
+
+pytestmark = pytest.mark.extended
 
 QUESTION = "Where was Ada Lovelace born?"
 TOOL = search(ADA, bm25(ADA), k=2)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, kinds, of, role_of, scripted, votes
 
 from kgot_lab.errors import BadInput, BadReply, LLMError, ToolFailed, TraceError, UnknownName
@@ -128,7 +129,7 @@ def test_a_reply_that_never_ends_says_what_to_raise(store):
         run(store, llm, FEW.but(longer=1, forced_reads=1, rereads=0))
 
 
-@pytest.mark.parametrize(
+@every(
     ("changes", "match"),
     [
         ({"reply_tokens": {"votes": 3}}, "unknown role in limits.reply_tokens"),

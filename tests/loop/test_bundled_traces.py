@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from datetime import date
 
@@ -136,24 +137,37 @@ def test_another_question_misses_and_is_told_what_to_do(monkeypatch):
         list(storm_again("Why is the sky blue?"))
 
 
-@pytest.mark.parametrize("change", ["", "lorem ipsum", '{"choice": "INSERT", "text": "x"}', "result = []"])
+CHANGES = ("", "lorem ipsum", '{"choice": "INSERT", "text": "x"}', "result = []")
+
+
+def forkable(events):
+    """Where a run can be forked."""
+    return [n for n, event in enumerate(events) if isinstance(event, Asked | ToolReturned | Wrote | Read)]
+
+
+def fork_stops_or_answers(events, at, change, stores):
+    """A fork without a model stops with a reason or answers; a statement that does not run is refused at once."""
+    event = events[at]
+    try:
+        other = fork(events, at, change, stores(events))
+    except BadInput as error:
+        whole = isinstance(event, Read) and event.statement == WHOLE_GRAPH
+        assert ("reads the whole graph" if whole else "refused") in str(error)
+        assert isinstance(event, Wrote | Read)
+        return
+    assert other.stopped or other.answer
+    assert other.first_difference >= at and other.asked == 0
+    assert all(same_event(was, now) for was, now in zip(events[:at], other.events[:at], strict=True))
+
+
+def test_a_trace_forked_at_an_event_of_chance_stops_with_a_reason_or_answers(path, stores):
+    events, chance = load_run(path).events, random.Random(path.stem)
+    fork_stops_or_answers(events, chance.choice(forkable(events)), chance.choice(CHANGES), stores)
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("change", CHANGES)
 def test_a_trace_forked_anywhere_without_a_model_stops_with_a_reason_or_answers(path, stores, change):
     events = load_run(path).events
-    for at, event in enumerate(events):
-        if not isinstance(event, Asked | ToolReturned | Wrote | Read):
-            continue
-        try:
-            other = fork(events, at, change, stores(events))
-        except BadInput as error:
-            said = (
-                "reads the whole graph"
-                if isinstance(event, Read) and event.statement == WHOLE_GRAPH
-                else "refused"
-            )
-            assert said in str(error) and isinstance(
-                event, Wrote | Read
-            )  # what was typed does not run: said at once
-            continue
-        assert other.stopped or other.answer
-        assert other.first_difference >= at and other.asked == 0
-        assert all(same_event(was, now) for was, now in zip(events[:at], other.events[:at], strict=True))
+    for at in forkable(events):
+        fork_stops_or_answers(events, at, change, stores)

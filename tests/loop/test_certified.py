@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from support.every import every
 
+from benchmarks.competence.plain_facts import PlainFacts
+from benchmarks.competence.simulated import Competence, Simulated
+from benchmarks.competence.worlds import World, chain_world, comparing_world
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.competence.plain_facts import PlainFacts
-from kgot_lab.experiments.competence.simulated import Competence, Simulated
-from kgot_lab.experiments.competence.worlds import World, chain_world, comparing_world
 from kgot_lab.graph.provenance import Support, note
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.certificate.certificate import certificate_of_run
@@ -103,7 +104,7 @@ def test_an_answer_that_no_sentence_holds_never_passes(answer):
     assert "missing" in states(certificate) and certificate.ruling == "withheld"
 
 
-@pytest.mark.parametrize(
+@every(
     ("value", "text", "stands"),
     [
         ("New York", "He lives in new york, USA.", True),
@@ -166,7 +167,7 @@ def test_a_run_without_an_answer_is_refused():
         certificate_of_run(None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", RUNS)
+@every("name", RUNS)
 def test_recorded_runs_have_a_certificate_and_it_is_the_same_each_time(name):
     run = load_run(bundled(f"traces/{name}"))
     first = certificate_of_run(run)

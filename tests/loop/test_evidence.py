@@ -5,6 +5,7 @@ near misses are planted.
 from __future__ import annotations
 
 import pytest
+from support.every import every
 from support.loop_script import ADA, FEW, call, of, scripted, votes
 
 from kgot_lab.graph import PropertyGraph
@@ -157,7 +158,7 @@ def test_a_fact_that_no_sentence_says_cites_none():
     )
 
 
-@pytest.mark.parametrize(
+@every(
     ("edge", "text", "found"),
     [
         (Edge("Niger", "capital", "Niamey"), "Nigeria has no capital Niamey.", False),

@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
+from support.saved_run import save_run
 
 from kgot_lab.errors import BadInput
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Chose, Started, ToolCall
 from kgot_lab.loop.replay.replay import again, same_event, verify
-from kgot_lab.loop.trace import load_run, save_run
+from kgot_lab.loop.trace import load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.stores.fused import Fused

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from support.no_sandbox import no_sandbox
+from support.saved_run import save_run
 
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.io.bundled import bundled
@@ -17,7 +18,7 @@ from kgot_lab.loop.events import Asked, Ballot, Read, ToolReturned, Wrote
 from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.replay.forks import aligned, change_of, changeable, recorded_fork, said, save_fork
 from kgot_lab.loop.replay.replay import Resources, fork, same_event
-from kgot_lab.loop.trace import Trace, graph_after, load_run, save_run
+from kgot_lab.loop.trace import Trace, graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search

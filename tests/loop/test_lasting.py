@@ -11,10 +11,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import kgot_lab as lab
+from benchmarks.competence.plain_facts import PlainFacts
+from benchmarks.competence.simulated import Simulated
+from benchmarks.competence.worlds import World, chain_world
 from kgot_lab.errors import BadInput, LLMError, ToolFailed
-from kgot_lab.experiments.competence.plain_facts import PlainFacts
-from kgot_lab.experiments.competence.simulated import Simulated
-from kgot_lab.experiments.competence.worlds import World, chain_world
 from kgot_lab.graph.provenance import noted
 from kgot_lab.llm.recorded import Recorder
 from kgot_lab.llm.scripted import Scripted

@@ -179,9 +179,9 @@ RUNS = {path.stem: load_run(path) for path in sorted(bundled("traces").glob("*.j
 
 
 def test_the_table_in_the_readme_of_the_data_is_what_the_command_prints():
-    told = runpy.run_path(str(ROOT / "benchmarks" / "run_events.py"))
+    told = runpy.run_path(str(ROOT / "benchmarks" / "views" / "run_events.py"))
     assert told["table_of_lessons"](RUNS) in bundled("README.md").read_text(encoding="utf-8"), (
-        "run python benchmarks/run_events.py --table"
+        "run python -m benchmarks.views.run_events --table"
     )
 
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import pickle
 
-import pytest
 from support.each_kind import each_kind
+from support.every import every
 
 from kgot_lab.loop.events import EVENTS, Answered, Asked, Ballot, Forced, Parsed, Read, Started, Voted, Wrote
 from kgot_lab.loop.formatting import line, tell
@@ -20,9 +20,7 @@ def test_every_kind_of_event_has_words_of_its_own():
     assert all(line(event) and type(event).__name__ + "(" not in line(event) for event in events)
 
 
-@pytest.mark.parametrize(
-    "evil", ["\n", "\r", "\x1b[2J", "\x07", "\x08", "\u2028", "\x85", "\x0b", "\u202e", "\ud800", "\0"]
-)
+@every("evil", ["\n", "\r", "\x1b[2J", "\x07", "\x08", "\u2028", "\x85", "\x0b", "\u202e", "\ud800", "\0"])
 def test_no_text_of_others_begins_a_line_or_reaches_the_terminal_as_a_command(evil):
     tame, wild = each_kind("ab"), each_kind(f"a{evil}b")
     for one, other in zip(tame, wild, strict=True):

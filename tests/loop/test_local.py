@@ -8,6 +8,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.work import calls, computing_at_most
 
@@ -182,7 +183,7 @@ def test_a_read_covers_the_names_given_and_those_looked_up_but_not_the_question(
     assert "'Ada Lovelace'" in statement and "'Charles Babbage'" in statement and QUESTION not in statement
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "name"),
     [
         ("singer-songwriter M. Ward", "M. Ward"),
@@ -201,7 +202,7 @@ def test_a_name_is_told_from_a_kind_and_a_date(text, name):
     assert proper(text) == name
 
 
-@pytest.mark.parametrize(
+@every(
     ("triple", "grounded"),
     [
         (Triple("She", "worked with", "Charles Babbage"), True),
@@ -239,7 +240,7 @@ def test_what_a_sentence_says_cannot_become_code(store):
 # --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "expected"),
     [
         ("Dr. Smith met J. R. R. Tolkien. They talked.", ["Dr. Smith met J. R. R. Tolkien.", "They talked."]),
@@ -407,7 +408,7 @@ def test_a_forecast_never_counts_below_nothing_and_knows_the_turns_without_a_vot
     assert forecast(REFERENCE, steps=2).calls == 2 * (5 + 1 + 1 + 1) + 5 + 3 * (1 + 3) + 1
 
 
-@pytest.mark.parametrize(
+@every(
     ("change", "error"),
     [
         ({"reading": "graph"}, UnknownName), ({"writing": "sql"}, UnknownName), ({"arithmetic": "sometimes"}, UnknownName),

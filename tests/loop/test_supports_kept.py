@@ -5,6 +5,7 @@ writing.
 from __future__ import annotations
 
 import pytest
+from support.every import every
 from support.loop_script import FEW, call, of, scripted, votes
 from support.store_kinds import KINDS, opened
 
@@ -74,10 +75,8 @@ def _other_reading(prompt: Prompt) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(
-    "noting", [True, False], ids=["the model notes its source", "the model notes nothing"]
-)
-@pytest.mark.parametrize("kind", LANGUAGES)
+@every("noting", [True, False], ids=["the model notes its source", "the model notes nothing"])
+@every("kind", LANGUAGES)
 def test_a_fact_that_two_statements_write_rests_on_both_sources(kind, noting):
     retrieve = {"choice": "RETRIEVE", "text": reading(kind)}
     statements = [{"statements": [adding(kind, document if noting else None)]} for document in (ONE, OTHER)]

@@ -15,6 +15,7 @@ import pytest
 from support.each_kind import each_kind
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.no_sandbox import no_sandbox
+from support.saved_run import save_run
 from support.waiting import until
 
 from kgot_lab.errors import BadInput, TraceError
@@ -36,7 +37,7 @@ from kgot_lab.loop.events import (
     to_json,
 )
 from kgot_lab.loop.replay.replay import Resources, again, fork, replay, resume, same_event, verify
-from kgot_lab.loop.trace import Trace, append, graph_after, load_run, made_by, record, save_run
+from kgot_lab.loop.trace import Trace, append, graph_after, load_run, made_by, record
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search

@@ -7,6 +7,7 @@ import re
 from datetime import UTC, datetime
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.llm.scripted import Scripted
@@ -231,7 +232,7 @@ def test_the_keywords_of_a_message_are_the_words_that_may_name_something():
     )
 
 
-@pytest.mark.parametrize(
+@every(
     "messages",
     [
         "",

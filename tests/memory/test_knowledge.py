@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput, BadReply, LLMError, UnknownName
 from kgot_lab.llm.scripted import Scripted
@@ -230,7 +231,7 @@ def test_a_memory_is_told_as_json_and_restored(store):
     assert store.count() == 0
 
 
-@pytest.mark.parametrize(
+@every(
     "data",
     [
         None,
@@ -246,7 +247,7 @@ def test_what_no_memory_told_is_refused(data):
         KnowledgeGraphMemory.from_dict(data, InMemoryTripleStore())
 
 
-@pytest.mark.parametrize(
+@every(
     "settings",
     [
         {"store": {}}, {"provider": "local"}, {"provider": 3}, {"max_context_triples": -1}, {"min_confidence": 1.5},

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from support.grounds import ground_of
 
 from kgot_lab.errors import ModelMissing, NotInstalled
-from kgot_lab.experiments.junk.grounds import ground_of
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig

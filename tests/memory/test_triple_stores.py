@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.in_memory import InMemoryTripleStore
@@ -81,7 +82,7 @@ def test_deleting_without_a_part_names_clear(store):
     assert len(store.search(["Alice"])) == 3
 
 
-@pytest.mark.parametrize(
+@every(
     ("keyword", "found"),
     [
         ("acme", {"Acme Corp"}),
@@ -177,7 +178,7 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("name", BAD)
+@every("name", BAD)
 def test_a_bad_triple_is_refused_in_one_sentence_and_none_of_its_list_is_kept(store, name):
     bad, why = BAD[name]
     with pytest.raises(BadInput, match=why) as told:

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from support.every import every
 from support.searching import Letters, const
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
@@ -191,7 +192,7 @@ def by_chance(seed: int) -> tuple[list[Document], dict[str, float], str]:
     return documents, {document.id: chance.uniform(-1, 3) for document in some}, question
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_small_collections_of_chance_are_followed_as_the_docstring_says(seed):
     documents, earlier, question = by_chance(seed)
     found = follow(documents, Letters())(ranked(Query(question), earlier))
@@ -409,7 +410,7 @@ NOT_OF_NAMES = {
 }
 
 
-@pytest.mark.parametrize("graph", NOT_OF_NAMES.values(), ids=NOT_OF_NAMES)
+@every("graph", NOT_OF_NAMES.values(), ids=NOT_OF_NAMES)
 def test_a_graph_that_is_not_of_these_documents_and_names_is_refused(graph):
     with pytest.raises(BadInput, match=r"build it with name_graph\(documents\)"):
         follow(STORY, Letters(), graph=graph)

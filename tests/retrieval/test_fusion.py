@@ -2,6 +2,7 @@ import math
 import random
 
 import pytest
+from support.every import every
 from support.searching import const
 
 from kgot_lab.errors import BadInput, UnknownName
@@ -89,7 +90,7 @@ def summed(parts: list[dict[str, float]]) -> dict[str, float]:
     return total
 
 
-@pytest.mark.parametrize("seed", range(20))
+@every("seed", range(20))
 def test_fusions_agree_to_the_last_bit_with_loops_over_dictionaries(seed):
     lanes = lanes_of_chance(seed)
     stages, query = [const(str(number), **lane) for number, lane in enumerate(lanes)], Query("?")
@@ -126,8 +127,8 @@ def test_a_fusion_of_nothing_found_is_empty_and_an_empty_lane_changes_nothing(fu
     assert fuse(WORDS, NOTHING).search("?").ids == WORDS.search("?").ids
 
 
-@pytest.mark.parametrize("fuse", FUSIONS.values(), ids=FUSIONS)
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+@every("fuse", FUSIONS.values(), ids=FUSIONS)
+@every("score", [math.nan, math.inf, -math.inf])
 def test_a_score_that_is_not_a_finite_number_is_refused_by_the_name_of_its_lane(fuse, score):
     broken = Stage("broken", lambda ranking: Ranking(ranking.query, (Hit("a", 1), Hit("b", score))))
     with pytest.raises(BadInput, match="lane 'broken' gave 'b'"):

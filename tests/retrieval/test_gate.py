@@ -2,6 +2,7 @@ import math
 import random
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.fusion import rrf, weighted
@@ -55,7 +56,7 @@ def test_a_gain_of_the_margin_itself_is_enough(together, verdict):
     assert gate([A, B], joined, told(a=0.7, b=0.5, a_b=together)).trials[1].verdict == verdict
 
 
-@pytest.mark.parametrize("level", [n / 100 for n in range(99)])
+@every("level", [n / 100 for n in range(99)])
 def test_binary_fractions_do_not_decide_at_the_margin(level):
     assert gate([A, B], joined, told(a=level, b=0.0, a_b=round(level + 0.02, 2))).refused == ()
 

@@ -11,6 +11,7 @@ import random
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.bm25 import best_first
@@ -64,7 +65,7 @@ def test_what_can_be_told_apart_by_one_number_has_finite_weights_and_a_feature_t
     assert ((table @ weights + bias > 0) == [False, False, False, True, True, True]).all()
 
 
-@pytest.mark.parametrize(
+@every(
     ("features", "answers", "l2", "said"),
     [
         ([[1.0], [2.0]], [1, 1], 1.0, "examples that are not"),
@@ -156,7 +157,7 @@ def test_a_graded_answer_counts_from_a_grade_above_0():
     assert learn_fusion(LANES, QUERIES, graded) == learn_fusion(LANES, QUERIES, GOLD)
 
 
-@pytest.mark.parametrize(
+@every(
     ("lanes", "queries", "relevant", "said"),
     [
         ([LANES["right"]], QUERIES, GOLD, "lanes are stages by their names"),
@@ -172,7 +173,7 @@ def test_what_is_no_lane_query_or_answer_is_told(lanes, queries, relevant, said)
         learn_fusion(lanes, queries, relevant)
 
 
-@pytest.mark.parametrize(
+@every(
     ("part", "value", "said"),
     [
         ("scores", [math.nan, 1.0], "finite numbers, not nan"),

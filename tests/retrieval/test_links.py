@@ -2,6 +2,7 @@ import re
 from collections import Counter
 
 import pytest
+from support.every import every
 from support.searching import Letters
 from support.work import computing_at_most
 
@@ -27,7 +28,7 @@ from kgot_lab.types import Document, Edge, Triple
 # ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "written"),
     [
         ("Ada Lovelace's", "ada lovelace"),
@@ -44,7 +45,7 @@ def test_a_name_is_compared_by_its_words_in_small_letters(name, written):
     assert compared_name(name) == written == compared_name(written)
 
 
-@pytest.mark.parametrize(
+@every(
     ("title", "name"),
     [
         ("Alien (1979 film)", "alien"),
@@ -65,7 +66,7 @@ def test_a_title_stands_for_a_name_without_its_brackets_unless_it_would_name_any
     assert called(title) == name
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "names"),
     [
         ("Ada Lovelace met Charles Babbage.", {"ada lovelace", "charles babbage"}),
@@ -97,7 +98,7 @@ NINE = "York", "New York", "New York City Hall", "It", "Alien (film)", "Alien", 
 TITLES = Titles(docs(*((title, "") for title in NINE)))
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "names"),
     [
         ("From York to New York, and New York City.", ["york", "new york", "new york"]),
@@ -145,7 +146,7 @@ HARD = {
 }
 
 
-@pytest.mark.parametrize("text", HARD.values(), ids=HARD)
+@every("text", HARD.values(), ids=HARD)
 def test_no_text_takes_more_than_time_in_proportion(text):
     titles = Titles(docs(("Ada Lovelace", ""), ("Aa " * 300 + "Bb", ""), ("A " * 300 + "B", "")))
     with computing_at_most(

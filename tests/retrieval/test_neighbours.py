@@ -4,12 +4,13 @@ from collections import defaultdict
 import networkx as nx
 import numpy as np
 import pytest
+from support.every import every
 from support.searching import const
 from support.work import calls
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.fusion import normalised, weighted
+from kgot_lab.retrieval.fusion import by_range, scores_of, weighted
 from kgot_lab.retrieval.neighbours import around, boost, jaccard
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Node, Query, Triple
@@ -73,14 +74,15 @@ def test_the_boost_is_added_to_the_earlier_score_moved_into_0_to_1():
     assert scores == pytest.approx({"cache": 1.0, "batching": 0.75, "memory": 0 + 0.2, "savings": 0.2})
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("types", [None, {"a"}, {"a", "c"}])
+@every("seed", range(6))
+@every("types", [None, {"a"}, {"a", "c"}])
 def test_boosts_equal_those_of_a_walk_over_all_edges(seed, types):
     graph = chance_graph(seed)
     hits = chance_hits(graph, seed)
     found = around(graph, hits, types=types).search("?")
     assert dict(found.hits) == pytest.approx(brute_boosts(graph, hits.search("?").ids[:10], types))
-    earlier = normalised(hits.search("?"))
+    ranking = hits.search("?")
+    earlier = dict(zip(ranking.ids, by_range(scores_of(ranking)).tolist(), strict=True))
     boosted = dict((hits >> boost(graph, 0.2, types=types)).search("?").hits)
     assert boosted == pytest.approx(
         {id: earlier.get(id, 0) + 0.2 * dict(found.hits).get(id, 0) for id in {*earlier, *found.ids}}
@@ -181,8 +183,8 @@ def test_nodes_with_the_same_neighbours_are_found_the_pair_itself_left_out():
     assert found.paths["batching"] == "shares 1 of 2 neighbours with cache"
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("types", [None, {"b"}])
+@every("seed", range(6))
+@every("types", [None, {"b"}])
 def test_jaccard_equals_that_of_networkx_on_the_graph_without_the_pair(seed, types):
     graph = chance_graph(seed)
     hits = chance_hits(graph, seed)
@@ -249,7 +251,7 @@ def test_seeds_and_types_that_make_no_sense_are_refused():
 
 
 def test_a_query_on_six_thousand_nodes_calls_python_for_what_it_finds_and_not_for_each_edge():
-    """The work grows in arrays, not in Python; benchmarks/speed.py has the milliseconds."""
+    """The work grows in arrays, not in Python; benchmarks/speed/speed.py has the milliseconds."""
     made: dict[str, list[int]] = {}
     for nodes, edges in ((612, 6_000), (6_119, 60_000)):
         graph = chance_graph(1, nodes=nodes, edges=edges)

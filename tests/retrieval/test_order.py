@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from support.every import every
 from support.searching import const
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
@@ -26,8 +27,8 @@ def test_scores_come_in_the_order_of_a_stable_sort(kind, data):
     assert descending(scores).tolist() == np.argsort(-scores, kind="stable").tolist()
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64])
-@pytest.mark.parametrize("different", [1, 3, 1_000, 10**6])
+@every("kind", [np.float32, np.float64, np.int64])
+@every("different", [1, 3, 1_000, 10**6])
 def test_many_scores_do_too(kind, different):
     scores = np.random.default_rng(different).integers(-different, different, 20_000).astype(kind)
     assert descending(scores).tolist() == np.argsort(-scores, kind="stable").tolist()

@@ -1,6 +1,7 @@
 import networkx as nx
 import numpy as np
 import pytest
+from support.every import every
 from support.searching import Letters, const
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
@@ -54,8 +55,8 @@ def chance_seeds(seed: int, size: int) -> np.ndarray:
 # ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("damping", [0, 0.15, 0.5, 0.85, 0.99])
-@pytest.mark.parametrize("seed", range(12))
+@every("damping", [0, 0.15, 0.5, 0.85, 0.99])
+@every("seed", range(12))
 def test_the_walk_equals_networkx_on_graphs_of_chance(seed, damping):
     graph = chance_graph(seed)
     weights = chance_seeds(seed, len(graph))
@@ -64,7 +65,7 @@ def test_the_walk_equals_networkx_on_graphs_of_chance(seed, damping):
     assert found.sum() == pytest.approx(1) and (found >= 0).all()
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12))
 def test_the_walk_solves_its_equation_to_the_ninth_digit(seed):
     graph = chance_graph(seed)
     weights, size, damping = chance_seeds(seed, len(graph)), len(graph), 0.9
@@ -95,13 +96,13 @@ def test_the_walk_by_hand_over_parallel_edges():
     assert RandomWalk(graph, 0.5)(np.array([1.0, 0, 0])).tolist() == pytest.approx([a, a / 3, a / 6])
 
 
-@pytest.mark.parametrize("damping", [1, 0.995, 1.5, -0.1, float("nan"), float("inf")])
+@every("damping", [1, 0.995, 1.5, -0.1, float("nan"), float("inf")])
 def test_a_damping_below_0_or_near_1_is_refused(damping):
     with pytest.raises(BadInput, match=r"from 0 to \.99"):
         pagerank(chance_graph(0), first_hits(5), damping=damping)
 
 
-@pytest.mark.parametrize("weights", [[0, 0], [1, -1], [1, float("nan")], [1, float("inf")], [1], [1, 0, 0]])
+@every("weights", [[0, 0], [1, -1], [1, float("nan")], [1, float("inf")], [1], [1, 0, 0]])
 def test_weights_that_are_no_seeds_are_refused(weights):
     with pytest.raises(BadInput, match="2 weights of 0 or more"):
         RandomWalk(PropertyGraph.of([Node("a"), Node("b")]), 0.5)(np.array(weights, float))

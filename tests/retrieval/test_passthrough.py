@@ -3,6 +3,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pytest
+from support.every import every
 from support.searching import const
 
 from kgot_lab.errors import BadInput, UnknownName
@@ -222,8 +223,8 @@ def test_the_query_is_put_to_the_entry_stage_once():
     assert asked == ["who?"]
 
 
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+@every("seed", range(8))
+@every("depth", [0, 1, 2, 3])
 def test_the_list_equals_that_of_following_every_path(seed, depth):
     graph = chance_graph(seed)
     chance = np.random.default_rng(seed)

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from support.every import every
 from support.searching import Letters
 
 from kgot_lab.errors import BadInput
@@ -30,7 +31,7 @@ QUESTION = "Where was the director of The Circus Cyclone born?"
 BY_NAMES_ALONE = Scorer.of_clues({"own": 1, "asked": 5, "to its title": 3, "beside": 3})
 
 
-@pytest.mark.parametrize(
+@every(
     ("title", "text", "names"),
     [
         ("The Beatles", "A band.", ("beatles",)),

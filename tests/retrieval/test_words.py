@@ -7,6 +7,7 @@ import unicodedata
 import warnings
 
 import pytest
+from support.every import every
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput, UnknownName
@@ -63,8 +64,8 @@ def test_accents_may_be_signs_of_their_own_in_the_query_or_the_document(lane):
         assert hits[as_one] == hits[as_two] and hits[as_one][0].id == "there"
 
 
-@pytest.mark.parametrize("lane", LANES)
-@pytest.mark.parametrize(
+@every("lane", LANES)
+@every(
     "query",
     ["", "  ", "the of and", "zzzz", "?!", '"', "a* OR (b", "NEAR(", "%", "_", "\0", "\ud800", "x" * 100_000],
 )
@@ -205,7 +206,7 @@ def test_bm25_prints_what_it_was_told():
     assert repr(bm25(DOCUMENTS, k1=1.5, emphasis=INTENT_VERBS)) == "<bm25(k1=1.5, emphasis on 8 words)>"
 
 
-@pytest.mark.parametrize(
+@every(
     "emphasis",
     [{"reduce": -1}, {"reduce": math.nan}, {"reduce": math.inf}, {"reduce costs": 5}, {"the": 5}, {"": 5}],
 )

@@ -9,17 +9,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.every import every
+from support.hostile import SECRET
+from support.hostile_code import CODE_ATTACKS
+from support.sandbox_attacks import ATTACKED_BY_CODE, host_of_code, what_code_got
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.experiments.stores.hostile import SECRET
-from kgot_lab.experiments.stores.hostile_code import CODE_ATTACKS
-from kgot_lab.experiments.stores.sandbox_attacks import ATTACKED_BY_CODE, host_of_code, what_code_got
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.stores import InMemory, Schema
 from kgot_lab.types import Edge, Node
 
 PROJECT = Path(__file__).parents[2]
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux"),
+]
 EDGES = (Edge("Ada", "born in", "London"), Edge("London", "part of", "England"))
 
 
@@ -32,7 +36,7 @@ def scene() -> Iterator[tuple]:
             yield store, sandbox, places, connected
 
 
-@pytest.mark.parametrize("attack", CODE_ATTACKS, ids=lambda attack: f"{attack.kind}: {attack.name}")
+@every("attack", CODE_ATTACKS, ids=lambda attack: f"{attack.kind}: {attack.name}")
 def test_an_attack_gets_what_it_should_and_the_next_statement_is_right(scene, attack):
     store, sandbox, places, connected = scene
     if attack.kind == "system calls" and platform.machine() != "x86_64":

@@ -8,6 +8,7 @@ import json
 import random
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
@@ -94,7 +95,7 @@ def turtle(text):
 # --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES, ids=ascii)
+@every("name", NAMES, ids=ascii)
 def test_every_name_is_a_valid_iri_and_comes_back(name):
     iri = iri_of(name)
     assert name_of(iri) == name and name_of(iri_of(name)) == name
@@ -118,7 +119,7 @@ def test_different_names_have_different_iris():
     assert len({iri_of(name) for name in NAMES}) == len(NAMES)
 
 
-@pytest.mark.parametrize("value", VALUES, ids=repr)
+@every("value", VALUES, ids=repr)
 def test_every_value_comes_back_exactly(value):
     assert exact(value_of(literal_of(value))) == exact(value)
     node, edge = Node("n", (), {"p": value}), Edge("n", "r", "n", {"p": value})
@@ -158,7 +159,7 @@ def test_what_rdf_cannot_hold_is_refused_by_name(properties):
 # ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "value"),
     [
         ('"x"@en', "x"), ('"x", "x"@en', "x"), ('"b", "a"', ["a", "b"]), ("2, 10, 1", [1, 2, 10]), ("1.50", 1.5), ("3.0", 3), ("1e0", 1.0),

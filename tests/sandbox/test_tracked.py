@@ -8,6 +8,7 @@ import sys
 
 import networkx as nx
 import pytest
+from support.every import every
 
 from kgot_lab.graph.dict_graph import Truth, inverse
 from kgot_lab.sandbox import open_sandbox
@@ -72,7 +73,7 @@ def _run(statements: list[str], graph: nx.MultiDiGraph) -> None:
         exec(statement, {"G": graph, "nx": nx})
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_the_journals_diff_is_the_one_found_by_comparing_whole_graphs(seed):
     chance = random.Random(seed)
     reference, truth = nx.MultiDiGraph(), Truth()

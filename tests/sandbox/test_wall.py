@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.every import every
 from support.waiting import AMPLE, until
 
 from kgot_lab.errors import QueryFailed
@@ -257,7 +258,7 @@ def test_commas_in_a_text_are_no_values():
     assert node.properties["t"] == text
 
 
-@pytest.mark.parametrize(
+@every(
     ("said", "why"),
     [
         ("say(b'=' + b'{\"rows\":[\"' + b'x' * 1_000_001 + b'\"]}')", "returned more than 1,000,000 bytes"),

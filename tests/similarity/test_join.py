@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from support.every import every
 from threadpoolctl import threadpool_info
 
 from kgot_lab.errors import BadInput
@@ -130,7 +131,7 @@ def which(seed, size):
 # ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(16))
+@every("seed", range(16))
 def test_similar_pairs_are_those_of_the_whole_square(seed):
     matrix, some = chance_vectors(seed), which(seed, len(chance_vectors(seed)))
     for threshold, most in ((-1, 10**6), (0.3, 70), (0.9, 10**6), (0, 1)):
@@ -140,7 +141,7 @@ def test_similar_pairs_are_those_of_the_whole_square(seed):
         )
 
 
-@pytest.mark.parametrize("seed", range(16))
+@every("seed", range(16))
 def test_delta_pairs_are_those_of_the_whole_square(seed):
     skeleton = chance_vectors(seed)
     raw, some = shaken(skeleton, seed), which(seed, len(skeleton))
@@ -156,7 +157,7 @@ def test_delta_pairs_are_those_of_the_whole_square(seed):
         )
 
 
-@pytest.mark.parametrize("seed", range(16))
+@every("seed", range(16))
 def test_the_nearest_rows_are_those_of_the_whole_square(seed):
     matrix = chance_vectors(seed)
     new = which(seed, len(matrix))["new"]
@@ -247,7 +248,7 @@ def test_rows_of_one_group_are_no_pair():
     assert listed(similar_pairs(matrix, 0.5, groups=[7, 7, 1])) == [(0, 2), (1, 2)]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@every("seed", range(6))
 def test_the_old_pairs_and_those_with_a_new_row_are_all_pairs(seed):
     skeleton = chance_vectors(seed, 300, 10)
     raw, thresholds = shaken(skeleton, seed), Thresholds(0.3, 0.05)
@@ -262,8 +263,8 @@ def test_the_old_pairs_and_those_with_a_new_row_are_all_pairs(seed):
 # --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("size", [1, 2, 127, 128, 129, 1000, 1025])
-@pytest.mark.parametrize("side", [16, 100, 1024])
+@every("size", [1, 2, 127, 128, 129, 1000, 1025])
+@every("side", [16, 100, 1024])
 def test_the_blocks_hold_each_pair_once(size, side):
     for new in (None, np.unique(np.random.default_rng(size).integers(0, size, 9))):
         asked = WantedPairs.of([np.ones((size, 1), np.float32)], new)
@@ -359,7 +360,7 @@ def test_a_row_that_is_not_finite_is_named(wrong):
 FINE = unit(np.eye(4))
 
 
-@pytest.mark.parametrize(
+@every(
     ("join", "reason"),
     [
         (lambda: similar_pairs(2 * FINE, 0.5), "4 of 4 rows are not of length 1; the first is row 0"),

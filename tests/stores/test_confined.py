@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from support.cypher_shapes import CYPHER_SHAPES
 from support.cypher_statements import HOSTILE, STATEMENTS
+from support.every import every
 from support.store_kinds import NEIGHBOUR
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.experiments.stores.cypher_shapes import CYPHER_SHAPES
 from kgot_lab.stores.cypher.namespace_guard import confined
 from kgot_lab.stores.cypher.server import CypherServer
 from kgot_lab.types import Diff, Edge, Node
@@ -33,7 +34,7 @@ MARKED = {
 }
 
 
-@pytest.mark.parametrize("statement", MARKED)
+@every("statement", MARKED)
 def test_every_node_that_a_statement_may_find_or_make_is_marked(statement):
     assert confined(statement, "'m'").text == MARKED[statement]
 
@@ -51,7 +52,7 @@ UNBOUND = (
 )
 
 
-@pytest.mark.parametrize("statement", UNBOUND)
+@every("statement", UNBOUND)
 def test_a_variable_that_is_bound_no_longer_is_marked_again(statement):
     merged = confined(statement, "'m'").text.partition("MERGE (")[2]
     assert merged.partition(")")[0].endswith(f" {{{M}}}")
@@ -79,7 +80,7 @@ NOT_PLAIN = (
 )
 
 
-@pytest.mark.parametrize("statement", NOT_PLAIN, ids=lambda statement: statement[:40])
+@every("statement", NOT_PLAIN, ids=lambda statement: statement[:40])
 def test_what_cannot_be_confined_is_refused_and_told_why(statement):
     with pytest.raises(QueryFailed, match="each node of a statement must be plain to see") as refused:
         confined(statement, "'m'")
@@ -166,6 +167,7 @@ def parts(diff):
     ]
 
 
+@pytest.mark.extended
 def test_every_statement_does_the_same_beside_others_as_alone_and_leaves_theirs_as_it_was(both):
     alone, shared, others = both
     theirs = others()

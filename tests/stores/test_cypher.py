@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
+from support import cypher_shapes as shapes
+from support.every import every
 from support.waiting import AMPLE
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.experiments.stores import cypher_shapes as shapes
 from kgot_lab.sandbox import Sandbox, open_sandbox
 from kgot_lab.stores.cypher.clauses import refuse_unless_cypher_read, refuse_unless_cypher_write
 from kgot_lab.stores.cypher.dialect import CYPHER, cypher_literal
@@ -401,7 +402,7 @@ READS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("statement", READS)
+@every("statement", READS)
 def test_a_read_may_say_this(statement: str) -> None:
     refuse_unless_cypher_read(statement)
 

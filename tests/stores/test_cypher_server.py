@@ -572,6 +572,6 @@ def test_the_servers_of_the_compose_file_are_pinned_and_listen_on_this_machine_o
 
 
 def test_without_docker_the_command_says_what_it_needs():
-    command = [sys.executable, str(PROJECT / "benchmarks/servers.py")]
+    command = [sys.executable, str(PROJECT / "benchmarks/stores/servers.py")]
     done = subprocess.run(command, env={"PATH": ""}, capture_output=True, text=True, check=False)
     assert done.returncode == 2 and "needs Docker" in done.stderr and not done.stdout

@@ -6,9 +6,12 @@ import sys
 
 import pytest
 
-from kgot_lab.experiments.stores.durability import survival
+from benchmarks.stores.killed_writers import survival
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL"),
+]
 
 
 @pytest.mark.parametrize("kind", ["in_memory", "sqlite", "postgres"])

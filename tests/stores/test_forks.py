@@ -18,7 +18,10 @@ from kgot_lab.sandbox import open_sandbox
 from kgot_lab.stores import open_store
 from kgot_lab.types import Diff, Node
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks nothing")
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks nothing"),
+]
 
 PLACES = {
     "in_memory": "graph.log",

@@ -22,6 +22,8 @@ from kgot_lab.stores import open_store
 from kgot_lab.stores.sparql.server import SparqlServer
 from kgot_lab.tools.search import search
 
+pytestmark = pytest.mark.extended
+
 WORD = "deadlyword"
 READS = {
     "cypher_server": "MATCH (n {id: 'deadlyword'}) RETURN n.id",

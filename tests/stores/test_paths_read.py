@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from support.every import every
 from support.store_kinds import KINDS, opened
 
 from kgot_lab.errors import BadInput
@@ -347,7 +348,7 @@ def test_all_languages_of_a_fused_store_read_the_same():
     assert rows == [by_definition(WORLD, ["Ed Wood", "Sinister"], WORTH, 100)] * 3
 
 
-@pytest.mark.parametrize(
+@every(
     ("names", "worth", "most"),
     [
         ("Ed Wood", {}, 1),

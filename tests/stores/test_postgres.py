@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from support.every import every
 from support.waiting import AMPLE, until
 
 from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, StoreUnavailable
@@ -425,7 +426,7 @@ WRITE_ATTACKS = (
     "DROP TABLE nodes", "ALTER TABLE nodes ADD COLUMN x int", "TRUNCATE nodes CASCADE", "CREATE TABLE x (a int)", "SELECT * FROM nodes",
     "SELECT * INTO x FROM nodes",
     "INSERT INTO nodes VALUES ('x'); DROP TABLE edges", "DELETE FROM nodes; COMMIT", "INSERT INTO journal (what) VALUES ('nodes')",
-    "DELETE FROM journal", "DELETE FROM vectors",
+    "DELETE FROM journal",
     "UPDATE pg_settings SET setting = '0' WHERE name = 'statement_timeout'", "UPDATE ONLY pg_settings SET setting = 'x'",
     "UPDATE/**/pg_catalog.pg_settings SET setting = 'x'",
     'UPDATE "pg_settings" SET setting = \'x\'', "INSERT INTO pg_catalog.pg_class VALUES (1)", "DELETE FROM ONLY pg_class",
@@ -475,14 +476,14 @@ def test_statements_run_as_a_role_of_their_own_where_one_can_be_made(attacked):
     attacked.apply(Diff(added_nodes=(CURIE, PIERRE), added_edges=(WON, WED)))
 
 
-@pytest.mark.parametrize("statement", READ_ATTACKS)
+@every("statement", READ_ATTACKS)
 def test_a_read_that_is_more_than_a_read_is_refused(attacked, statement):
     with pytest.raises(QueryFailed):
         attacked.read(statement)
     assert repr(attacked).endswith("3 nodes, 2 edges>")
 
 
-@pytest.mark.parametrize("statement", WRITE_ATTACKS)
+@every("statement", WRITE_ATTACKS)
 def test_a_write_that_is_more_than_a_write_is_refused(attacked, statement):
     with pytest.raises(QueryFailed):
         attacked.write(statement)
@@ -729,49 +730,6 @@ def _joined(source, target, path):
     return not path or at == target
 
 
-# --- vectors
-# ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_nearest_vectors_are_found_among_all_or_some(curies):
-    assert curies.nearest((1, 0, 0)) == ()
-    curies.set_vectors({"Marie Curie": (1, 0, 0), "Pierre Curie": (1, 1, 0)})
-    curies.set_vectors({"Nobel Prize in Physics": (0, 0, -2), "Pierre Curie": (3, 4, 0)})
-    assert [(id, round(cosine, 6)) for id, cosine in curies.nearest((2, 0, 0))] == [
-        ("Marie Curie", 1),
-        ("Pierre Curie", 0.6),
-        ("Nobel Prize in Physics", 0),
-    ]
-    assert [id for id, _ in curies.nearest((0, 0, -1), 1)] == ["Nobel Prize in Physics"]
-    assert [id for id, _ in curies.nearest((0, 0, -1), 5, ids=["Pierre Curie", "nobody", "\0"])] == [
-        "Pierre Curie"
-    ]
-    assert curies.nearest((1, 0, 0), ids=()) == () and curies.nearest((1, 0, 0), 0) == ()
-    near = "SELECT id FROM vectors JOIN nodes USING (id) WHERE labels ? 'Person' ORDER BY embedding <=> %s::vector LIMIT 1"
-    assert curies.read(near, ("[3,4,0]",)) == ({"id": "Pierre Curie"},)
-    curies.write("DELETE FROM nodes WHERE id = 'Marie Curie'")
-    assert len(curies.nearest((1, 0, 0))) == 2
-
-
-def test_vectors_that_do_not_fit_are_refused_and_none_is_kept(curies):
-    for vectors in (
-        {"Marie Curie": (1, 0), "Pierre Curie": (1, 0, 0)}, {"Marie Curie": (1, 0), "nobody": (1, 1)}, {"Marie Curie": (0, 0)},
-        {"Marie Curie": ()},
-        {"Marie Curie": (math.nan, 1)}, {"Marie Curie": (1e300, 1)}, {"Marie Curie": (1,) * 20_000}, {"a\0": (1, 0)},
-    ):  # fmt: skip
-        with pytest.raises(BadInput):
-            curies.set_vectors(vectors)
-        assert curies.nearest((1, 0)) == ()
-    curies.set_vectors({"Marie Curie": (1, 0)})
-    for attempt in (
-        lambda: curies.set_vectors({"Pierre Curie": (1, 0, 0)}),
-        lambda: curies.nearest((1, 0, 0)),
-        lambda: curies.nearest((0, 0)),
-    ):
-        with pytest.raises(BadInput):
-            attempt()
-
-
 # --- namespaces
 # -------------------------------------------------------------------------------------------------------
 
@@ -788,11 +746,10 @@ def test_namespaces_do_not_see_each_other(curies, server):
 def test_a_namespace_is_kept_until_it_is_wiped(server, name):
     with Postgres(path=server.folder, namespace=name) as first:
         first.apply(ALL)
-        first.set_vectors({"Marie Curie": (1, 0)})
     with Postgres(path=server.folder, namespace=name) as second:
-        assert len(second.graph()) == 3 and second.nearest((1, 0))
+        assert len(second.graph()) == 3
     with Postgres(path=server.folder, namespace=name, wipe=True) as third:
-        assert len(third.graph()) == 0 and third.nearest((1, 0)) == ()
+        assert len(third.graph()) == 0
         third.apply(ALL)
         assert third.search("radium")
 

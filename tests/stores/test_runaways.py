@@ -19,7 +19,10 @@ from support.waiting import until
 from kgot_lab.errors import QueryFailed
 from kgot_lab.stores import open_store
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks at the threads of a process in /proc")
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.skipif(sys.platform != "linux", reason="looks at the threads of a process in /proc"),
+]
 RUNAWAY = "UNWIND range(1, 100000) AS a UNWIND range(1, 100000) AS b WITH a, b WHERE a + b < 0 "
 _QUIET = 50  # looks in a row at which no thread computes
 

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = Path(__file__).parents[2] / "benchmarks" / "servers.py"
+pytestmark = pytest.mark.extended
+
+COMMAND = Path(__file__).parents[2] / "benchmarks" / "stores" / "servers.py"
 
 
 def run(path, **environment):

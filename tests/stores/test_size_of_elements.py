@@ -5,11 +5,14 @@ in one sentence.
 from __future__ import annotations
 
 import pytest
+from support.every import every
 from support.store_kinds import opened
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.validation import MOST_KEPT, fit_diff
 from kgot_lab.types import Diff, Edge, Node
+
+pytestmark = pytest.mark.extended
 
 ROOM = 1_000  # bytes for what names an element
 LARGE = {
@@ -79,7 +82,7 @@ def test_an_id_that_no_index_of_postgres_can_hold_is_refused_in_one_sentence(sto
         assert store.graph().node(node.id) == node
 
 
-@pytest.mark.parametrize("node", TOO_LARGE.values(), ids=TOO_LARGE)
+@every("node", TOO_LARGE.values(), ids=TOO_LARGE)
 def test_what_is_larger_does_not_pass_the_gate_of_all_stores(node):
     with pytest.raises(BadInput, match="bytes as JSON; 16,000,000 can be kept in one node or edge"):
         fit_diff(Diff(added_nodes=(Node("before"), node)))

@@ -9,6 +9,7 @@ import random
 import sys
 
 import pytest
+from support.every import every
 from support.waiting import AMPLE
 
 from kgot_lab.errors import QueryFailed
@@ -245,7 +246,7 @@ def random_statement(chance, names):
     )
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12))
 def test_the_graph_stays_as_the_mapping_spells_it_whatever_is_written(seed):
     chance = random.Random(seed)
     names = ["Ada", "born_in", "won", "O'Hara", "http://example.org/x", "label", "year", "J.R.R. Tolkien"]
@@ -359,7 +360,7 @@ NOT_A_WRITE = [
 ]
 
 
-@pytest.mark.parametrize("statement", NOT_A_READ, ids=lambda text: text[:60])
+@every("statement", NOT_A_READ, ids=lambda text: text[:60])
 def test_a_read_that_is_more_than_a_read_is_refused(here, statement):
     before = here.triples()
     with pytest.raises(QueryFailed) as caught:

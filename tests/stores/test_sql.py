@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.stores.sql import (
@@ -107,14 +108,14 @@ VALUES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
+@every("value", VALUES, ids=lambda value: repr(value)[:20])
 def test_a_value_comes_back_exactly(value):
     again = parsed_json(json_text(value, "it"), "it")
     assert again == value
     assert repr(again) == repr(value)  # 1, 1.0 and True; 0.0 and -0.0
 
 
-@pytest.mark.parametrize(
+@every(
     "value",
     [float("nan"), float("inf"), "\ud800", {"\udfff": 1}, {1: 2}, {"a": {None: 1}}, {"a": {1, 2}}, b"x"],
     ids=repr,
@@ -139,7 +140,7 @@ def test_nodes_and_edges_become_rows():
     assert edge_row(Edge("a", "r", "b", key="k")) == ("a", "r", "b", "k", "{}")
 
 
-@pytest.mark.parametrize(
+@every(
     "row",
     [
         lambda: node_row(Node(" ")),
@@ -165,7 +166,7 @@ def test_every_text_in_a_value_can_be_looked_at():
 # -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every(
     "statement",
     [
         "SELECT 1",
@@ -182,7 +183,7 @@ def test_a_read_passes(statement):
     refuse_unless_sql_read(statement)
 
 
-@pytest.mark.parametrize(
+@every(
     "statement",
     [
         "",
@@ -239,7 +240,7 @@ def test_a_write_passes(statement):
     refuse_unless_sql_write(statement)
 
 
-@pytest.mark.parametrize(
+@every(
     "statement",
     [
         "SELECT 1",
@@ -255,7 +256,7 @@ def test_what_is_no_single_write_is_refused(statement):
         refuse_unless_sql_write(statement)
 
 
-@pytest.mark.parametrize("piece", ["'a''", "/*", "/**/", "--\n", '"', "$a", "E'\\"])
+@every("piece", ["'a''", "/*", "/**/", "--\n", '"', "$a", "E'\\"])
 def test_a_long_statement_is_looked_at_quickly(piece):
     with pytest.raises(QueryFailed):
         refuse_unless_sql_read("SELECT 1 " + piece * 200_000 + "'")

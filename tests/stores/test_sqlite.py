@@ -17,13 +17,14 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 
 import pytest
+from support.every import every
 from support.waiting import AMPLE
 
 from kgot_lab.diagnostics.file_check import examine_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.dict_graph import Truth
-from kgot_lab.stores.protocol import Schema, Store, Walkable
+from kgot_lab.stores.protocol import Schema, Store
 from kgot_lab.stores.sqlite.salvage import salvage_sqlite
 from kgot_lab.stores.sqlite.store import MANY_ROWS, Sqlite
 from kgot_lab.stores.walks import path_between, reached
@@ -137,7 +138,7 @@ def test_a_fact_adds_its_properties_to_the_edge_that_is_there(store):
     }
 
 
-@pytest.mark.parametrize(
+@every(
     ("statement", "reason"),
     [
         ("INSERT INTO nodes (id) VALUES ('new'), ('Marie Curie')", "UNIQUE constraint failed"),
@@ -171,6 +172,7 @@ def test_a_refused_write_changes_nothing(store, statement, reason):
     assert failed.value.statement == statement
     assert store.graph() == before
     assert str(store.write("INSERT INTO nodes (id) VALUES ('after')")) == "+1 nodes"
+    store.write("DELETE FROM nodes WHERE id = 'after'")
 
 
 def test_parameters_come_as_a_sequence_or_by_name(store):
@@ -356,7 +358,7 @@ def test_the_dialects_examples_and_its_finding_work(store):
     assert store.read(store.dialect.about(["nobody", "%"], 2)) == ()
 
 
-@pytest.mark.parametrize(
+@every(
     "statement",
     [
         "DELETE FROM nodes",
@@ -412,7 +414,7 @@ ATTACKS = [
 ]
 
 
-@pytest.mark.parametrize("statement", ATTACKS)
+@every("statement", ATTACKS)
 def test_the_engine_refuses_what_the_statement_check_would_let_through(store, statement):
     with pytest.raises(sqlite3.Error):
         store._opened.reader.execute(statement)
@@ -425,7 +427,7 @@ def test_the_reading_connection_is_read_only_even_without_its_guard(store):
         store._opened.reader.execute("DELETE FROM nodes")
 
 
-@pytest.mark.parametrize(
+@every(
     "statement",
     [
         "DROP TABLE nodes",
@@ -480,7 +482,7 @@ def test_a_runaway_statement_is_stopped_and_the_store_goes_on(quick, statement):
 LONG = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 250000)"
 
 
-@pytest.mark.parametrize(
+@every(
     ("statement", "reason"),
     [
         (f"{LONG} SELECT '{'x' * 100}' AS x FROM r", "add a LIMIT"),
@@ -506,11 +508,10 @@ def test_an_answer_that_is_too_large_or_no_json_is_refused(store, statement, rea
 
 def test_the_store_keeps_the_protocols_and_says_what_it_holds(store):
     checked: Store = store
-    walked: Walkable = store
     assert checked.schema() == Schema(
         {"Person": 2, "Physicist": 1, "Prize": 1}, {"married": 1, "taught": 1, "won": 1}, 3, 3
     )
-    assert walked.within("nobody", 3) == {}
+    assert store.within("nobody", 3) == {}
     assert repr(store) in ("<Sqlite in memory: 3 nodes, 3 edges>", "<Sqlite notes.db: 3 nodes, 3 edges>")
 
 
@@ -519,7 +520,7 @@ def test_neighbours_come_both_ways_oldest_first_and_a_loop_once(store):
     assert store.neighbours("nobody") == store.neighbours("\ud800") == ()
 
 
-@pytest.mark.parametrize(
+@every(
     "question",
     [
         "Who discovered radium?", '"radium" AND (discovered', "radium NEAR(x, 1)", "radium*", "^radium", "NOT radium", "text:radium",

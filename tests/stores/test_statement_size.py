@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 from support import large_statements as large
+from support.every import every
 from support.store_kinds import CYPHER, HERE, SPARQL, opened
 
 from kgot_lab.errors import QueryFailed
@@ -26,21 +27,22 @@ CHECKS = {
     "cypher read": (refuse_unless_cypher_read, large.CYPHER_READS),
     "cypher write": (refuse_unless_cypher_write, large.CYPHER_WRITES),
 }
-EVERY = [
-    pytest.param(check, make, id=f"{what}: {name}")
+EVERY = {
+    f"{what}: {name}": (check, make)
     for what, (check, makes) in CHECKS.items()
     for name, make in makes.items()
-]
+}
 
 
-@pytest.mark.parametrize(("check", "make"), EVERY)
+@pytest.mark.extended
+@every(("check", "make"), EVERY.values(), ids=EVERY)
 def test_each_construct_is_bounded_well_below_what_ends_an_engine(check, make):
     for times in (800, 8000):
         with pytest.raises(QueryFailed, match=r"the most|larger than"):
             check(make(times))
 
 
-@pytest.mark.parametrize(("check", "make"), EVERY)
+@every(("check", "make"), EVERY.values(), ids=EVERY)
 def test_a_statement_of_an_honest_size_passes(check, make):
     check(make(30))
 

@@ -9,9 +9,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from kgot_lab.domains.investment.monitor.news import NewsItem
-from kgot_lab.experiments.briefings.example import MULTI_LEVEL
 from kgot_lab.types import Json, Prompt
 
+# the multi-level example of the investment document, as an item of news
+MULTI_LEVEL = NewsItem(
+    "example-1",
+    "Tech rallies on Apple earnings, Fed hold",
+    datetime(2026, 2, 5, 14, tzinfo=UTC),
+    "Apple Inc. (AAPL) beat estimates for the quarter. The Federal Reserve held rates. Technology shares rallied, and so did equities.",
+    "Example Wire",
+)
 FIRST = datetime(2026, 2, 5, 14, tzinfo=UTC)
 
 MULTI_LEVEL_REPLY: dict[str, Json] = {

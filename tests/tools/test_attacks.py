@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+from support.every import every
 from support.web_site import Page, Seen, Sent, redirect, web_site
 from support.wiki_server import Version, media_wiki
 from support.zips import zip_of
@@ -36,6 +37,8 @@ from kgot_lab.tools.web.visiting import page_opener
 from kgot_lab.tools.web.wiki import Wikipedia
 from kgot_lab.tools.wikipedia import wikipedia
 from kgot_lab.types import Prompt
+
+pytestmark = pytest.mark.extended
 
 pytest.importorskip("markitdown")
 SECRET = "the-secret-word"
@@ -377,7 +380,7 @@ def test_the_search_agent_is_given_no_tool_that_is_offered_beside_it(alarm, secr
 # ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "",

@@ -5,6 +5,7 @@ a folder in their place.
 import traceback
 
 import pytest
+from support.every import every
 from support.web_site import Seen, Sent, web_site
 from support.wiki_server import Version, media_wiki
 
@@ -404,7 +405,7 @@ def test_the_archive_finds_the_copy_nearest_to_a_day():
             archive.nearest("grey.example", "July")
 
 
-@pytest.mark.parametrize(
+@every(
     ("address", "video"),
     [
         ("https://www.youtube.com/watch?v=abcdefghijk&t=3", "abcdefghijk"), ("https://youtu.be/abcdefghijk?si=x", "abcdefghijk"),

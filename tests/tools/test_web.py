@@ -9,6 +9,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from support.every import every
 from support.waiting import AMPLE
 from support.web_site import Seen, Sent, redirect, web_site, zipped_page
 
@@ -176,7 +177,7 @@ def test_a_server_that_fails_once_is_asked_again_after_the_wait_it_asks_for():
     assert len(waits) == 2 and waits[0] <= 0.5 and waits[1] == 3
 
 
-@pytest.mark.parametrize(
+@every(
     ("sent", "message", "again", "asked"),
     [
         (Sent(status=500), "HTTP 500", True, 3),
@@ -327,7 +328,7 @@ PRIVATE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("ip", PRIVATE)
+@every("ip", PRIVATE)
 def test_a_private_number_is_known_in_every_spelling(ip):
     assert not is_public(ip)
 
@@ -339,7 +340,7 @@ def test_a_public_number_is_public(ip):
     assert is_public(ip) and ipaddress.ip_address(ip)
 
 
-@pytest.mark.parametrize(
+@every(
     "address",
     [
         "http://127.0.0.1/", "http://localhost/", "http://[::1]/", "http://2130706433/", "http://0x7f.1/", "http://0177.0.0.1/", "http://127.1/",
@@ -351,7 +352,7 @@ def test_a_private_address_is_refused_however_it_is_spelt(address):
         destination(address)
 
 
-@pytest.mark.parametrize(
+@every(
     ("address", "message"),
     [
         ("file:///etc/passwd", "only http and https"), ("ftp://example.org/", "only http"), ("gopher://127.0.0.1:70/", "only http"),

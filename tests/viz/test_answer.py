@@ -4,10 +4,13 @@ through a box not its end.
 
 import random
 import re
+import runpy
 import xml.etree.ElementTree as ET
 from itertools import combinations
+from pathlib import Path
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.io.bundled import bundled
@@ -15,12 +18,13 @@ from kgot_lab.loop.events import Answered, Started, ToolCall, ToolReturned, Wrot
 from kgot_lab.loop.trace import load_run
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.types import Diff, Document, Edge, Node
-from kgot_lab.viz.static.answer import answer_picture
 from kgot_lab.viz.static.answer_evidence import grounds
 from kgot_lab.viz.static.fact_graph import FactSelection, fact_graph
 from kgot_lab.viz.static.markup import element
 from kgot_lab.viz.static.wrapping import line_width
 
+ROOT = Path(__file__).parents[2]
+answer_picture = runpy.run_path(str(ROOT / "docs" / "draw_answer.py"))["answer_picture"]
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = '</title></text></svg><script>alert("1")</script>]]>&amp;\x00\ud800\u202e<img src=//e.example> '
 LONG = "a very long name that a model wrote without thinking of a reader " * 20
@@ -99,7 +103,7 @@ def test_the_demo_shows_its_question_the_facts_and_the_answer_with_its_sentence(
     assert strong == ["landlocked", "country", "located", "Southern", "Africa", "Ayesha"]
 
 
-@pytest.mark.parametrize("name", RUNS)
+@every("name", RUNS)
 def test_every_bundled_run_has_a_picture_of_its_answer(name):
     run = load_run(bundled(f"traces/{name}"))
     told = grounds(run)
@@ -168,7 +172,7 @@ def random_facts(seed):
     ]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@every("seed", range(60))
 def test_no_line_passes_through_a_box_that_is_not_its_end_and_no_boxes_overlap(seed):
     names, facts = random_facts(seed)
     ends = {end for edge in facts for end in (edge.source, edge.target)}
@@ -190,9 +194,7 @@ def test_no_line_passes_through_a_box_that_is_not_its_end_and_no_boxes_overlap(s
     )
 
 
-@pytest.mark.parametrize(
-    "name", ["Ada", LONG, EVIL, "WWWW MMMM " * 9, "农民在田里撒鸟粪粮食长得更多" * 8, "x" * 400]
-)
+@every("name", ["Ada", LONG, EVIL, "WWWW MMMM " * 9, "农民在田里撒鸟粪粮食长得更多" * 8, "x" * 400])
 def test_every_caption_stays_within_the_frame(name):
     facts = [
         Edge(name, f"is {name}", "Botswana", {"sentence": f"It is said of {name}."}),

@@ -12,12 +12,12 @@ import pytest
 from support.small_market import EQUITIES, LANTERN, NOW, TECHNOLOGY, event, signal, with_market
 
 import kgot_lab as lab
+from benchmarks.news.curves import BriefingCurve
+from benchmarks.news.scoring import BriefingPoint
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Holdings, briefings
 from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.reach import PathHop
 from kgot_lab.evaluation.significance import share
-from kgot_lab.experiments.briefings.curves import BriefingCurve
-from kgot_lab.experiments.briefings.scoring import BriefingPoint
 from kgot_lab.types import Edge
 from kgot_lab.viz.plots.briefings import briefing_curves
 from kgot_lab.viz.plots.lifelines import lifelines

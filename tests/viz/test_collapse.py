@@ -7,16 +7,16 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import frozen
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.bundles import MOST_LINES
-from kgot_lab.viz.graph.collapse import closed, collapsed, opened, revealed
+from kgot_lab.viz.graph.collapse import READ_AT_ONCE, closed, collapsed, drawn_view, entered, revealed, shut
 from kgot_lab.viz.graph.communities import MOST_COMMUNITIES, communities, connected_parts
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE
-from kgot_lab.viz.graph.opening import READ_AT_ONCE, entered, shut
 
 EVIL = "</script>\u202e<img src=//e.example>\x00\n\n'\"&"
 
@@ -61,6 +61,16 @@ def edges_of(view):
     )
 
 
+def opened(view, community):
+    """The view with the nodes of a community drawn by themselves, the best connected first as far as there is room."""
+    rows = view.whole.members[view.whole.number(community)]
+    hidden = rows[view.at[rows] >= len(view.shown)]
+    others = sum(each.hidden > 0 and each.id != community for each in view.communities)
+    room = view.whole.most - others - len(view.shown)
+    drawn = hidden if len(hidden) <= room else hidden[: max(room - 1, 0)]
+    return drawn_view(view.whole, np.concatenate([view.shown, drawn]))
+
+
 def drawn(view):
     return {node.id for node in view.nodes}
 
@@ -84,7 +94,7 @@ def test_communities_divide_as_well_as_those_of_networkx():
     assert modularity(groups) > modularity(theirs) - 0.02
 
 
-@pytest.mark.parametrize(
+@every(
     ("name", "size", "ends", "sizes"),
     [
         ("nothing", 0, [], []),
@@ -332,24 +342,6 @@ def test_an_opened_community_shows_its_nodes_and_the_others_stay_collapsed():
     )
 
 
-def test_what_does_not_fit_is_counted_and_the_best_connected_are_drawn():
-    view = collapsed(MIDDLE, most=150)
-    wider = opened(view, "community 1")
-    size = wider.communities[0].size
-    assert (
-        len(wider.nodes) == 150
-        and f"{wider.communities[0].hidden} of {size} nodes of community 1 found no room" in wider.note
-    )
-    degree = {id: MIDDLE.degree(id) for id in MIDDLE.ids if view.community_of(id) == "community 1"}
-    least = min(degree[node.id] for node in wider.nodes if node.id in degree)
-    assert least >= max(degree[id] for id in degree if wider.drawn_as(id) != id)
-    assert wider.communities[0].title.startswith(
-        f"{wider.communities[0].hidden} more of {size} nodes: Person"
-    )
-    full = opened(wider, "community 2")
-    assert full.nodes == wider.nodes and "close another community first" in full.note
-
-
 def test_all_communities_can_be_opened_as_far_as_there_is_room():
     view = collapsed(MIDDLE)
     for community in view.communities:
@@ -467,31 +459,3 @@ def test_a_thousand_parallel_edges_leave_room_for_the_others():
     assert len(view.edges) == MOST_LINES and {edge.source for edge in view.edges} == {
         f"n{row}" for row in range(100)
     }
-
-
-# --- a graph that grows ---
-
-
-def test_a_node_stays_in_its_community_when_the_graph_grows():
-    before = opened(collapsed(MIDDLE), "community 2")
-    more = PropertyGraph.of(
-        [*MIDDLE.nodes, Node("new"), Node("stranger")], [*MIDDLE.edges, Edge("new", "is", "n0")]
-    )
-    after = collapsed(more, before=before)
-    assert all(after.community_of(id) == before.community_of(id) for id in MIDDLE.ids)
-    assert after.community_of("new") == before.community_of("n0") and edges_of(after) == 9_001
-    assert set(before.shown.tolist()) <= set(after.shown.tolist()) and len(after.shown) > 200
-    assert after.community_of("stranger") not in {each.id for each in before.communities}
-
-
-def test_a_graph_that_changed_altogether_has_new_communities():
-    before = collapsed(PropertyGraph.of(Node(f"old {number}") for number in range(2001)))
-    assert np.array_equal(collapsed(MIDDLE, before=before).at, collapsed(MIDDLE).at)
-
-
-def test_isolated_nodes_that_found_an_edge_are_no_longer_called_isolated():
-    before = collapsed(of_columns(50, [(0, 1)]), most=20)
-    after = collapsed(of_columns(50, [(0, 1), (2, 3)]), most=20, before=before)
-    assert [each.kind for each in before.communities] == ["without edges", ""] and {
-        each.kind for each in after.communities
-    } == {""}

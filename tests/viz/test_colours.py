@@ -13,6 +13,7 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from support.every import every
 
 from kgot_lab.viz.analogy import gauge as structure_gauge
 from kgot_lab.viz.analogy import picture as structure_picture
@@ -148,7 +149,7 @@ def test_what_a_write_did_is_told_by_sign_by_dash_and_by_colour():
     assert confused({name: (mark.colour, "") for name, mark in MARKS.items()}, IN_COLOUR) == []
 
 
-@pytest.mark.parametrize("style", [*MARKS.values(), styles(faint=False), styles(faint=True)], ids=str)
+@every("style", [*MARKS.values(), styles(faint=False), styles(faint=True)], ids=str)
 def test_lines_stand_out_from_the_paper_and_their_words_can_be_read(style):
     assert contrast(style.colour) >= VISIBLE and contrast(style.ink) >= READABLE
 

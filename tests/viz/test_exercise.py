@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.viz.course.exercise import exercise, sealed
@@ -22,7 +23,7 @@ def test_an_answer_not_given_is_not_yet_and_says_what_to_do():
     assert not said and repr(said).startswith("not yet") and "three dots" in repr(said)
 
 
-@pytest.mark.parametrize(
+@every(
     ("answer", "right"),
     [
         (0.25, 2 / 8),
@@ -42,7 +43,7 @@ def test_a_right_answer_is_right_plain_and_under_a_seal(answer, right):
     assert callable(right) or exercise(answer, sealed(right))
 
 
-@pytest.mark.parametrize(
+@every(
     ("answer", "right"),
     [
         (0.3, 0.25),
@@ -68,8 +69,8 @@ def test_an_answer_that_is_none_is_said_to_be_one_with_the_hint_unless_it_is_rig
     assert exercise(None, sealed(None)) and exercise(None, None)
 
 
-@pytest.mark.parametrize("answer", [Odd(), float("nan"), [[[]]], np.array([1, 2]), print, {"a": Odd()}])
-@pytest.mark.parametrize("right", [0.25, "loom", sealed("loom"), lambda answer: answer["loom"] > 1])
+@every("answer", [Odd(), float("nan"), [[[]]], np.array([1, 2]), print, {"a": Odd()}])
+@every("right", [0.25, "loom", sealed("loom"), lambda answer: answer["loom"] > 1])
 def test_no_answer_of_a_reader_raises(answer, right):
     assert repr(exercise(answer, right)).startswith("not yet")
 

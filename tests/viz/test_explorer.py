@@ -8,6 +8,7 @@ from base64 import b64decode
 from dataclasses import replace
 
 import pytest
+from support.every import every
 from support.searching import const
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
@@ -382,7 +383,7 @@ def test_a_wish_without_a_question_is_not_answered(nonsense):
     assert SMALL.but().heard({"n": 1, "wish": nonsense}) == {}
 
 
-@pytest.mark.parametrize(
+@every(
     "nonsense",
     [{"question": "x"}, {"question": "x", "weights": {"embedding": "much"}, "off": [], "k": 3},
      {"question": "x", "weights": {"alpha": 1}, "off": [], "k": 3}, {"question": "x", "weights": None, "off": None, "k": None},

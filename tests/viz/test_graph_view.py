@@ -72,7 +72,7 @@ def view(shown):
 
 def test_the_live_view_stands_for_its_own_picture():
     shown = show_graph(PropertyGraph.from_triples([]))
-    assert key_of(shown.picture.svg) and shown.live.data["title"] == "A graph with 0 nodes and 0 edges"
+    assert key_of(shown.picture.svg) and shown.live.data["title"] == "An empty graph"
 
 
 def test_a_graph_that_is_too_large_is_drawn_as_groups_and_says_so(view):
@@ -187,6 +187,7 @@ def test_groups_open_and_close_and_the_object_shown_again_is_as_the_reader_left_
     assert drawn(view) == before
 
 
+@pytest.mark.extended
 def test_a_page_without_python_gets_what_its_groups_open_into_as_python_would_draw_it(view, islands):
     data, before = view.alone(), view.live.data
     groups = [node["id"] for node in data["nodes"] if node.get("community")]
@@ -207,6 +208,7 @@ def test_a_page_without_python_gets_what_its_groups_open_into_as_python_would_dr
     )
 
 
+@pytest.mark.extended
 def test_what_opens_on_a_page_is_bounded_and_the_others_are_said_to_stay_closed(view):
     sizes = [len(json.dumps(kept, separators=(",", ":"))) for kept in view.alone()["kept"].values()]
     some = group_views(view.view, view._told, {}, most=sizes[0] + sizes[1])

@@ -4,11 +4,12 @@ where they were.
 
 import numpy as np
 import pytest
-from draw.test_collapse import EVIL, LARGE, MIDDLE, of_columns, planted
+from support.every import every
+from viz.test_collapse import EVIL, LARGE, MIDDLE, of_columns, opened, planted
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz.graph.collapse import closed, collapsed, opened, revealed
+from kgot_lab.viz.graph.collapse import closed, collapsed, revealed
 from kgot_lab.viz.graph.layout import (
     force_layout,
     free_places,
@@ -49,7 +50,7 @@ def array_of(placed, ids):
 # --- all sizes ---
 
 
-@pytest.mark.parametrize("name", ODD)
+@every("name", ODD)
 def test_every_node_has_a_place_of_its_own_in_the_unit_square(name):
     placed = places(ODD[name])
     points = array_of(placed, ODD[name].ids).reshape(-1, 2)
@@ -180,21 +181,6 @@ def test_the_members_of_a_community_leave_room_for_the_node_that_stands_for_the_
     )  # the first are spread over all of the disc
 
 
-def test_a_view_of_a_grown_graph_keeps_all_places():
-    before = opened(collapsed(MIDDLE), "community 2")
-    placed = places_of(before)
-    friend = next(
-        node.id
-        for node in before.nodes
-        if node.id in MIDDLE and before.community_of(node.id) == "community 2"
-    )
-    more = PropertyGraph.of([*MIDDLE.nodes, Node("new")], [*MIDDLE.edges, Edge("new", "is", friend)])
-    after = revealed(collapsed(more, before=before), ["new"])
-    again = places_of(after, positions=placed)
-    assert {id: again[id] for id in placed if id in again} == {id: placed[id] for id in placed if id in again}
-    assert np.hypot(*np.subtract(again["new"], again[friend])) < 0.2  # within the disc of its community
-
-
 def test_a_view_of_few_nodes_is_placed_as_the_graph_is():
     assert places_of(collapsed(TREE)) == places(TREE) and places_of(collapsed(PropertyGraph.of())) == {}
 
@@ -202,10 +188,8 @@ def test_a_view_of_few_nodes_is_placed_as_the_graph_is():
 # --- geometry ---
 
 
-@pytest.mark.parametrize(
-    "sizes", [[1], [5, 5], [1000, 1, 1, 1], [3] * 40, list(range(1, 40)), [50, 0, 50]], ids=str
-)
-@pytest.mark.parametrize("aspect", [0.5, 1.5, 3])
+@every("sizes", [[1], [5, 5], [1000, 1, 1, 1], [3] * 40, list(range(1, 40)), [50, 0, 50]], ids=str)
+@every("aspect", [0.5, 1.5, 3])
 def test_discs_lie_apart_and_inside(sizes, aspect):
     middles, radii = packed(
         np.array(sizes, dtype=float), np.zeros((0, 2), dtype=np.intp), aspect=aspect, seed=0

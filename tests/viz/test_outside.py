@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import pytest
+from support.every import every
 
 from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.errors import BadInput, LabError
@@ -147,12 +148,12 @@ NEVER = [
 ]
 
 
-@pytest.mark.parametrize("text", [*AT_ONCE, *LATER])
+@every("text", [*AT_ONCE, *LATER])
 def test_what_a_browser_would_fetch_is_found(text):
     assert references(text) and all("e.example" in address.lower() for address in references(text))
 
 
-@pytest.mark.parametrize("text", NEVER)
+@every("text", NEVER)
 def test_what_a_browser_would_not_fetch_is_left_alone(text):
     assert references(text) == ()
 
@@ -266,7 +267,7 @@ def code(*outputs):
     }
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@every("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_the_notebooks_of_this_project_fetch_nothing_and_hold_no_widget(path):
     assert notebook_references(path) == ()
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
@@ -19,8 +20,8 @@ from kgot_lab.loop.formatting import tell
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz import page, svg, table
-from kgot_lab.viz.graph.paper import NO_NODES
 from kgot_lab.viz.graph.shapes import look_of
+from kgot_lab.viz.graph.svg import NO_NODES
 from kgot_lab.viz.static.markup import Markup, element, escaped, shortened
 from kgot_lab.viz.stepping.data import run_data
 
@@ -399,7 +400,7 @@ def test_the_ledger_adds_up_by_role():
     ]
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [EVIL, '"><script>', "javascript:alert(1)", "</details></div></body></html>", "]]>", "&lt;b&gt;", "<!--"],
 )

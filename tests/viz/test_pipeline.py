@@ -4,6 +4,7 @@ import xml.etree.ElementTree as ET
 from base64 import b64decode
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.bm25 import bm25
@@ -114,7 +115,7 @@ def test_ways_of_which_one_is_taken_stand_below_each_other():
     assert len(fan.lanes) == 2 and fan.join == StageBox("tuned convex", "one way for each question", "join")
 
 
-@pytest.mark.parametrize(
+@every(
     "name",
     ["", " ", "(", ")", "((", "a)(b", "my lane (v2), 50% faster >> x)", "weighted()", "weighted(, )", ">> >>", " % ", "a % 5 % x",
      "(" * 400 + ")" * 400, "rrf(" * 13 + "a" + ")" * 13, "x" * 10_000, "rrf(" + ", ".join(f"lane {n}" for n in range(60)) + ")", EVIL,

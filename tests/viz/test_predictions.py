@@ -4,10 +4,10 @@ constant guess wins.
 
 from __future__ import annotations
 
-import runpy
 from pathlib import Path
 
 import pytest
+from support.constant_guess import constant_guess
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
 from kgot_lab.io.bundled import bundled
@@ -17,7 +17,6 @@ from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
-from kgot_lab.viz.stepping.constant_guess import constant_guess
 from kgot_lab.viz.stepping.prediction import ASKED_ABOUT, Prediction
 from kgot_lab.viz.stepping.predictions import predictions
 from kgot_lab.viz.stepping.stepper import stepper
@@ -135,13 +134,6 @@ def test_always_giving_the_commonest_answer_is_right_less_than_three_times_in_fi
     guess = constant_guess(asked for path in TRACES for asked in predictions(load_run(path).events))
     assert guess.questions > 80 and set(guess.kinds) == set(ASKED_ABOUT)
     assert guess.share < 0.6 and guess.right_with_key / guess.questions < 0.4
-
-
-def test_the_command_prints_the_share():
-    told = runpy.run_path(str(ROOT / "benchmarks" / "constant_guess.py"))
-    guess = told["guess_over"](TRACES)
-    said = told["told_of_guess"](guess)
-    assert f"{guess.share:.1%}" in said and all(kind in said for kind in ASKED_ABOUT)
 
 
 def test_a_constant_guess_is_counted_kind_by_kind():

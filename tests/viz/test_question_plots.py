@@ -8,13 +8,14 @@ import json
 from dataclasses import asdict
 
 import pytest
+from support.every import every
+from support.saved_run import save_run
 
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt, with_grade
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.loop.events import Asked
 from kgot_lab.loop.ledger import ledger
-from kgot_lab.loop.trace import save_run
 from kgot_lab.types import Message, Prompt, Usage
 from kgot_lab.viz.plots.question_costs import role_costs
 from kgot_lab.viz.plots.question_ends import (
@@ -117,7 +118,7 @@ def test_grades_are_drawn_with_the_five_measures():
     assert [row["group"] for row in graded_success(GRADED).numbers] == ["Art", "Sports", "all"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("tool", "kind"),
     [
         ("search", "search and web"), ("ask_search_agent", "search and web"), ("wikipedia", "search and web"),
@@ -164,7 +165,7 @@ def test_costs_are_by_role_with_their_rates():
     assert "3 calls" in drawn.alt
 
 
-@pytest.mark.parametrize(
+@every(
     ("draw", "said"),
     [
         (success_by_level, "no levels"), (ends_by_level, "no levels"), (steps_of_people, "no steps"), (graded_success, "no grades"),

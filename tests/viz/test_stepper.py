@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
 import pytest
+from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from viz.test_pages import EVIL
 
@@ -385,7 +386,7 @@ def test_a_stepper_says_where_it_is():
     assert view.at == 7 and "event 7 of 38" in repr(view)
 
 
-@pytest.mark.parametrize(
+@every(
     "message",
     [{}, {"at": 99}, {"at": -1}, {"at": "3"}, {"fork": 3}, {"fork": "3", "change": "x"}, {"forks": 0}],
 )

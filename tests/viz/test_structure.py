@@ -7,7 +7,9 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass, replace
 
 import pytest
+from support.every import every
 
+from benchmarks.structure import analogies
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import DELTA, FoundEdges, compare_texts, delta_edges
 from kgot_lab.analogy.linguistic import Linguistic
@@ -16,7 +18,6 @@ from kgot_lab.analogy.verdict import Cutoffs
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.structure import analogies
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import BANDS, Pair, Thresholds
 from kgot_lab.types import Edge, Node
@@ -188,7 +189,7 @@ class Said:
     veto: str = ""
 
 
-@pytest.mark.parametrize(
+@every(
     ("skeleton", "said", "headline"),
     [
         (0.6, Said(), "An edge"),
@@ -318,9 +319,7 @@ def test_what_is_shown_and_what_is_counted_make_up_the_text():
     )
 
 
-@pytest.mark.parametrize(
-    "text", [DAM, "W" * 300, CHINESE * 20, "well-known " * 30, "  spaced \n out  ", "", "m" + " mm" * 90]
-)
+@every("text", [DAM, "W" * 300, CHINESE * 20, "well-known " * 30, "  spaced \n out  ", "", "m" + " mm" * 90])
 def test_wrapping_loses_no_letter_and_keeps_lines_short(text):
     lines = list(wrapped(text, 200, 13))
     assert whole(lines) == whole([text])
@@ -401,7 +400,7 @@ def test_a_blank_text_is_called_blank(aligner):
 EDGE = Edge("a", DELTA, "b", {"raw": 0.1, "skeleton": 0.7})
 
 
-@pytest.mark.parametrize(
+@every(
     ("what", "texts", "said"),
     [
         (EDGE, None, "the text of 'a' is needed, and none was given: give texts=graph"),

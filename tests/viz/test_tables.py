@@ -7,6 +7,7 @@ That of two texts side by side is in test_structure.py.
 from __future__ import annotations
 
 import pytest
+from support.every import every
 from viz.test_pages import EVIL, star
 
 from kgot_lab.errors import UnknownName
@@ -40,7 +41,7 @@ def sheets(picture):
     return {sheet.name: sheet.rows for sheet in picture.table().sheets}
 
 
-@pytest.mark.parametrize(
+@every(
     "picture",
     [
         svg(AFTER),

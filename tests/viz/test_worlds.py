@@ -9,10 +9,10 @@ import re
 import pytest
 
 import kgot_lab as lab
+from benchmarks.npc.written import settled, written_town
 from kgot_lab.domains.npc.models import Entity, Relationship, VisibleWorld
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.town.written import settled, written_town
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Node
 from kgot_lab.viz.graph.svg import svg

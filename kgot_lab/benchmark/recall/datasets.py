@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA
+from kgot_lab.benchmark.recall.analogy_sets import curated_graph, processes, stories
 from kgot_lab.errors import BadInput, UnknownName, require, shortly
 from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id, linked_by, musique_steps
 from kgot_lab.evaluation.user_data import from_beir
@@ -74,8 +75,7 @@ def _hotpotqa() -> Dataset:
 
 
 def _musique() -> Dataset:
-    whole = _read("musique", "musique-train-100", lambda row: f"{row['hops']} hops")
-    return replace(whole, isomorphic=_delta_edges("musique-train-100/delta_edges.jsonl.gz"))
+    return _read("musique", "musique-train-100", lambda row: f"{row['hops']} hops")
 
 
 def _twowiki() -> Dataset:
@@ -95,7 +95,12 @@ def _searched_by_others(passages: str, questions: str, name: str) -> Dataset:
     part = replace(
         whole, name=name, documents=tuple(document for document in whole.documents if document.id in kept)
     ).only(asked)
-    return replace(part, types={id: part.types[id] for id in asked}, locked=whole.locked.intersection(asked))
+    return replace(
+        part,
+        isomorphic=(),
+        types={id: part.types[id] for id in asked},
+        locked=whole.locked.intersection(asked),
+    )
 
 
 def _twowiki_thousand() -> Dataset:
@@ -154,7 +159,8 @@ def among_all(dataset: Dataset) -> Dataset:
         for name in ("hotpotqa", "musique", "2wiki", "musique-498")
         for document in load_dataset(name).documents
     }
-    return replace(dataset, name=f"{dataset.name}{MIXED}", documents=tuple(whole[id] for id in sorted(whole)))
+    documents = tuple(whole[id] for id in sorted(whole))
+    return replace(dataset, name=f"{dataset.name}{MIXED}", documents=documents, isomorphic=())
 
 
 def _musique_steps() -> Dataset:
@@ -184,6 +190,9 @@ BUNDLED: Mapping[str, Callable[[], Dataset]] = {
     "musique-498-steps": _musique_dev_steps,
     "2wiki-780": lambda: _searched_by_others("in_101", "in_101", "2wiki-780"),  # all 101 questions
     "2wiki-421": lambda: _searched_by_others("in_51", "in_51", "2wiki-421"),  # the first 51
+    "cookbook": lambda: replace(curated_graph(), isomorphic=_delta_edges("cookbook")),
+    "storyanalogy-mc": lambda: replace(stories(), isomorphic=_delta_edges("storyanalogy-mc")),
+    "parallelparc": lambda: replace(processes(), isomorphic=_delta_edges("parallelparc")),
 }
 SYSTEMS = {
     "vdb": "vector database",
@@ -274,6 +283,7 @@ def _read(
         groups=linked_by({row["_id"]: musique_steps(row["_id"]) for row in questions})
         if name == "musique-498"
         else {},
+        isomorphic=_delta_edges(passages),
     )
 
 
@@ -284,8 +294,11 @@ def _new_ids(folder: str) -> dict[str, str]:
     return {row["_id"]: content_id(row["title"], row["text"]) for row in _rows(f"{folder}/corpus.jsonl.gz")}
 
 
-def _delta_edges(path: str) -> tuple[Edge, ...]:
-    _, *rows = _rows(path)  # the first line says how they were made
+def _delta_edges(folder: str) -> tuple[Edge, ...]:
+    """Load the delta edges of a folder's passages; none where they were not computed."""
+    if not (bundled(folder) / "delta_edges.jsonl.gz").exists():
+        return ()
+    _, *rows = _rows(f"{folder}/delta_edges.jsonl.gz")  # the first line says how they were made
     return tuple(
         Edge(row["source"], DELTA, row["target"], {name: row[name] for name in ("weight", "raw", "skeleton")})
         for row in rows

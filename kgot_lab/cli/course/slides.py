@@ -12,8 +12,8 @@ def make_slides(
     notebooks: Annotated[list[Path], typer.Argument(help="notebooks, as they are stored; nothing is run")],
     folder: Annotated[Path, typer.Option("--folder", help="where the slides go")] = Path("slides"),
 ) -> None:
-    """Write notebooks as slides, one HTML file each that fetches nothing: arrow keys, n for notes, one slide
-    a page on paper.
+    """Write notebooks as slides, one HTML file each that fetches nothing: Page Down turns them, and on paper
+    each begins a page.
     """
     from kgot_lab.viz.slides import write_slides
 

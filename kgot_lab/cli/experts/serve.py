@@ -5,6 +5,7 @@ programs.
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -12,7 +13,7 @@ import typer
 
 from kgot_lab.cli import terminal
 from kgot_lab.cli.experts.opening import open_service, place_of_proposals, place_of_store
-from kgot_lab.cli.options import MODELS
+from kgot_lab.cli.options import MODELS, with_option_groups
 from kgot_lab.errors import BadInput, LabError, NotInstalled
 
 if TYPE_CHECKING:
@@ -20,7 +21,78 @@ if TYPE_CHECKING:
     from kgot_lab.experts.service import ExpertService
 
 
+@dataclass(frozen=True)
+class _ModelOptions:
+    """What experts answer with."""
+
+    model: Annotated[str, typer.Option("--model", help=f"what experts answer with: {MODELS}")] = "local"
+    models: Annotated[
+        Path | None, typer.Option("--models", help="a YAML file of models, which experts may name")
+    ] = None
+
+
+@dataclass(frozen=True)
+class _ListenOptions:
+    """Where the server listens, and who may ask."""
+
+    host: Annotated[str, typer.Option("--host", help="off loopback tokens are demanded")] = "127.0.0.1"
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 for any that is free")] = 8400
+    share_port: Annotated[
+        bool,
+        typer.Option(
+            "--share-port", help="several servers on one port share what comes; with --store postgresql://…"
+        ),
+    ] = False
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="demand tokens on loopback too, as behind a proxy")
+    ] = False
+    name: Annotated[
+        list[str] | None,
+        typer.Option("--name", help="a name by which a proxy reaches this server; repeat for more"),
+    ] = None
+    stdio: Annotated[
+        bool,
+        typer.Option("--stdio", help="serve one assistant on standard input and output (MCP), and no HTTP"),
+    ] = False
+
+
+@dataclass(frozen=True)
+class _TokenOptions:
+    """A token to make."""
+
+    new_token: Annotated[
+        str | None, typer.Option("--new-token", help="make a token for this tenant, print it once, and end")
+    ] = None
+    role: Annotated[
+        str, typer.Option("--role", help="of a new token: user (may talk) or admin (may change experts)")
+    ] = "user"
+
+
+@dataclass(frozen=True)
+class _FederationOptions:
+    """Other servers."""
+
+    peers: Annotated[
+        Path | None,
+        typer.Option(
+            "--peers",
+            help="a JSON file of other instances that may be asked, and may ask; the own key is printed",
+        ),
+    ] = None
+    market: Annotated[
+        str | None,
+        typer.Option(
+            "--market", help="a marketplace, a folder or an address, from which admins may take experts in"
+        ),
+    ] = None
+
+
+@with_option_groups
 def serve_experts(
+    use: _ModelOptions,
+    listen: _ListenOptions,
+    tenants: _TokenOptions,
+    federation: _FederationOptions,
     graphs: Annotated[
         Path | None,
         typer.Argument(help="a folder of graphs: files of any known form, folders of code and notes"),
@@ -31,67 +103,26 @@ def serve_experts(
             "--store", help="where experts and conversations are kept: a file, or postgresql://HOST/NAME"
         ),
     ] = None,
-    model: Annotated[str, typer.Option("--model", help=f"what experts answer with: {MODELS}")] = "local",
-    models: Annotated[
-        Path | None, typer.Option("--models", help="a YAML file of models, which experts may name")
-    ] = None,
-    host: Annotated[str, typer.Option("--host", help="off loopback tokens are demanded")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 for any that is free")] = 8400,
-    share_port: Annotated[
-        bool,
-        typer.Option(
-            "--share-port", help="several servers on one port share what comes; with --store postgresql://…"
-        ),
-    ] = False,
-    tokens: Annotated[
-        bool, typer.Option("--tokens", help="demand tokens on loopback too, as behind a proxy")
-    ] = False,
-    name: Annotated[
-        list[str] | None,
-        typer.Option("--name", help="a name by which a proxy reaches this server; repeat for more"),
-    ] = None,
-    new_token: Annotated[
-        str | None, typer.Option("--new-token", help="make a token for this tenant, print it once, and end")
-    ] = None,
-    role: Annotated[
-        str, typer.Option("--role", help="of a new token: user (may talk) or admin (may change experts)")
-    ] = "user",
-    peers: Annotated[
-        Path | None,
-        typer.Option(
-            "--peers",
-            help="a JSON file of other instances that may be asked, and may ask; the own key is printed",
-        ),
-    ] = None,
-    market: Annotated[
-        str | None,
-        typer.Option(
-            "--market", help="a marketplace, a folder or an address, from which admins may take experts in"
-        ),
-    ] = None,
-    stdio: Annotated[
-        bool,
-        typer.Option("--stdio", help="serve one assistant on standard input and output (MCP), and no HTTP"),
-    ] = False,
 ) -> None:
     """Serve experts: a page at /, REST at /api, the protocol of OpenAI at /v1, tools for assistants at /mcp."""
-    if new_token is not None:
+    if tenants.new_token is not None:
         from kgot_lab.experts.http.tokens import new_token as made
         from kgot_lab.experts.repository import open_experts
 
-        typer.echo(made(open_experts(place_of_store(store)), new_token, tenant_role(role)))
+        typer.echo(made(open_experts(place_of_store(store)), tenants.new_token, tenant_role(tenants.role)))
         return
+    market = federation.market
     if market is not None and "://" not in market and not Path(market).is_dir():
         raise BadInput(
             f"{market} is no folder: name that of a marketplace, or its address, https://HOST/PATH"
         )
-    if share_port and "://" not in place_of_store(store):
+    if listen.share_port and "://" not in place_of_store(store):
         terminal.say(
             "note: --share-port is for several servers on one store: with a file they wait for each other; --store postgresql://…"
         )
-    office = open_service(graphs, store, model, models)
-    if peers is not None:
-        office.consultants = consultants_of(peers)
+    office = open_service(graphs, store, use.model, use.models)
+    if federation.peers is not None:
+        office.consultants = consultants_of(federation.peers)
     office.market = market
     from kgot_lab.experts.learning.ledger import open_proposals
     from kgot_lab.experts.learning.review_queue import ReviewQueue
@@ -99,7 +130,7 @@ def serve_experts(
     desk = ReviewQueue(
         office, open_proposals(place_of_proposals(store))
     )  # here too, since graphs are asked with what was accepted
-    if stdio:
+    if listen.stdio:
         threading.Thread(target=make_ready, args=(office,), daemon=True).start()
         from kgot_lab.experts.http.mcp import expert_tools
 
@@ -116,7 +147,8 @@ def serve_experts(
     from kgot_lab.experts.http.sockets import listening_socket
     from kgot_lab.experts.http.tokens import any_token
 
-    rules = GuardRules(host, tokens or not is_local_host(host), names=tuple(name or ()))
+    host, names = listen.host, tuple(listen.name or ())
+    rules = GuardRules(host, listen.tokens or not is_local_host(host), names=names)
     if rules.tokens and not any_token(office.tables):
         raise BadInput(
             "this server demands tokens, and there is none: make one with kgot-lab serve --new-token NAME"
@@ -124,7 +156,7 @@ def serve_experts(
     threading.Thread(target=make_ready, args=(office,), daemon=True).start()
     app = expert_app(office, rules, desk)
     terminal.log_warnings()
-    listening = listening_socket(host, port, shared=share_port)
+    listening = listening_socket(host, listen.port, shared=listen.share_port)
     at = f"[{host}]" if ":" in host else host
     experts = ", ".join(each.id for each in office.tables.experts())
     terminal.say(f"experts at http://{at}:{listening.getsockname()[1]}/ ({experts}); Ctrl-C ends it")

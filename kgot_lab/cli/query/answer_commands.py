@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,17 +40,31 @@ _Limit = Annotated[
 _Question = Annotated[str, typer.Argument(help="a question in plain words")]
 
 
+@dataclass(frozen=True)
+class _OutputOptions:
+    """Where an answer goes."""
+
+    output: AnswerFile = None
+    as_json: _Json = False
+    timeout: _Timeout = None
+
+
+@dataclass(frozen=True)
+class _AnswerOptions(_OutputOptions):
+    """Which model answers, and where the answer goes."""
+
+    model: _Model = None
+    models: options.ModelsFile = None
+
+
 @queries.command("ask", rich_help_panel=_PANEL)
+@options.with_option_groups
 def _ask(
     context: typer.Context,
     question: _Question,
-    model: _Model = None,
-    models: options.ModelsFile = None,
+    how: _AnswerOptions,
     session: _Session = None,
     limit: _Limit = 10,
-    output: AnswerFile = None,
-    as_json: _Json = False,
-    timeout: _Timeout = None,
 ) -> None:
     """An answer to a question from what the graph says, with the nodes that it cites."""
     from kgot_lab.kgos.query.answering import Conversation, answer_in_words
@@ -57,11 +72,7 @@ def _ask(
     kept = Conversation(session) if session else None
     told = _tell(
         context,
-        model,
-        models,
-        output,
-        as_json,
-        timeout,
+        how,
         lambda named, llm: answer_in_words(named.graph, question, llm, limit=limit),
     )
     if kept and told:
@@ -69,18 +80,15 @@ def _ask(
 
 
 @queries.command("follow-up", rich_help_panel=_PANEL)
+@options.with_option_groups
 def _follow_up(
     context: typer.Context,
     question: _Question,
     session: Annotated[
         Path, typer.Option("--session", help="the file of the conversation that this follows")
     ],
-    model: _Model = None,
-    models: options.ModelsFile = None,
+    how: _AnswerOptions,
     limit: _Limit = 10,
-    output: AnswerFile = None,
-    as_json: _Json = False,
-    timeout: _Timeout = None,
 ) -> None:
     """A question that follows another: what was found for that one is looked at too."""
     from kgot_lab.kgos.query.answering import Conversation, answer_in_words
@@ -92,82 +100,62 @@ def _follow_up(
     def following(named: Named, llm: LLM | None) -> TextAnswer:
         return answer_in_words(named.graph, question, llm, before=kept.turns, limit=limit)
 
-    if told := _tell(context, model, models, output, as_json, timeout, following):
+    if told := _tell(context, how, following):
         kept.add(told)
 
 
 @queries.command("explain", rich_help_panel=_PANEL)
+@options.with_option_groups
 def _explain(
     context: typer.Context,
     node: Annotated[str, typer.Argument(help="a node, by its id, its name or the end of its id")],
-    model: _Model = None,
-    models: options.ModelsFile = None,
-    output: AnswerFile = None,
-    as_json: _Json = False,
-    timeout: _Timeout = None,
+    how: _AnswerOptions,
 ) -> None:
     """What a node is: its properties and edges, in words where there is a model."""
     from kgot_lab.kgos.query.answering import explained_node
 
     _tell(
         context,
-        model,
-        models,
-        output,
-        as_json,
-        timeout,
+        how,
         lambda named, llm: explained_node(named.graph, node, llm),
     )
 
 
 @queries.command("summarize", rich_help_panel=_PANEL)
+@options.with_option_groups
 def _summarize(
     context: typer.Context,
-    model: _Model = None,
-    models: options.ModelsFile = None,
-    output: AnswerFile = None,
-    as_json: _Json = False,
-    timeout: _Timeout = None,
+    how: _AnswerOptions,
 ) -> None:
     """What the graph is about: what it holds, where to begin, its clusters."""
     from kgot_lab.kgos.query.answering import summarised
 
-    _tell(context, model, models, output, as_json, timeout, lambda named, llm: summarised(named.graph, llm))
+    _tell(context, how, lambda named, llm: summarised(named.graph, llm))
 
 
 @queries.command("context", rich_help_panel=_PANEL)
+@options.with_option_groups
 def _context(
     context: typer.Context,
     question: _Question,
+    how: _OutputOptions,
     limit: _Limit = 10,
-    output: AnswerFile = None,
-    as_json: _Json = False,
-    timeout: _Timeout = None,
 ) -> None:
     """What the graph says about a question, as text to put before a model of one's own."""
     from kgot_lab.kgos.query.answering import answer_in_words
 
     _tell(
         context,
-        None,
-        None,
-        output,
-        as_json,
-        timeout,
+        how,
         lambda named, _: answer_in_words(named.graph, question, limit=limit),
     )
 
 
 def _tell(
-    context: typer.Context,
-    model: str | None,
-    models: Path | None,
-    output: Path | None,
-    as_json: bool,
-    timeout: float | None,
-    make: Callable[[Named, LLM | None], TextAnswer],
+    context: typer.Context, how: _OutputOptions, make: Callable[[Named, LLM | None], TextAnswer]
 ) -> TextAnswer | None:
     named: Named = context.obj
+    model, models = (how.model, how.models) if isinstance(how, _AnswerOptions) else (None, None)
     if named.dry:
         terminal.say(
             f"would tell it {f'by {model}' if model else 'as context, without a model'}: one call of a model"
@@ -175,7 +163,7 @@ def _tell(
             else "would ask no model"
         )
         return None
-    with within_time(timeout):
+    with within_time(how.timeout):
         graph = named.graph  # read before a model is loaded: a wrong name is told at once
         llm = (
             terminal.connect_model(model, models=str(models) if models else None)
@@ -183,7 +171,7 @@ def _tell(
             else None
         )
         told = make(named, llm)
-    if as_json:
+    if how.as_json:
         about = {
             "question": told.question,
             "text": told.text,
@@ -195,10 +183,10 @@ def _tell(
             json.dumps(
                 about | {"cited falsely": list(told.false), "model": told.model}, ensure_ascii=False, indent=1
             ),
-            output,
+            how.output,
         )
     else:
-        put_text(told.text, output)
+        put_text(told.text, how.output)
     if told.model and not told.cited:
         terminal.say("note: the answer names no node that it rests on")
     if told.cited:

@@ -14,8 +14,10 @@ from kgot_lab.errors import BadInput
 
 
 @queries.command("concepts", rich_help_panel="Whole graphs")
+@options.with_option_groups
 def _concepts(
     context: typer.Context,
+    cost: options.BudgetOptions,
     output: Annotated[
         Path,
         typer.Option("--output", help="the new file for the graph: a snapshot (.json), .graphml or .ttl"),
@@ -27,9 +29,6 @@ def _concepts(
     relations: Annotated[
         bool, typer.Option("--relations-only", help="leave keywords and dimensions out: half the calls")
     ] = False,
-    calls: options.MaxCalls = None,
-    seconds: options.MaxSeconds = None,
-    dollars: options.MaxDollars = None,
 ) -> None:
     """Read concepts, keywords and dimensions in documents and docstrings with a model; nothing without the
     words that say it.
@@ -58,7 +57,7 @@ def _concepts(
         raise BadInput(
             f"nothing in {named.where} says enough to be read: no paragraph of a document, and no description of code"
         )
-    budget = terminal.budget_of(calls, seconds, dollars)
+    budget = terminal.budget_of(cost.max_calls, cost.max_seconds, cost.max_dollars)
     llm = terminal.connect_model(model, budget, models=str(models) if models else None)
     takes = what_it_takes(passages, about=not relations, rate=rate_of(llm))
     told = f"{len(passages)} passages, {takes}; what was read before is not asked again"

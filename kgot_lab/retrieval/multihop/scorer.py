@@ -18,7 +18,7 @@ from kgot_lab.retrieval.multihop.features import CLUES
 from kgot_lab.types import Json
 
 _Floats = NDArray[np.float64]
-LEARNT_WEIGHTS = "weights.json"  # beside this file; benchmarks/fit_trail.py writes both
+LEARNT_WEIGHTS = "weights.json"  # beside this file; benchmarks/standard_sets/fit_trail.py writes both
 WITHOUT_LINKS = (
     "weights_without_links.json"  # a control, learnt in the same way without any clue that a name gives
 )
@@ -42,7 +42,7 @@ class Scorer:
         shapes = [part.shape for part in (self.straight, self.inner, self.bias, self.bent)]
         if shapes != [(clues,), (clues, units), (units,), (units,)]:
             raise BadInput(
-                f"a scorer of {clues} clues has other shapes than {shapes}; fit it anew with benchmarks/fit_trail.py"
+                f"a scorer of {clues} clues has other shapes than {shapes}; fit it anew with benchmarks/standard_sets/fit_trail.py"
             )
         if not all(np.isfinite(part).all() for part in (self.straight, self.inner, self.bias, self.bent)):
             raise BadInput("the weights of a scorer are finite numbers")
@@ -85,7 +85,7 @@ class Scorer:
         """What `as_json` gave; raises BadInput for anything else, or for other clues."""
         if not isinstance(values, dict) or values.get("clues") != list(CLUES):
             raise BadInput(
-                "these weights are of other clues than there are now; fit them anew with benchmarks/fit_trail.py"
+                "these weights are of other clues than there are now; fit them anew with benchmarks/standard_sets/fit_trail.py"
             )
         try:
             return Scorer(

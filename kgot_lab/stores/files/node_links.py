@@ -5,21 +5,30 @@ vis.js have them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.errors import BadInput, described_value
+from kgot_lab.errors import BadInput, described_value, shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.conversion import COLUMNS
 from kgot_lab.graph.exchange import TYPE_ATTRIBUTES, UNTYPED
-from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.graph.snapshots import RECORD_EXAMPLE, read_snapshot
 from kgot_lab.io.text_files import read_regular, utf8_text
 from kgot_lab.stores.files.edge_lists import distinct_edges
 from kgot_lab.types import Edge, Json, Node
 
 _LISTS = ("links", "edges")
 _SHOWN = '{"nodes": [{"id": "a", "type": "tool", "name": "A"}], "links": [{"source": "a", "type": "uses", "target": "b"}]}'
+_HOW = (
+    f"edges are objects with a source and a target in one list links or edges, as in {_SHOWN}: move them "
+    "there, or remove what is no edge"
+)
+_MORE_ENDS = {"source": ("sources", "parent"), "target": ("targets", "child")}
+_NOT_LETTERS = re.compile(r"[^a-z0-9]")
+_MOST_NAMED = 8  # keys in an error
 
 
 def read_json_graph(path: Path | str) -> PropertyGraph:
@@ -43,14 +52,19 @@ def node_link_graph(whole: Mapping[str, Any], what: str) -> PropertyGraph:
     A node is an object with an id, or an id; its types are `labels`, or else `type`, or else `label`, which
     beside a `type` is its name. An edge has a source and a target, and perhaps a type, by these or near names
     (COLUMNS); a node that only edges name is made. Ends that are all numbers and no ids count the nodes from
-    0, as D3 has them. Raises BadInput with the place.
+    0, as D3 has them. Raises BadInput with the place, and for edges that stand elsewhere, naming the key.
     """
-    listed: Any = next((whole[name] for name in _LISTS if name in whole), [])
-    if not isinstance(whole["nodes"], list) or not isinstance(listed, list):
-        raise BadInput(f"{what}: nodes and links are lists, as in {_SHOWN}")
+    for name in ("nodes", *_LISTS):
+        if not isinstance(whole.get(name, []), list):
+            found = described_value(whole[name])
+            raise BadInput(f"{what}: nodes and links are lists, and {name} is {found}; as in {_SHOWN}")
+    if all(whole.get(name) for name in _LISTS):
+        raise BadInput(f"{what}: it has edges in both links and edges: put all into one of them")
+    listed: Any = next((whole[name] for name in _LISTS if whole.get(name)), [])
     nodes = [_node(told, f"{what}, node {number}") for number, told in enumerate(whole["nodes"], start=1)]
     edges = [_edge(told, f"{what}, link {number}") for number, told in enumerate(listed, start=1)]
     ids = [node.id for node in nodes]
+    _refuse_unread_edges(whole, nodes, what, has_edges=bool(edges))
     by_place = bool(edges) and _count_nodes(listed, ids)
     ends = dict(zip(map(str, range(len(ids))), ids, strict=True)) if by_place else {}
     return PropertyGraph.of(nodes, distinct_edges(_joined(edges, ends)), dangling="add")
@@ -60,21 +74,106 @@ def _whole(text: str, path: Path) -> Mapping[str, Any] | None:
     """A text that is one object with nodes; None for a snapshot, and for what is neither, of which a
     snapshot's reader tells more.
     """
-    first = next((line for line in text.split("\n") if line.strip()), "")
-    try:
-        record = json.loads(first)
-        if not isinstance(record, dict) or "nodes" not in record:
-            return None
-    except ValueError:
-        if not text.lstrip().startswith("{") or '"nodes"' not in text:
-            return None
-    except RecursionError:
-        return None
     try:
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise BadInput(f"{path}: not JSON: {error}") from None
-    return whole if isinstance(whole, dict) and "nodes" in whole else None
+        if _begins_with_nodes(text):
+            raise BadInput(f"{path}: not JSON: {error}") from None
+        return None
+    if isinstance(whole, dict) and "nodes" in whole:
+        return whole
+    if isinstance(whole, dict) and whole.get("type") in ("node", "relationship"):
+        return None
+    there = (
+        f"an object with {_listed(whole)}" if isinstance(whole, dict) and whole else described_value(whole)
+    )
+    raise BadInput(
+        f"{path}: a graph in JSON is one object with nodes and links, as in {_SHOWN}, or nodes and "
+        f"relationships, {RECORD_EXAMPLE}; this is {there}"
+    )
+
+
+def _begins_with_nodes(text: str) -> bool:
+    """Whether a text that is not JSON is meant for one object with nodes, and not for a record a line."""
+    first = next((line for line in text.split("\n") if line.strip()), "")
+    try:
+        record = json.loads(first)
+    except ValueError:
+        return text.lstrip().startswith("{") and '"nodes"' in text
+    except RecursionError:
+        return False
+    return isinstance(record, dict) and "nodes" in record
+
+
+def _refuse_unread_edges(
+    whole: Mapping[str, Any], nodes: Sequence[Node], what: str, *, has_edges: bool
+) -> None:
+    """Raise BadInput where edges stand under a key that is not read. Beside edges that are read, a list of
+    something else may stay.
+    """
+    ids = {node.id for node in nodes}
+    unread = {name: value for name, value in whole.items() if name not in ("nodes", *_LISTS)}
+    found = [
+        name
+        for name, value in unread.items()
+        if (isinstance(value, list) and value and not has_edges)
+        or _holds_edges(value, ids)
+        or ("edge" in name.lower() and _lists_nodes(value))
+    ]
+    if found:
+        raise BadInput(f"{what}: {_listed(found)} would not be read; {_HOW}")
+    if not has_edges:
+        for number, node in enumerate(nodes, start=1):
+            if names := [
+                name for name, value in node.properties.items() if _holds_ends(value, ids - {node.id})
+            ]:
+                raise BadInput(f"{what}, node {number}: {_listed(names)} would be no edges; {_HOW}")
+
+
+def _holds_edges(value: Any, ids: set[str]) -> bool:
+    """Whether edges stand in a value: objects with two ends, lists that begin with two ends or a triple, or
+    nodes with the list of their neighbours.
+    """
+    if isinstance(value, dict):
+        return _has_ends(value) or any(
+            _holds_edges(each, ids) or (name in ids and _holds_ends(each, ids))
+            for name, each in value.items()
+        )
+    if not isinstance(value, list):
+        return False
+    if len(value) in (2, 3) and all(isinstance(each, str) and each in ids for each in (value[0], value[-1])):
+        return True
+    return any(
+        _holds_edges(each, ids) or (isinstance(each, list) and _holds_ends(each, ids)) for each in value
+    )
+
+
+def _has_ends(record: Mapping[str, Any]) -> bool:
+    names = {_NOT_LETTERS.sub("", name.lower()).removesuffix("node").removesuffix("id") for name in record}
+    return all(names & {*COLUMNS[end], *_MORE_ENDS[end]} for end in ("source", "target"))
+
+
+def _holds_ends(value: Any, ids: set[str]) -> bool:
+    """Whether a value lists nodes, by their ids or as objects that have one, or is an object of them by id."""
+    if isinstance(value, dict):
+        return not ids.isdisjoint(value)
+    return isinstance(value, list) and any(
+        any(_is_id(each.get(name)) for name in (*COLUMNS["target"], "id"))
+        if isinstance(each, dict)
+        else isinstance(each, str) and each in ids
+        for each in value
+    )
+
+
+def _lists_nodes(value: Any) -> bool:
+    """Whether a list or an object holds objects or lists, as those of hyperedges."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(isinstance(each, dict | list) and each for each in inner)
+
+
+def _listed(names: Iterable[str]) -> str:
+    first = list(islice(names, _MOST_NAMED))
+    return ", ".join(map(shortly, first))
 
 
 def _node(told: Any, where: str) -> Node:

@@ -1,15 +1,14 @@
-"""What PostgreSQL is asked to find: nodes by words, nodes within hops, paths, and nodes by vectors."""
+"""What PostgreSQL is asked to find: nodes by words, nodes within hops, and paths."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.errors import BadInput, StoreUnavailable
+from kgot_lab.errors import StoreUnavailable
 from kgot_lab.graph.dict_graph import Identity
 from kgot_lab.stores.postgres.rows import POSTGRES_EDGE, POSTGRES_NODE, edge_of_postgres
-from kgot_lab.stores.postgres.tables import VECTORS, named, quoted, vector_schema
+from kgot_lab.stores.postgres.tables import VECTORS, vector_schema
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Edge
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Any]
 
 _MOST_WORDS = 500  # words of a question that are looked up
-_TOGETHER = 500  # vectors in one statement
 
 # Any word will do, as it is in an id and stemmed in the properties. Words that say little (the, who) count
 # only if there are no others.
@@ -126,14 +124,6 @@ def _edge(connection: Connection, identity: Identity) -> Edge:
 # ----------------------------------------------------------------------------------------------------------
 
 
-def vector_text(of: str, vector: Sequence[float]) -> str:
-    """A vector as pgvector reads it; raises BadInput for one without a direction."""
-    numbers = [float(number) for number in vector]
-    if not any(numbers) or not all(map(math.isfinite, numbers)):
-        raise BadInput(f"{of} has no direction: it is empty, all zero, or holds a number that is not finite")
-    return pgvector_text(numbers)
-
-
 def pgvector_text(numbers: Iterable[float]) -> str:
     """Numbers as pgvector reads them, which keeps 32 bits of each."""
     return f"[{','.join(f'{number:.9g}' for number in numbers)}]"
@@ -154,70 +144,3 @@ def require_pgvector(connection: Connection) -> str:
             f"vectors need pgvector in the server: install it, and run CREATE EXTENSION vector as a superuser ({str(error).strip()})"
         ) from None
     return VECTORS
-
-
-def make_vectors(connection: Connection, namespace: str, role: str | None) -> None:
-    """See that the namespace has a table of vectors; raises StoreUnavailable where the server has no
-    pgvector.
-    """
-    if _has_vectors(connection, namespace):
-        return
-    connection.execute(
-        named(
-            "CREATE TABLE IF NOT EXISTS {namespace}.vectors (id text PRIMARY KEY REFERENCES {namespace}.nodes"
-            " ON DELETE CASCADE ON UPDATE CASCADE, embedding {extension}.vector NOT NULL)",
-            namespace=namespace,
-            extension=require_pgvector(connection),
-        )
-    )
-    if role is not None:
-        connection.execute(
-            named("GRANT SELECT ON {namespace}.vectors TO {role}", namespace=namespace, role=role)
-        )
-
-
-def _has_vectors(connection: Connection, namespace: str) -> bool:
-    found: tuple[bool] | None = connection.execute(
-        "SELECT to_regclass(%s) IS NOT NULL", (f"{quoted(namespace)}.vectors",)
-    ).fetchone()
-    return found == (True,)
-
-
-def put_vectors(connection: Connection, namespace: str, texts: Mapping[str, str]) -> None:
-    """Give nodes their vectors; raises BadInput for vectors of another length than those that are there."""
-    table, vector = f"{quoted(namespace)}.vectors", f"{quoted(vector_schema(connection) or VECTORS)}.vector"
-    connection.execute(
-        f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE"
-    )  # so that two stores cannot start two lengths
-    found = connection.execute(f"SELECT embedding FROM {table} LIMIT 1").fetchone()
-    lengths = {text.count(",") + 1 for text in (*texts.values(), *(found or ()))}
-    if len(lengths) > 1:
-        raise BadInput(
-            f"the vectors of a namespace have one length, not {' and '.join(map(str, sorted(lengths)))}"
-        )
-    ids = list(texts)
-    for start in range(0, len(ids), _TOGETHER):
-        some = ids[start : start + _TOGETHER]
-        connection.execute(
-            f"INSERT INTO {table} SELECT id, given::{vector} FROM unnest(%s::text[], %s::text[]) AS new (id, given)"
-            " ON CONFLICT (id) DO UPDATE SET embedding = excluded.embedding",
-            (some, [texts[id] for id in some]),
-        )
-
-
-def nearest_nodes(
-    connection: Connection, namespace: str, vector: str, limit: int, ids: Collection[str] | None
-) -> tuple[tuple[str, float], ...]:
-    """The ids whose vectors point most the same way, with their cosines, among some ids or all; no index, so
-    none is missed.
-    """
-    schema = vector_schema(connection)
-    if schema is None or not _has_vectors(connection, namespace):
-        return ()
-    distance = f"embedding OPERATOR({quoted(schema)}.<=>) %(vector)s::{quoted(schema)}.vector"
-    among = "" if ids is None else "WHERE id = ANY(%(ids)s)"
-    rows = connection.execute(
-        f'SELECT id, 1 - ({distance}) FROM {quoted(namespace)}.vectors {among} ORDER BY {distance}, id COLLATE "C" LIMIT %(limit)s',
-        {"vector": vector, "limit": max(0, limit), "ids": [id for id in ids or () if can_be(id)]},
-    )
-    return tuple((id, cosine) for id, cosine in rows)

@@ -1,5 +1,5 @@
-"""A graph in PostgreSQL, for the layers above that search and remember: tables of nodes and edges, an index
-of their words, and vectors.
+"""A graph in PostgreSQL, for the layers above that search and remember: tables of nodes and edges, and an index
+of their words.
 """
 
 from __future__ import annotations
@@ -86,9 +86,7 @@ class Postgres:
         self._wipe = wipe
         self._over = ""  # why it can be used no more
         circle = Circle()
-        self._own = PostgresLink(
-            self._where_owner, self._greet_owner, circle
-        )  # makes tables, loads, keeps vectors
+        self._own = PostgresLink(self._where_owner, self._greet_owner, circle)  # makes tables, loads
         self._link = PostgresLink(
             self._where, self._greet, circle
         )  # runs statements, and all that only looks
@@ -275,42 +273,6 @@ class Postgres:
             f"SELECT {POSTGRES_EDGE} FROM edges WHERE source = ANY(%s) AND target = ANY(%s) ORDER BY number"
         )
         return tuple(map(edge_of_postgres, self._link.asked(asked, (among, among))))
-
-    # --- vectors ---
-
-    def set_vectors(self, vectors: Mapping[str, Sequence[float]]) -> None:
-        """Give nodes their vectors, all of one length; raises BadInput, changing nothing, and
-        StoreUnavailable without pgvector.
-
-        They are in the table vectors(id, embedding), and go with their nodes. Diffs do not tell of them.
-        """
-        texts = {
-            id: finding.vector_text(f"the vector of {id!r}", vector)
-            for id, vector in vectors.items()
-            if finding.can_be(id)
-        }
-        if len(texts) < len(vectors):
-            raise BadInput(
-                "a vector needs its node, and no node can have an id with a null byte or half a surrogate pair"
-            )
-        with _fitting("the vectors cannot be kept"), self._own.transaction() as connection:
-            finding.make_vectors(connection, self.namespace, self._role)
-            finding.put_vectors(connection, self.namespace, texts)
-
-    def nearest(
-        self, vector: Sequence[float], limit: int = 10, ids: Collection[str] | None = None
-    ) -> tuple[tuple[str, float], ...]:
-        """The ids whose vectors point most the same way, with their cosines, best first, among `ids` or all;
-        exact, so none is missed.
-
-        Raises BadInput for a vector of another length.
-        """
-        text = finding.vector_text("the vector", vector)
-        with (
-            _fitting("the vector cannot be compared"),
-            self._link.transaction("BEGIN READ ONLY", "ROLLBACK") as connection,
-        ):
-            return finding.nearest_nodes(connection, self.namespace, text, limit, ids)
 
     # --- inside ---
 

@@ -9,12 +9,8 @@ from kgot_lab.similarity.delta import BANDS, STEPS, band
 from kgot_lab.viz.static.markup import Markup, element, joined, text_width
 
 _INK, _MUTED = "#222", "#595959"
-_TEXTS, SKELETONS, MORE, LESS = (
-    "#56B4E9",
-    "#E69F00",
-    "#007A59",
-    "#B34D00",
-)  # Okabe and Ito; the last two dark enough for a number
+# Okabe and Ito; the last two dark enough for a number
+_TEXTS, SKELETONS, MORE, LESS = ("#56B4E9", "#E69F00", "#007A59", "#B34D00")
 TINTS = ("#FFFFFF", "#F0F0F0", "#E0E0E0", "#CDCDCD")  # of the bands, from negative to high
 _BAR, AXIS = 15.0, 128.0
 _LANES = {"texts": 0.0, "skeletons": 27.0, "delta": 71.0}
@@ -178,9 +174,8 @@ def _bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
                 look = {"font_weight": "bold"} if name == own else {}
                 strip.append(_said(name, x + width / 2, STRIP + 12, 11.0, text_anchor="middle", **look))
             strips.append((name == own, joined(strip)))
-    return [
-        strip for _, strip in sorted(strips, key=lambda each: each[0])
-    ]  # the frame of the own one over its neighbours'
+    # the frame of the own one over its neighbours'
+    return [strip for _, strip in sorted(strips, key=lambda each: each[0])]
 
 
 def _delta(axis: Axis, raw: float, skeleton: float) -> list[Markup]:

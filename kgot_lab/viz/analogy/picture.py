@@ -19,11 +19,8 @@ FONT, LEADING, PADDING, _GAP = 13.0, 17.0, 8.0, 6.0
 _ROWS = 8  # rows of a section; the table has them all
 LINES = 5  # lines of a unit
 _INK, _MUTED = "#222", "#595959"
-_JOINS, DENIES, STANDS = (
-    "#0072B2",
-    "#9C4400",
-    "#00614A",
-)  # Okabe and Ito's blue; their vermilion and green, dark enough for text
+# Okabe and Ito's blue; their vermilion and green, dark enough for text
+_JOINS, DENIES, STANDS = ("#0072B2", "#9C4400", "#00614A")
 FACES = "Helvetica, Arial, Liberation Sans, Arimo, sans-serif"
 
 _Look = Mapping[str, object]

@@ -63,9 +63,8 @@ class OverTime:
 
     def __init__(self, moments: Sequence[Moment], all_times: int) -> None:
         self.moments = tuple(moments)
-        self.at = next(
-            (number for number, each in enumerate(moments) if each.facts), 0
-        )  # the moment that the reader looks at
+        # the moment that the reader looks at
+        self.at = next((number for number, each in enumerate(moments) if each.facts), 0)
         self.note = (
             f"{len(moments) - 1} of {all_times} times at which something changes"
             if len(moments) - 1 < all_times

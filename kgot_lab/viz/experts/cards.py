@@ -17,9 +17,8 @@ from kgot_lab.viz.experts.pictures import node_picture
 from kgot_lab.viz.live import Drawable
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 
-AsMarkup = Callable[
-    [Drawable], Markup
-]  # a picture as markup: itself in a live view, an image where nothing is trusted yet
+# a picture as markup: itself in a live view, an image where nothing is trusted yet
+AsMarkup = Callable[[Drawable], Markup]
 
 LINE = Markup("<br>")
 _CHIP = "border:1px solid currentColor;border-radius:9px;padding:0 6px;white-space:nowrap"

@@ -29,9 +29,8 @@ from kgot_lab.viz.explorer.retriever_table import lane_sheet
 from kgot_lab.viz.static.markup import Markup
 from kgot_lab.viz.static.pipeline import pipeline
 
-Systems = Mapping[
-    str, Stage | Callable[[], Stage]
-]  # a stage, or what builds one, as evaluation.systems.systems gives them
+# a stage, or what builds one, as evaluation.systems.systems gives them
+Systems = Mapping[str, Stage | Callable[[], Stage]]
 Why = tuple[tuple[ScorePart, ...], str]  # the parts of a score, and a path
 _Name = TypeVar("_Name", bound=Hashable)
 _Value = TypeVar("_Value")

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.viz.graph.geometry import on_curves
-from kgot_lab.viz.graph.layout import NodePairs, Points
+from kgot_lab.viz.graph.layout import NodePairs, Points, on_curves
 
 PARALLEL_GAP = 40.0
 _TRIED = (0.0, 26.0, -26.0, 46.0, -46.0, 72.0, -72.0, 104.0, -104.0, 144.0, -144.0, 200.0, -200.0)
@@ -65,9 +64,8 @@ def _around(
     away = np.full((len(tried), int(strange.sum())), _FAR)
     others, rims = points[strange], radius[strange]
     room = (rims + _BESIDE)[:, None]
-    near = ((others > curves.min(axis=(0, 1)) - room) & (others < curves.max(axis=(0, 1)) + room)).all(
-        axis=1
-    )  # the rest costs nothing
+    # the rest costs nothing
+    near = ((others > curves.min(axis=(0, 1)) - room) & (others < curves.max(axis=(0, 1)) + room)).all(axis=1)
     x, y = others[near].T
     away[:, near] = (
         np.hypot(curves[..., :1] - x, curves[..., 1:] - y).min(axis=1, initial=np.inf) - rims[near]

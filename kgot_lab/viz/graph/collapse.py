@@ -5,7 +5,7 @@ it is opened.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,12 @@ from kgot_lab.viz.graph.bundles import MOST_LINES, EdgeBundle, NodeNumbers, line
 from kgot_lab.viz.graph.communities import (
     MOST_COMMUNITIES,
     Communities,
-    carried,
     communities,
+    divided_further,
+    links_between,
 )
 from kgot_lab.viz.graph.groups import (
+    EVERYTHING_ELSE,
     Community,
     Whole,
     by_themselves,
@@ -34,12 +36,12 @@ from kgot_lab.viz.graph.groups import (
 )
 
 MOST_NODES = 2_000
-_FEW_THINGS, _LINES_OF_FEW = (
-    150,
-    300,
-)  # of so few things the names are to be read, and more lines would hide them
+_FEW_THINGS, _LINES_OF_FEW = 150, 300  # of few things the names are to be read; more lines would hide them
 _FEW = 4  # with fewer communities than this a picture says little: the best connected nodes are drawn too
 _HUBS = 30
+READ_AT_ONCE = 60  # nodes of a community that are drawn by themselves
+_PARTS = 20  # communities that a larger one is divided into, at most
+_NEAR = 5  # other communities that are drawn beside it; all else is one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,54 +89,25 @@ class View:
         return self.whole.ids[int(self.whole.division.of[row])]
 
 
-def collapsed(
-    graph: PropertyGraph,
-    most: int = MOST_NODES,
-    *,
-    marked: Collection[Identity] = (),
-    before: View | None = None,
-) -> View:
+def collapsed(graph: PropertyGraph, most: int = MOST_NODES, *, marked: Collection[Identity] = ()) -> View:
     """A view of a graph: all nodes, if there are at most so many, or else its communities, each as one node.
 
-    Edges whose identity is `marked` are drawn first when there are more than 5,000. With `before`, a view of
-    an earlier state of the graph, a node stays in its community, and drawn by itself if it was. Raises
-    BadInput for `most` below 1.
+    Edges whose identity is `marked` are drawn first when there are more than 5,000. Raises BadInput for
+    `most` below 1.
     """
     if most < 1:
         raise BadInput(f"a view of {most} nodes shows nothing: give at least 1")
     if len(graph) <= most:
         nothing = Communities(np.zeros(len(graph), dtype=np.int32), (), "")
         return drawn_view(Whole(graph, nothing, most, marked), np.arange(len(graph)))
-    few = min(most, MOST_COMMUNITIES)
-    if before is None or not before.whole.ids:
-        return _with_hubs(Whole(graph, communities(graph, most=few), most, marked))
-    whole = Whole(graph, carried(graph, before.graph, before.whole.division, most=few), most, marked)
-    return revealed(
-        drawn_view(whole, np.arange(0)),
-        [id for row in before.shown.tolist() if (id := before.graph.ids[row]) in graph],
-    )
-
-
-def opened(view: View, community: str) -> View:
-    """The view with the nodes of a community drawn by themselves, the best connected first as far as there is
-    room.
-
-    Raises UnknownName for no such community, BadInput when nothing is collapsed.
-    """
-    rows = view.whole.members[view.whole.number(community)]
-    hidden = rows[view.at[rows] >= len(view.shown)]
-    others = sum(each.hidden > 0 and each.id != community for each in view.communities)
-    room = view.whole.most - others - len(view.shown)
-    if len(hidden) <= room:
-        return drawn_view(view.whole, np.concatenate([view.shown, hidden]))
-    fitting = hidden[: max(room - 1, 0)]
-    said = f"{len(hidden) - len(fitting):,} of {counted(len(rows), 'node')} of {community} found no room"
-    said += ": the best connected are drawn." if len(fitting) else ": close another community first."
-    return drawn_view(view.whole, np.concatenate([view.shown, fitting]), said)
+    return _with_hubs(Whole(graph, communities(graph, most=min(most, MOST_COMMUNITIES)), most, marked))
 
 
 def closed(view: View, community: str) -> View:
-    """The view with a community drawn as one again; raises as `opened` does."""
+    """The view with a community drawn as one again.
+
+    Raises UnknownName for no such community, BadInput when nothing is collapsed.
+    """
     number = view.whole.number(community)
     return drawn_view(view.whole, view.shown[view.whole.division.of[view.shown] != number])
 
@@ -163,6 +136,72 @@ def revealed(view: View, ids: Iterable[str]) -> View:
     return drawn_view(view.whole, shown[:room], " ".join(said))
 
 
+# --- a look into one community: what is elsewhere is drawn as few things ---
+
+
+def entered(view: View, community: str) -> View:
+    """The view of one community: its nodes by themselves, or, of more than 60, the smaller communities that
+    it falls into.
+
+    One that does not fall apart shows its best connected nodes, and the next ones when it is opened again.
+    Beside it are the communities it has most edges with, and everything else as one, which leads out again.
+    Raises UnknownName for no such community, BadInput when nothing is collapsed.
+    """
+    number = view.whole.number(community)
+    if view.whole.outer and view.whole.division.kinds[number] == EVERYTHING_ELSE:
+        return view.whole.outer
+    rows = view.whole.members[number]
+    at_once = min(READ_AT_ONCE, max(view.whole.most - _NEAR - 2, 1))
+    whole = _apart(view, number, rows)
+    if len(rows) > at_once:
+        finer = divided_further(
+            whole.division, rows, links_between(whole.graph), whole.labels[0], most=min(_PARTS, at_once)
+        )
+        if finer is not whole.division:
+            said = f"Inside “{_name(view, community)}”: {counted(len(finer) - len(whole.division), 'smaller group')}."
+            return drawn_view(replace(whole, division=finer), np.arange(0), said)
+    hidden = rows[view.at[rows] >= len(view.shown)]
+    drawn = (hidden if len(hidden) else rows)[:at_once]
+    more = f" {len(drawn)} of {counted(len(rows), 'node')} are drawn; open it again for the next ones." * (
+        len(drawn) < len(rows)
+    )
+    return drawn_view(whole, drawn, f"Inside “{_name(view, community)}”.{more}")
+
+
+def shut(view: View) -> View:
+    """The view from which a community was opened; raises BadInput where none is."""
+    if not view.whole.outer:
+        raise BadInput("no community is open in this view")
+    return view.whole.outer
+
+
+def _apart(view: View, number: int, rows: Ints) -> Whole:
+    """The graph with what is outside a community as the few communities that are near it, and one for
+    everything else.
+    """
+    whole, division = view.whole, view.whole.division
+    inside = np.zeros(len(division.of), dtype=bool)
+    inside[rows] = True
+    ends = links_between(whole.graph)
+    crossing = ends[:, inside[ends[0]] != inside[ends[1]]]
+    counts = np.bincount(division.of[crossing[~inside[crossing]]], minlength=len(division))
+    near = [
+        each
+        for each in np.argsort(-counts, kind="stable")[:_NEAR].tolist()
+        if counts[each] and division.kinds[each] != EVERYTHING_ELSE
+    ]
+    far = ~inside & ~np.isin(division.of, near)
+    of, kinds = division.of.copy(), division.kinds
+    if len(np.unique(of[far])) > 1:
+        of[far], kinds = len(division), (*kinds, EVERYTHING_ELSE)
+    outside = frozenset(np.unique(of[~inside]).tolist())
+    return replace(whole, division=Communities(frozen(of), kinds, division.how), outer=view, outside=outside)
+
+
+def _name(view: View, community: str) -> str:
+    return next(each.name for each in view.communities if each.id == community)
+
+
 # --- how a view is made ---
 
 
@@ -182,9 +221,8 @@ def drawn_view(whole: Whole, shown: NDArray[np.integer[Any]], said: str = "") ->
     hidden = np.ones(len(graph), dtype=bool)
     hidden[shown] = False
     counts = np.bincount(division.of[hidden], minlength=len(division))
-    single = (
-        np.flatnonzero(hidden & (counts == 1)[division.of]) if len(division) else np.arange(0)
-    )  # no use in a super node for one
+    # no use in a super node for one
+    single = np.flatnonzero(hidden & (counts == 1)[division.of]) if len(division) else np.arange(0)
     hidden[single], counts[counts == 1] = False, 0
     rows = np.concatenate([shown, single]).astype(np.int32)
     heads = np.flatnonzero(counts)

@@ -22,10 +22,8 @@ ROOM = 0.75  # share of the communities that are parts of something larger; the 
 
 _Numbers = NDArray[np.int64]
 _NO_LABEL = "no label"
-WITHOUT_EDGES, THE_REST = (
-    "without edges",
-    "of the smallest groups",
-)  # kinds; that of any other community is ""
+# kinds; that of any other community is ""
+WITHOUT_EDGES, THE_REST = ("without edges", "of the smallest groups")
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,38 +263,3 @@ def members(division: Communities, degree: Sequence[int] | NDArray[Any]) -> list
         if len(division)
         else []
     )
-
-
-def carried(
-    graph: PropertyGraph, earlier: PropertyGraph, division: Communities, *, most: int = MOST_COMMUNITIES
-) -> Communities:
-    """The communities of an earlier state of a graph, with its new nodes where most of their neighbours are,
-    and else among the rest.
-
-    They keep their numbers, so that some may be empty. Found anew when there were none, or when more than
-    half of the nodes are new.
-    """
-    of = np.array([division.of[earlier.row(id)] if id in earlier else -1 for id in graph.ids], dtype=np.int32)
-    if not len(division) or 2 * np.count_nonzero(of < 0) > len(of):
-        return communities(graph, most=most)
-    links = links_between(graph)
-    toward = np.concatenate([links, links[::-1]], axis=1)
-    while len(joining := np.flatnonzero((of[toward[0]] < 0) & (of[toward[1]] >= 0))):
-        votes, counts = np.unique(
-            toward[0][joining] * np.int64(len(division)) + of[toward[1][joining]], return_counts=True
-        )
-        rows = votes // len(division)
-        best = np.lexsort(
-            (-votes, counts, rows)
-        )  # of each row the last: most votes, then the larger community
-        last = best[np.flatnonzero(np.diff(rows[best], append=-1))]
-        of[rows[last]] = votes[last] % len(division)
-    without = of < 0
-    linked = set(np.unique(of[links]).tolist())
-    kinds = tuple(
-        "" if kind == WITHOUT_EDGES and number in linked else kind
-        for number, kind in enumerate(division.kinds)
-    )
-    kinds += (THE_REST,) * bool(without.any() and THE_REST not in kinds)
-    of[without] = kinds.index(THE_REST) if without.any() else 0
-    return Communities(frozen(of), kinds, division.how)

@@ -18,7 +18,7 @@ from kgot_lab.graph.dict_graph import Identity
 from kgot_lab.text.counted import counted
 from kgot_lab.viz.graph.bundles import NodeNumbers, brief, uses
 from kgot_lab.viz.graph.communities import THE_REST, WITHOUT_EDGES, Communities, first_labels, members
-from kgot_lab.viz.graph.scene import node_caption
+from kgot_lab.viz.graph.marks import node_caption
 
 if TYPE_CHECKING:
     from kgot_lab.viz.graph.collapse import View
@@ -66,9 +66,8 @@ class Whole:
     most: int
     marked: Collection[Identity] = ()
     outer: View | None = None  # of a look into one community: the view from which it was opened
-    outside: frozenset[int] = (
-        frozenset()
-    )  # the numbers of the communities beside it, between which no lines are drawn
+    # the numbers of the communities beside it, between which no lines are drawn
+    outside: frozenset[int] = frozenset()
 
     @cached_property
     def ids(self) -> tuple[str, ...]:

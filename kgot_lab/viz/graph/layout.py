@@ -13,6 +13,8 @@ Mask = NDArray[np.bool_]
 
 _ROUNDS = 200
 _GRID = 30  # places tried in each direction for a node that joins a picture
+# of the width: what is flatter is turned toward the diagonal, for nothing else would fill the height
+_FLAT = 0.25
 
 
 def force_layout(
@@ -32,9 +34,8 @@ def force_layout(
         return _joined(start * (aspect, 1), pairs, ideal, aspect) / (aspect, 1)
     points = np.random.default_rng(seed).random(start.shape) * (aspect, 1)
     degree = np.bincount(pairs.ravel(), minlength=len(points))
-    gravity = (0.4 + 3 / (1 + degree) ** 4)[
-        :, None
-    ]  # what hangs loose is held closer, or it would push the rest into a corner
+    # what hangs loose is held closer, or it would push the rest into a corner
+    gravity = (0.4 + 3 / (1 + degree) ** 4)[:, None]
     for step in np.linspace(0.15, 0.002, rounds):
         force = _forces(points, pairs, ideal) - gravity * (points - points.mean(axis=0))
         length = np.linalg.norm(force, axis=1, keepdims=True) + 1e-12
@@ -67,10 +68,8 @@ def _joined(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Po
 
 def _forces(points: Points, pairs: NodePairs, ideal: float) -> Points:
     x, y = points.T
-    across, down = (
-        x - x[:, None],
-        y - y[:, None],
-    )  # row by column, and summed over rows: no third axis to stride over
+    # row by column, and summed over rows: no third axis to stride over
+    across, down = (x - x[:, None], y - y[:, None])
     distance = np.sqrt(across * across + down * down) + 1e-6
     near = distance < 6 * ideal  # far ones do not push, or unconnected parts would drift out of sight
     push = near * ideal**2 / (distance * distance)
@@ -89,9 +88,8 @@ def _filling(points: Points) -> Points:
     turned = points - points.mean(axis=0)
     if len(points) > 1:
         turned = turned @ np.linalg.svd(turned, full_matrices=False)[2].T
-        turned = turned * np.where(
-            turned[0] > 0, -1, 1
-        )  # the signs of an SVD are arbitrary: the first node goes left
+        # the signs of an SVD are arbitrary: the first node goes left
+        turned = turned * np.where(turned[0] > 0, -1, 1)
     low, high = turned.min(axis=0), turned.max(axis=0)
     extent = np.where(high - low > 1e-6, high - low, np.inf)
     share = min(1.0, (len(points) + 2) / 8)
@@ -142,9 +140,8 @@ def packed(shares: Points, pairs: NodePairs, *, aspect: float, seed: int) -> tup
 def _separate_discs(middles: Points, radii: Points, bounds: Points) -> tuple[Points, bool]:
     """The discs moved off each other within the bounds, the small ones further, and whether that went well."""
     needed = radii[:, None] + radii
-    nudge = (
-        1e-6 * (np.arange(len(radii))[:, None] - np.arange(len(radii)))[..., None]
-    )  # two at one place must part too
+    # two at one place must part too
+    nudge = 1e-6 * (np.arange(len(radii))[:, None] - np.arange(len(radii)))[..., None]
     yielding = (radii**2 / (radii[:, None] ** 2 + radii**2))[..., None]
     for _ in range(60):
         apart = middles[:, None] - middles + nudge
@@ -213,3 +210,95 @@ def free_places(wanted: Points, taken: Points) -> Points:
         crowd[best] += 1.0
         places[row] = across[best], down[best]
     return places
+
+
+# --- stretching: places fill the drawing area, though names and nodes keep their sizes ---
+
+
+def stretched(points: Points, before: Points, after: Points, area: tuple[float, float]) -> Points:
+    """The points, shape (n, 2), on each axis moved and scaled so that all of them span the area from edge to
+    edge.
+
+    `before` says how far each thing reaches left and up of its point, `after` right and down, in the same
+    unit.
+    """
+    if not len(points):
+        return points
+    points = _on_diagonal(points / area) * area
+    axes = [_fitted(points[:, axis], before[:, axis], after[:, axis], area[axis]) for axis in (0, 1)]
+    return np.stack(axes, axis=1)
+
+
+def _on_diagonal(points: Points) -> Points:
+    """Points that lie nearly on a line along one axis, sheared so that the line becomes a diagonal."""
+    wide, tall = np.ptp(points, axis=0)
+    middle = points.mean(axis=0)
+    sheared: Points = points.copy()
+    if tall < _FLAT * wide:
+        sheared[:, 1] += (points[:, 0] - middle[0]) * (1 - tall / wide)
+    elif wide < _FLAT * tall:
+        sheared[:, 0] += (points[:, 1] - middle[1]) * (1 - wide / tall)
+    return sheared
+
+
+def _fitted(line: Points, before: Points, after: Points, length: float) -> Points:
+    """Numbers scaled so that, each with its reach, they span the length; the span grows with the scale, so
+    halving finds it.
+    """
+    low, high = 0.0, 50.0
+    for _ in range(40):
+        scale = (low + high) / 2
+        span = (scale * line + after).max() - (scale * line - before).min()
+        low, high = (scale, high) if span < length else (low, scale)
+    placed: Points = low * line
+    placed += (length - (placed + after).max() - (placed - before).min()) / 2
+    return placed
+
+
+# --- distances and crossings of many points, lines and boxes at once ---
+
+
+def distance_to_lines(points: Points, starts: Points, ends: Points) -> Points:
+    """How far points lie from straight lines; the three broadcast to shape (..., 2), and the result has shape
+    (...).
+    """
+    # axis by axis: sums over an axis of two are slow
+    across, down = (ends[..., 0] - starts[..., 0], ends[..., 1] - starts[..., 1])
+    x, y = points[..., 0] - starts[..., 0], points[..., 1] - starts[..., 1]
+    share = np.clip((x * across + y * down) / (across * across + down * down + 1e-9), 0, 1)
+    distances: Points = np.hypot(x - share * across, y - share * down)
+    return distances
+
+
+def crossing(a: Points, b: Points, c: Points, d: Points) -> Mask:
+    """Whether the line from a to b crosses the one from c to d; shapes broadcast to (..., 2), lines that only
+    touch do not count.
+    """
+    crosses: Mask = (_side(a, b, c) * _side(a, b, d) < 0) & (_side(c, d, a) * _side(c, d, b) < 0)
+    return crosses
+
+
+def on_curves(starts: Points, controls: Points, ends: Points, shares: Points) -> Points:
+    """Points on curves of second order; three arrays of shape (..., 1, 2) and shares (s,) give shape (..., s,
+    2).
+    """
+    t = shares[:, None]
+    found: Points = (1 - t) ** 2 * starts + 2 * t * (1 - t) * controls + t**2 * ends
+    return found
+
+
+def boxes_meet(middles: Points, halves: Points, others: Points, other_halves: Points) -> Points:
+    """How deep boxes lie in each other, 0 where they do not; each is a middle and half its width and height,
+    shape (..., 2).
+    """
+    across = halves[..., 0] + other_halves[..., 0] - np.abs(middles[..., 0] - others[..., 0])
+    down = halves[..., 1] + other_halves[..., 1] - np.abs(middles[..., 1] - others[..., 1])
+    depth: Points = np.maximum(np.minimum(across, down), 0)
+    return depth
+
+
+def _side(a: Points, b: Points, c: Points) -> Points:
+    side: Points = (b[..., 0] - a[..., 0]) * (c[..., 1] - a[..., 1]) - (b[..., 1] - a[..., 1]) * (
+        c[..., 0] - a[..., 0]
+    )
+    return side

@@ -78,17 +78,15 @@ def places_of(
     laid = _in_discs(_pairs(graph), whole.members, aspect=aspect, seed=seed, wanted=wanted, hole=HOLE)
     middles = _kept(laid.middles, _given(whole.ids, positions or {}))
     of = whole.division.of[view.shown]
-    points = (
-        laid.points[view.shown] + (middles - laid.middles)[of]
-    )  # a community that was elsewhere takes its members along
+    # a community that was elsewhere takes its members along
+    points = laid.points[view.shown] + (middles - laid.middles)[of]
     ids = [graph.ids[row] for row in view.shown.tolist()]
     given = _given(ids, positions or {})
     known = ~np.isnan(given[:, 0])
     elsewhere = np.unique(of[known & (np.abs(points - given).max(axis=1, initial=0) > 1e-3)])
     points[known] = given[known]
-    points[~known & np.isin(of, elsewhere)] = (
-        np.nan
-    )  # their places were found for another arrangement of their community
+    # their places were found for another arrangement of their community
+    points[~known & np.isin(of, elsewhere)] = np.nan
     if np.isnan(points).any():
         things = np.concatenate(
             [points, middles[[whole.number(node.id) for node in view.nodes[len(points) :]]]]
@@ -193,9 +191,8 @@ def _facing(offsets: Points, of: NDArray[np.int64], crossing: NodePairs, middles
     x, y = offsets[ends[:, 0]].T
     along, across = x * toward[:, 0] + y * toward[:, 1], x * toward[:, 1] - y * toward[:, 0]
     sums = (np.bincount(of[ends[:, 0]], weights=part, minlength=len(middles)) for part in (across, along))
-    angle = np.arctan2(*sums)[
-        of
-    ]  # the turn with the largest sum of products, as in a Procrustes fit in the plane
+    # the turn with the largest sum of products, as in a Procrustes fit in the plane
+    angle = np.arctan2(*sums)[of]
     cosine, sine = np.cos(angle), np.sin(angle)
     x, y = offsets.T
     return np.stack([x * cosine - y * sine, x * sine + y * cosine], axis=1)

@@ -8,19 +8,14 @@ apart then lies farther apart, since names and nodes keep their sizes, and no li
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.graph.dict_graph import Identity
-from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.bending import controls
-from kgot_lab.viz.graph.layout import NodePairs, Points, force_layout
-from kgot_lab.viz.graph.scene import node_caption
-from kgot_lab.viz.graph.shapes import MARKS, Place
-from kgot_lab.viz.graph.stretching import stretched
+from kgot_lab.viz.graph.layout import NodePairs, Points, force_layout, stretched
+from kgot_lab.viz.graph.scene import DrawingPlan, EdgePlan, NodePlan, Scene
+from kgot_lab.viz.graph.shapes import Place
 from kgot_lab.viz.graph.untangle import NodeRooms, untangled
 from kgot_lab.viz.graph.wording import names_placed, words_placed
 from kgot_lab.viz.static.wrapping import balanced, line_width
@@ -28,108 +23,25 @@ from kgot_lab.viz.static.wrapping import balanced, line_width
 PLANNED = 150  # nodes up to which names and words have places of their own
 MANY_NODES = 60  # from here on all is smaller
 _ATTEMPTS = 3
-_OFTEN = 15  # edges of one type from which on it is said once
 _LEADING = 1.22  # from line to line, by the size of the type
 _STRETCHES = 3  # a stretched drawing has other places for its names, and these may reach less far
-_WIDTHS = (
-    1.0,
-    0.6,
-    2.5,
-    0.0,
-)  # of words along an edge, by their usual width, in the order in which they are tried; 0 for a number
+# of words along an edge, by their usual width, in the order in which they are tried; 0 for a number
+_WIDTHS = (1.0, 0.6, 2.5, 0.0)
 _LOOP = 4.4  # radii that a loop is high
 
 
-@dataclass(frozen=True)
-class NodePlan:
-    """A node: its middle, its radius, its name in lines, and the middle of these, counted from its own; not
-    `named` for want of room.
-    """
-
-    place: Place
-    radius: float
-    lines: tuple[str, ...]
-    beside: Place
-    named: bool
-
-
-@dataclass(frozen=True)
-class EdgePlan:
-    """An edge: the control point of its curve, its words in lines, and the middle of these; not `worded` for
-    want of room.
-    """
-
-    control: Place
-    lines: tuple[str, ...]
-    at: Place
-    worded: bool
-
-
-@dataclass(frozen=True)
-class DrawingPlan:
-    """The plan of a drawing area of some size; `name_size` and `word_size` are those of the type."""
-
-    area: tuple[float, float]
-    name_size: float
-    word_size: float
-    nodes: Mapping[str, NodePlan]
-    edges: Mapping[Identity, EdgePlan]
-    notes: tuple[str, ...] = ()  # what edges say that have a number for want of room
-    type_of_all: str = ""  # of the edges, if it is said once and not along each
-
-    def fractions(self) -> dict[str, Place]:
-        """Where the nodes are, as fractions of the area."""
-        return {
-            id: (node.place[0] / self.area[0], node.place[1] / self.area[1])
-            for id, node in self.nodes.items()
-        }
-
-    @property
-    def silent(self) -> int:
-        """How many names and words of edges have no room."""
-        return sum(not node.named for node in self.nodes.values()) + sum(
-            not edge.worded for edge in self.edges.values()
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class DrawingTask:
-    """What is to be planned: nodes and edges, their marks, which have names and words in any case, and radii
-    other than by degree.
-    """
-
-    nodes: Sequence[Node]
-    edges: Sequence[Edge]
-    node_marks: Mapping[str, str]
-    edge_marks: Mapping[Identity, str]
-    radii: Mapping[str, float] = field(default_factory=dict)
-
-    def words(self, edge: Edge) -> str:
-        """What is written along an edge: its type, with the sign of its mark; nothing where the legend says
-        it of all edges.
-        """
-        mark = self.edge_marks.get(edge.identity)
-        return f"{MARKS[mark].sign} {edge.type}" if mark else "" if self.type_of_all else edge.type
-
-    @cached_property
-    def type_of_all(self) -> str:
-        """The type of all edges, if they are many and have the same one: it need not be said at each."""
-        types = {edge.type for edge in self.edges}
-        return types.pop() if len(types) == 1 and len(self.edges) > _OFTEN else ""
-
-
 def drawing_plan(
-    drawn: DrawingTask, area: tuple[float, float], *, positions: Mapping[str, Place], seed: int = 0
+    scene: Scene, area: tuple[float, float], *, positions: Mapping[str, Place], seed: int = 0
 ) -> DrawingPlan:
     """Plan a drawing: nodes with `positions`, fractions of the area, stay there; the others are laid out, and
     moved until all reads.
 
     Where something finds no room other layouts are tried, and the one with most names and words is taken.
     """
-    free = not any(node.id in positions for node in drawn.nodes)
+    free = not any(node.id in positions for node in scene.nodes)
     plans: list[DrawingPlan] = []
-    for attempt in range(_ATTEMPTS if free and len(drawn.nodes) <= MANY_NODES else 1):
-        draft = _Draft(drawn, area)
+    for attempt in range(_ATTEMPTS if free and len(scene.nodes) <= MANY_NODES else 1):
+        draft = _Draft(scene, area)
         draft.lay_out(positions, seed + 1000 * attempt)
         draft.write()
         plans.append(draft.plan())
@@ -141,9 +53,9 @@ def drawing_plan(
 class _Draft:
     """A plan in the making; rows are nodes and edges in the order given."""
 
-    def __init__(self, drawn: DrawingTask, area: tuple[float, float]) -> None:
-        self.drawn, self.area = drawn, area
-        self.nodes, self.edges = nodes, edges = drawn.nodes, drawn.edges
+    def __init__(self, scene: Scene, area: tuple[float, float]) -> None:
+        self.scene, self.area = scene, area
+        self.nodes, self.edges = nodes, edges = scene.nodes, scene.lines
         row = {node.id: number for number, node in enumerate(nodes)}
         self.ends: NodePairs = np.array(
             [(row[edge.source], row[edge.target]) for edge in edges], dtype=np.intp
@@ -156,11 +68,16 @@ class _Draft:
         by_degree = np.minimum(
             (3.5 if small else 6.0) + (1.3 if small else 2.1) * np.sqrt(degree), 11.0 if small else 17.0
         )
-        self.radius: Points = np.array([drawn.radii.get(node.id, by_degree[row[node.id]]) for node in nodes])
-        self.names = [balanced(node_caption(node), wide, self.name_size, lines) for node in nodes]
+        self.radius: Points = np.array(
+            [
+                scene.sizes[node.id] / 2 if node.id in scene.sizes else by_degree[row[node.id]]
+                for node in nodes
+            ]
+        )
+        self.names = [balanced(scene.caption(node), wide, self.name_size, lines) for node in nodes]
         self.word_wide = 0.8 * wide
-        self.words = [balanced(drawn.words(edge), self.word_wide, self.word_size, 3) for edge in edges]
-        signed = np.array([1.4 * self.name_size * (node.id in drawn.node_marks) for node in nodes])
+        self.words = [balanced(scene.words(edge), self.word_wide, self.word_size, 3) for edge in edges]
+        signed = np.array([1.4 * self.name_size * (node.id in scene.told.nodes) for node in nodes])
         self.name_halves = _halves(self.names, self.name_size)
         self.name_halves[:, 0] += signed / 2
         self.word_halves = _halves(self.words, self.word_size)
@@ -202,7 +119,7 @@ class _Draft:
             elif wide != 1:
                 for row in rows.tolist():
                     self.words[row] = balanced(
-                        self.drawn.words(self.edges[row]), wide * self.word_wide, self.word_size, 4
+                        self.scene.words(self.edges[row]), wide * self.word_wide, self.word_size, 4
                     )
             self.word_halves = _halves(self.words, self.word_size)
             if len(rows):
@@ -237,20 +154,18 @@ class _Draft:
         nodes = {}
         for number, node in enumerate(self.nodes):
             (x, y), (a, b) = self.points[number].tolist(), self.name_at.middles[number].tolist()
-            named = not self.name_at.clash[number] or node.id in self.drawn.node_marks
+            named = not self.name_at.clash[number] or node.id in self.scene.told.nodes
             nodes[node.id] = NodePlan(
                 (x, y), float(self.radius[number]), self.names[number], (a - x, b - y), named
             )
         edges = {}
         for number, edge in enumerate(self.edges):
             control, at = self.controls[number].tolist(), self.word_at[number].tolist()
-            worded = not self.silent[number] or edge.identity in self.drawn.edge_marks
+            worded = not self.silent[number] or edge.identity in self.scene.told.edges
             edges[edge.identity] = EdgePlan(
                 (control[0], control[1]), self.words[number], (at[0], at[1]), worded
             )
-        return DrawingPlan(
-            self.area, self.name_size, self.word_size, nodes, edges, tuple(self.notes), self.drawn.type_of_all
-        )
+        return DrawingPlan(self.area, self.name_size, self.word_size, nodes, edges, tuple(self.notes))
 
     # --- what the steps are given ---
 

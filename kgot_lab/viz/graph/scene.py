@@ -1,143 +1,182 @@
-"""What a picture shows of a graph: which nodes and edges, and what is marked."""
+"""A scene: what is drawn of a graph, as plain data. The still picture (SVG) and the live view (JSON) both render it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import sqrt
 
 import numpy as np
 
-from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.trace import Trace
+from kgot_lab.graph.dict_graph import Identity
 from kgot_lab.text.counted import counted
-from kgot_lab.text.words import plain_answer
-from kgot_lab.types import Diff, Edge, Node
-from kgot_lab.viz.graph.paths import links_of
-from kgot_lab.viz.graph.shapes import DIFF, MARKS
-from kgot_lab.viz.static.answer_evidence import grounds
+from kgot_lab.types import Edge, Node
+from kgot_lab.viz.graph.bundles import EdgeBundle
+from kgot_lab.viz.graph.collapse import View
+from kgot_lab.viz.graph.communities import THE_REST, WITHOUT_EDGES
+from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, Community
+from kgot_lab.viz.graph.marks import Highlight, Marked, kinds_of_marks, marked, node_caption
+from kgot_lab.viz.graph.shapes import GROUP, MARKS, ROUND, NodeLook, Place, look_of
 
-_LAST_WRITE = "The last write:"
-_NO_NAME = "(no name)"  # what stands under a node whose name is empty or blanks
 EDGES_PER_NODE = 4  # more would be a black cloud
-
-_Identity = tuple[str, str, str, str]
-Highlight = (
-    Diff | Sequence[str] | Trace | None
-)  # a write; a path, as the ids of its nodes in order; or a run, for its answer
+_OFTEN = 15  # edges of one type from which on it is said once
+_NO_COMMUNITY = WITHOUT_EDGES, THE_REST, EVERYTHING_ELSE  # drawn smaller, since their number says little
 
 
 @dataclass(frozen=True)
-class Marked:
-    """A graph together with what a write took away, and the marks of nodes and edges, which are keys of
-    MARKS.
+class NodePlan:
+    """A node: its middle, its radius, its name in lines, and the middle of these, counted from its own; not
+    `named` for want of room.
     """
 
-    graph: PropertyGraph
-    nodes: Mapping[str, str]
-    edges: Mapping[_Identity, str]
-    said: str  # what is marked, in words; "" for nothing
+    place: Place
+    radius: float
+    lines: tuple[str, ...]
+    beside: Place
+    named: bool
 
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """First labels in order of first use, over the whole graph: so that colours stay as it grows."""
-        return tuple(dict.fromkeys(labels[0] for labels in self.graph.node_labels if labels))
 
-    @property
-    def touched(self) -> frozenset[str]:
-        """The ids of marked nodes, and of the ends of marked edges."""
-        return frozenset(self.nodes) | {
-            end for source, _, target, _ in self.edges for end in (source, target)
+@dataclass(frozen=True)
+class EdgePlan:
+    """An edge: the control point of its curve, its words in lines, and the middle of these; not `worded` for
+    want of room.
+    """
+
+    control: Place
+    lines: tuple[str, ...]
+    at: Place
+    worded: bool
+
+
+@dataclass(frozen=True)
+class DrawingPlan:
+    """Where everything is, in pixels of a drawing area; `name_size` and `word_size` are those of the type."""
+
+    area: tuple[float, float]
+    name_size: float
+    word_size: float
+    nodes: Mapping[str, NodePlan]
+    edges: Mapping[Identity, EdgePlan]
+    notes: tuple[str, ...] = ()  # what edges say that have a number for want of room
+
+    def fractions(self) -> dict[str, Place]:
+        """Where the nodes are, as fractions of the area."""
+        return {
+            id: (node.place[0] / self.area[0], node.place[1] / self.area[1])
+            for id, node in self.nodes.items()
         }
 
-
-def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
-    """A graph with what a write, a path or the answer of a run marks in it.
-
-    Raises UnknownName and BadInput for a path that is not in the graph, BadInput for a run without an answer.
-    """
-    if isinstance(highlight, Trace):
-        return _answered(graph, highlight)
-    if highlight is None or (not isinstance(highlight, Diff) and not highlight):
-        return Marked(graph, {}, {}, "")
-    if isinstance(highlight, Diff):
-        return Marked(
-            _with_removed(graph, highlight),
-            _node_marks(highlight),
-            _edge_marks(highlight),
-            f"{_LAST_WRITE} {highlight}.",
+    @property
+    def silent(self) -> int:
+        """How many names and words of edges have no room."""
+        return sum(not node.named for node in self.nodes.values()) + sum(
+            not edge.worded for edge in self.edges.values()
         )
-    if isinstance(highlight, str):
-        raise BadInput(f"a path is a list of node ids, such as [{highlight!r}, …]")
-    names = [graph.node(id).text for id in highlight]
-    edges = links_of(graph, highlight)
-    return Marked(
-        graph,
-        dict.fromkeys(highlight, "path"),
-        {edge.identity: "path" for edge in edges},
-        f"The path: {' – '.join(names)}.",
-    )
 
 
-def _answered(graph: PropertyGraph, run: Trace) -> Marked:
-    """A graph with the answer of a run, where it is a node, and the few facts that the answer rests on."""
-    told = grounds(run)
-    held = {edge.identity for edge in graph.edges}
-    facts = [edge for edge in told.telling if edge.identity in held]
-    nodes = {told.hub: "answer"} if told.hub_is_answer and told.hub in graph else _named(graph, told.answer)
-    marks = f" Marked: {counted(len(facts), 'fact')} that tell it." if facts else ""
-    answer = told.answer.strip().rstrip(".")
-    said = f"The answer: {answer}.{marks}" if answer else f"The answer is empty.{marks}"
-    return Marked(graph, nodes, {edge.identity: "evidence" for edge in facts}, said)
-
-
-def _named(graph: PropertyGraph, answer: str) -> dict[str, str]:
-    """The node that is called as the answer is, marked."""
-    wanted = plain_answer(answer)
-    return {
-        node.id: "answer"
-        for node in graph.nodes
-        if wanted and wanted in (plain_answer(node.id), plain_answer(node.text))
-    }
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scene:
-    """The part of a graph that is drawn, and the marks of its nodes and edges."""
+    """Nodes and edges that are drawn, and what is marked among them; `labels` in the order of their colours.
+
+    Of a `view` some nodes stand for a community, and bundles for many edges. `places` are fractions of the
+    drawing area; a small scene has a `plan` too.
+    """
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
-    node_marks: Mapping[str, str]
-    edge_marks: Mapping[_Identity, str]
-    labels: tuple[
-        str, ...
-    ]  # first labels in order of first use, over the whole graph: so that colours stay as it grows
-    all_nodes: int
-    all_edges: int
-    said: str = ""  # what is marked, in words
+    told: Marked
+    labels: tuple[str, ...]
+    view: View | None = None
+    plan: DrawingPlan | None = None
+    places: Mapping[str, Place] = field(default_factory=dict)
+
+    @cached_property
+    def groups(self) -> dict[str, Community]:
+        """The communities that are drawn as one node, by its id."""
+        return {each.id: each for each in self.view.communities if each.hidden} if self.view else {}
+
+    @property
+    def bundles(self) -> tuple[EdgeBundle, ...]:
+        """The lines that stand for many edges."""
+        return self.view.bundles if self.view else ()
+
+    @cached_property
+    def most(self) -> int:
+        """How many edges the thickest bundle stands for."""
+        return max((bundle.count for bundle in self.bundles), default=1)
+
+    def bundle_caption(self, bundle: EdgeBundle) -> str:
+        """The number of its edges, if they are many."""
+        return f"{bundle.count:,}" if bundle.count > self.most / 2 else ""
+
+    @cached_property
+    def lines(self) -> tuple[Edge, ...]:
+        """The edges, and one for each bundle, called as the line is."""
+        bundled = (
+            Edge(each.source, self.bundle_caption(each), each.target, key=" bundle") for each in self.bundles
+        )
+        return (*self.edges, *bundled)
+
+    @cached_property
+    def sizes(self) -> dict[str, float]:
+        """The diameter in pixels of each group: its area grows with the number of nodes it hides."""
+        hidden = (each.hidden for each in self.groups.values() if each.kind not in _NO_COMMUNITY)
+        largest = max(hidden, default=0)
+        return {
+            id: 8
+            + 34 * sqrt(min(each.hidden / max(largest, 1), 1.0)) * (0.5 if each.kind in _NO_COMMUNITY else 1)
+            for id, each in self.groups.items()
+        }
+
+    def look(self, node: Node) -> NodeLook:
+        """The colour and shape of a node, by its first label."""
+        if node.id in self.groups:
+            return GROUP
+        return look_of(self.labels.index(node.labels[0])) if node.labels else ROUND
+
+    def caption(self, node: Node) -> str:
+        """What is written beside a node."""
+        return self.groups[node.id].name if node.id in self.groups else node_caption(node)
+
+    def words(self, edge: Edge) -> str:
+        """What is written along an edge: its type, with the sign of its mark; nothing where the legend says
+        it of all edges.
+        """
+        mark = self.told.edges.get(edge.identity)
+        return f"{MARKS[mark].sign} {edge.type}" if mark else "" if self.type_of_all else edge.type
+
+    @cached_property
+    def type_of_all(self) -> str:
+        """The type of all edges, if they are many and have the same one: it need not be said at each."""
+        types = {edge.type for edge in self.lines}
+        return types.pop() if len(types) == 1 and len(self.lines) > _OFTEN else ""
 
     @property
     def kinds_of_marks(self) -> tuple[str, ...]:
         """The kinds of marks that a legend has to explain: all of a write, even if it made only some."""
-        return kinds_of_marks(self.said, {*self.node_marks.values(), *self.edge_marks.values()})
+        return kinds_of_marks(self.told.said, {*self.told.nodes.values(), *self.told.edges.values()})
+
+    @property
+    def title(self) -> str:
+        """How large the graph is of which this is drawn."""
+        graph = self.told.graph
+        if not len(graph):
+            return "An empty graph"
+        return f"A graph with {counted(len(graph), 'node')} and {counted(len(graph.edges), 'edge')}"
 
     def left_out(self, first: str) -> str:
         """What is not drawn, in words, and which nodes came `first`: such as ", the best connected"."""
-        said = []
-        if len(self.nodes) < self.all_nodes:
-            said.append(f"Shows {len(self.nodes):,} of {self.all_nodes:,} nodes{first}.")
-        if len(self.edges) < self.all_edges:
-            said.append(f"Shows {len(self.edges):,} of {self.all_edges:,} edges.")
+        graph, said = self.told.graph, []
+        if len(self.nodes) < len(graph):
+            said.append(f"Shows {len(self.nodes):,} of {len(graph):,} nodes{first}.")
+        if len(self.edges) < len(graph.edges):
+            said.append(f"Shows {len(self.edges):,} of {len(graph.edges):,} edges.")
         return " ".join(said)
 
 
-def kinds_of_marks(said: str, marks: Collection[str]) -> tuple[str, ...]:
-    """The kinds of marks that a legend has to explain, given those that there are."""
-    others = tuple(mark for mark in MARKS if mark in marks and mark not in DIFF)
-    return others or (DIFF if said.startswith(_LAST_WRITE) else ())
-
-
-def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int) -> Scene:
+def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int, labels: Sequence[str] = ()) -> Scene:
     """At most `limit` nodes: the marked ones first, then the best connected; removed nodes and edges are
     shown too.
     """
@@ -155,48 +194,11 @@ def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int) -> Scene:
     return Scene(
         nodes=tuple(part.nodes),
         edges=tuple(marked_first[: EDGES_PER_NODE * limit]),
-        node_marks=told.nodes,
-        edge_marks=told.edges,
-        labels=told.labels,
-        all_nodes=len(whole),
-        all_edges=len(whole.edges),
-        said=told.said,
+        told=told,
+        labels=tuple(dict.fromkeys((*labels, *told.labels))),
     )
 
 
-def _with_removed(graph: PropertyGraph, diff: Diff) -> PropertyGraph:
-    """The graph after a write, together with what the write took away."""
-    if not (diff.removed_nodes or diff.removed_edges):
-        return graph
-    nodes = {node.id: node for node in (*diff.removed_nodes, *graph.nodes)}
-    edges = {edge.identity: edge for edge in (*diff.removed_edges, *graph.edges)}
-    ordered = [
-        *graph.ids,
-        *(id for id in nodes if id not in graph),
-    ]  # ghosts last: the others keep their colours
-    return PropertyGraph.of((nodes[id] for id in ordered), edges.values(), dangling="add")
-
-
-def _node_marks(diff: Diff) -> dict[str, str]:
-    return (
-        {node.id: "removed" for node in diff.removed_nodes}
-        | {node.id: "changed" for _, node in diff.changed_nodes}
-        | {node.id: "added" for node in diff.added_nodes}
-    )
-
-
-def _edge_marks(diff: Diff) -> dict[_Identity, str]:
-    return (
-        {edge.identity: "removed" for edge in diff.removed_edges}
-        | {edge.identity: "changed" for _, edge in diff.changed_edges}
-        | {edge.identity: "added" for edge in diff.added_edges}
-    )
-
-
-def node_caption(node: Node) -> str:
-    """What stands under a node: its name, if it has one and is no text itself. A description is read on the
-    node, not under it.
-    """
-    properties = node.properties
-    said = str(properties["name"]) if properties.get("name") and not properties.get("text") else node.text
-    return said if said.strip() else _NO_NAME
+def scene_of_view(view: View, told: Marked) -> Scene:
+    """What a view of a marked graph draws."""
+    return Scene(view.nodes, view.edges, told, told.labels, view)

@@ -41,6 +41,7 @@ class Style:
 
 
 ROUND = NodeLook("#FFFFFF", 0)  # nodes without label
+GROUP = NodeLook("#DDDDDD", 0)  # a community drawn as one
 MARKS = {
     "added": Style("#009E73", "#00614A", 2.6, None, "+"),
     "removed": Style("#B34D00", "#9C4400", 2.2, "7 4", "−"),
@@ -129,28 +130,6 @@ def loop(place: Place, radius: float, number: int, *, headed: bool = True) -> Cu
     one, other = (x - size, y - 2 * size), (x + size, y - 2 * size)
     path = f"M{_point(first)} C{_point(one)} {_point(other)} {_point(_towards(last, other, 7 if headed else -2))}"
     return Curve(path, _arrow(last, other))
-
-
-@dataclass(frozen=True)
-class Box:
-    """A rectangle around (x, y)."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @classmethod
-    def around(cls, place: Place, width: float, height: float) -> Box:
-        """The rectangle of this size with its middle at a place."""
-        return cls(*place, width, height)
-
-    def touches(self, other: Box) -> bool:
-        """Whether two rectangles overlap."""
-        return (
-            2 * abs(self.x - other.x) < self.width + other.width
-            and 2 * abs(self.y - other.y) < self.height + other.height
-        )
 
 
 def _towards(start: Place, goal: Place, distance: float) -> Place:

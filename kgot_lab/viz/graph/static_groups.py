@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Json
-from kgot_lab.viz.graph.collapse import View
+from kgot_lab.viz.graph.collapse import View, entered
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, Community
-from kgot_lab.viz.graph.opening import entered
-from kgot_lab.viz.graph.scene import Marked
+from kgot_lab.viz.graph.marks import Marked
 from kgot_lab.viz.graph.shapes import Place
 from kgot_lab.viz.graph.view_data import data_of
 

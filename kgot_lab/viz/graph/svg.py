@@ -1,23 +1,45 @@
-"""A graph as a static picture that needs nothing else: positions are computed here, no script and no address
-is inside.
+"""A scene as a static picture that needs nothing else: its legend above, a note below, no script and no address
+inside.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.text.counted import counted
-from kgot_lab.viz.graph.paper import WHICH_FIRST, Paper
-from kgot_lab.viz.graph.plan import DrawingPlan
-from kgot_lab.viz.graph.scene import Highlight, Scene, marked, scene_of
-from kgot_lab.viz.graph.shapes import Place
-from kgot_lab.viz.static.markup import Markup, element, image, keyed, shortened
+from kgot_lab.types import Edge, Json, Node
+from kgot_lab.viz.graph.marks import Highlight, marked
+from kgot_lab.viz.graph.plan import drawing_plan
+from kgot_lab.viz.graph.scene import DrawingPlan, EdgePlan, NodePlan, Scene, scene_of
+from kgot_lab.viz.graph.shapes import (
+    MARKS,
+    ROUND,
+    Curve,
+    Place,
+    Style,
+    badge,
+    curve,
+    look_of,
+    loop,
+    shape,
+    styles,
+)
+from kgot_lab.viz.static.markup import Markup, element, image, joined, keyed, shortened, text_width
 from kgot_lab.viz.static.table import Sheet, Table, table
+from kgot_lab.viz.static.wrapping import fitted
+
+WHICH_FIRST = " (changed and best connected first)"  # which nodes are drawn where there is no room for all
+NO_NODES = "This graph has no nodes"
+_EDGE = 6.0  # pixels around the drawing
+_ROW, _FIRST_ROW = 22.0, 16.0  # of the legend: the height of a row, and where the first one is
+_NOTE, _NOTE_LINES = 15.0, 3
+_TOLD = 300  # letters of a line of a tooltip
+_TOLD_OF_MANY = 60  # with many nodes they would be most of the file
 
 
 @dataclass(frozen=True)
@@ -33,12 +55,10 @@ class Picture:
     all_nodes: int
     all_edges: int
     alt: str  # what it shows, in words
-    plan: DrawingPlan = field(
-        repr=False, compare=False
-    )  # where everything is in it; a live view begins with the same
-    source: tuple[PropertyGraph, Highlight] = field(
-        repr=False, compare=False
-    )  # what was to be drawn, also what found no room
+    # where everything is in it; a live view begins with the same
+    plan: DrawingPlan = field(repr=False, compare=False)
+    # what was to be drawn, also what found no room
+    source: tuple[PropertyGraph, Highlight] = field(repr=False, compare=False)
 
     def table(self, *, limit: int = 50) -> Table:
         """The same graph as tables, at most `limit` rows of each: what is marked, if anything is, and all
@@ -93,27 +113,21 @@ def svg(
     had them, and `labels`, in the order in which that picture has them, keep their colours and shapes.
     Without `arrows` lines point nowhere.
     """
-    scene = scene_of(graph, highlight, limit)
-    scene = replace(scene, labels=tuple(dict.fromkeys((*labels, *scene.labels))))
-    paper = Paper(scene, width, height, arrows=arrows)
+    scene = scene_of(graph, highlight, limit, labels)
+    paper = _Paper(scene, width, height, arrows=arrows)
     plan = paper.planned(positions or {}, seed)
     parts = [paper.background(), paper.legend(), *paper.drawing(plan), paper.note(plan)]
     drawing = element(
-        "svg", element("title", _title(scene)), element("desc", _description(scene)), *parts,
+        "svg", element("title", scene.title), element("desc", _description(scene)), *parts,
         xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height}", width=width, height=height, role="img",
-        aria_label=_title(scene), font_family="Helvetica, Arial, sans-serif", style="max-width:100%;height:auto",
+        aria_label=scene.title, font_family="Helvetica, Arial, sans-serif", style="max-width:100%;height:auto",
     )  # fmt: skip
-    said = f"{_title(scene)}. {_description(scene)}"
-    counts = len(scene.nodes), len(scene.edges), scene.all_nodes, scene.all_edges
+    said = f"{scene.title}. {_description(scene)}"
+    whole = scene.told.graph
+    counts = len(scene.nodes), len(scene.edges), len(whole), len(whole.edges)
     return Picture(
         keyed(drawing), {**plan.fractions(), **(positions or {})}, *counts, said, plan, (graph, highlight)
     )
-
-
-def _title(scene: Scene) -> str:
-    if not scene.all_nodes:
-        return "An empty graph"
-    return f"A graph with {counted(scene.all_nodes, 'node')} and {counted(scene.all_edges, 'edge')}"
 
 
 def _description(scene: Scene) -> str:
@@ -122,6 +136,202 @@ def _description(scene: Scene) -> str:
         f"{shortened(e.source, 40)} {shortened(e.type, 40)} {shortened(e.target, 40)}"
         for e in scene.edges[:20]
     )
-    change = f"{scene.said} " * bool(scene.said)
+    change = f"{scene.told.said} " * bool(scene.told.said)
     more = f"; and {len(scene.edges) - 20} more" if len(scene.edges) > 20 else ""
     return f"{change}{scene.left_out(WHICH_FIRST)} Edges: {'; '.join(facts) or 'none'}{more}."
+
+
+# --- the paper ---
+
+
+class _Paper:
+    """A scene on paper of some size, in SVG units."""
+
+    def __init__(self, scene: Scene, width: int, height: int, *, arrows: bool = True) -> None:
+        self.scene, self.width, self.height, self.arrows = scene, width, height, arrows
+        self.entries, rows = self._legend_entries()
+        self.top = _EDGE + _ROW * rows
+        self.low = _NOTE * len(self._note_lines(None))
+        self.most = _TOLD_OF_MANY if len(scene.nodes) > 60 else _TOLD
+
+    def planned(self, positions: Mapping[str, Place], seed: int) -> DrawingPlan:
+        """Where everything goes, in pixels of the drawing area."""
+        plan = drawing_plan(self.scene, self._area(), positions=positions, seed=seed)
+        low = _NOTE * len(self._note_lines(plan))
+        if low > self.low:  # what has no room is said below, where there must be room for that
+            self.low = low
+            plan = drawing_plan(self.scene, self._area(), positions=plan.fractions())
+        return plan
+
+    def _area(self) -> tuple[float, float]:
+        return max(self.width - 2 * _EDGE, 1.0), max(self.height - self.top - self.low - _EDGE, 1.0)
+
+    # --- drawing ---
+
+    def drawing(self, plan: DrawingPlan) -> list[Markup]:
+        """Lines, then nodes, then words, so that words stay readable."""
+        lines = [self._line(edge, plan) for edge in self.scene.edges]
+        words = [self._words(edge, plan.edges[edge.identity], plan.word_size) for edge in self.scene.edges]
+        nodes = [self._node(node, plan) for node in self.scene.nodes]
+        moved = {"transform": f"translate({_EDGE:.0f} {self.top:.0f})"}
+        return [element("g", *filter(None, part), **moved) for part in (lines, words, nodes) if any(part)]
+
+    def _line(self, edge: Edge, plan: DrawingPlan) -> Markup:
+        style, path = self._edge_style(edge), self._curve(edge, plan)
+        return element(
+            "g",
+            element("title", _full_edge(edge, self.scene.told.edges.get(edge.identity, ""), self.most)),
+            element(
+                "path",
+                d=path.path,
+                fill="none",
+                stroke=style.colour,
+                stroke_width=style.width,
+                stroke_dasharray=style.dashes,
+            ),
+            element("polygon", points=path.arrow, fill=style.colour) if self.arrows else Markup(),
+        )
+
+    def _curve(self, edge: Edge, plan: DrawingPlan) -> Curve:
+        one, other = plan.nodes[edge.source], plan.nodes[edge.target]
+        if edge.source == edge.target:
+            loops = [each.identity for each in self.scene.edges if each.source == each.target == edge.source]
+            return loop(one.place, one.radius, loops.index(edge.identity), headed=self.arrows)
+        ends = (one.place, self._rim(edge.source, one)), (other.place, self._rim(edge.target, other))
+        return curve(*ends, plan.edges[edge.identity].control, headed=self.arrows)
+
+    def _words(self, edge: Edge, planned: EdgePlan, size: float) -> Markup:
+        """What an edge says, where there is room for it; the lines of one in a group."""
+        if not planned.worded or not any(planned.lines):
+            return Markup()
+        return _lines(planned.lines, planned.at, size, self._edge_style(edge).ink)
+
+    def _node(self, node: Node, plan: DrawingPlan) -> Markup:
+        mark, planned = self.scene.told.nodes.get(node.id), plan.nodes[node.id]
+        told = element("title", _full_node(node, mark or "", self.most))
+        parts = [told, shape(self.scene.look(node), planned.place, planned.radius, ghost=mark == "removed")]
+        if mark:
+            parts.append(badge(MARKS[mark], planned.place, planned.radius))
+        if planned.named:
+            (x, y), (across, down) = planned.place, planned.beside
+            parts.append(
+                _lines(
+                    planned.lines, (x + across, y + down), plan.name_size, MARKS[mark].ink if mark else "#111"
+                )
+            )
+        return element("g", *parts)
+
+    def _edge_style(self, edge: Edge) -> Style:
+        mark = self.scene.told.edges.get(edge.identity)
+        return MARKS[mark] if mark else styles(faint=bool(self.scene.told.said))
+
+    def _rim(self, id: str, planned: NodePlan) -> float:
+        return planned.radius + (5 if id in self.scene.told.nodes else 0)  # the ring
+
+    # --- what surrounds it ---
+
+    def background(self) -> Markup:
+        """White, also in a dark notebook; and a word where there is nothing to draw."""
+        paper = element("rect", width=self.width, height=self.height, fill="#fff")
+        if self.scene.nodes:
+            return paper
+        return joined([paper, _text(NO_NODES, self.width / 2, self.height / 2, 18, "#555")])
+
+    def _legend_entries(self) -> tuple[list[Markup], int]:
+        """The labels drawn, each with its shape and colour, and the marks; and how many rows they take, at
+        most two.
+        """
+        used = [
+            label
+            for label in self.scene.labels
+            if any(node.labels[:1] == (label,) for node in self.scene.nodes)
+        ]
+        looks = {label: look_of(number) for number, label in enumerate(self.scene.labels)}
+        entries = [(shape(looks[label], (0, 0), 7), shortened(label, 24)) for label in used]
+        if any(not node.labels for node in self.scene.nodes) and used:
+            entries.append((shape(ROUND, (0, 0), 7), "no label"))
+        entries = [
+            (joined([shape(ROUND, (0, 0), 4), badge(MARKS[word], (0, 0), 4)]), f" {word}")
+            for word in self.scene.kinds_of_marks
+        ] + entries
+        if self.scene.type_of_all:
+            bar = element("rect", x=-7, y=-1, width=14, height=1.5, fill=styles(faint=False).colour)
+            entries.append((bar, f"every line: {shortened(self.scene.type_of_all, 40)}"))
+        made, x, y = [], 20.0, _FIRST_ROW
+        for number, (sample, text) in enumerate(entries):
+            space = text_width(text, 12) + 42
+            if x + space > self.width - (110 if y > _FIRST_ROW else 10):
+                if y > _FIRST_ROW:
+                    made.append(
+                        _text(f"… {len(entries) - number} more", x, y + 4, 12, "#333", anchor="start")
+                    )
+                    break
+                x, y = 20.0, _FIRST_ROW + _ROW
+            made.append(element("g", sample, transform=f"translate({x:.0f} {y:.0f})"))
+            made.append(
+                _text(text, x + (18 if text.startswith(" ") else 13), y + 4, 12, "#333", anchor="start")
+            )
+            x += space
+        return made, 0 if not made else 1 + (y > _FIRST_ROW)
+
+    def legend(self) -> Markup:
+        """What the shapes, colours and marks mean."""
+        return element("g", *self.entries)
+
+    def note(self, plan: DrawingPlan) -> Markup:
+        """What is not shown, or stands here for want of room, said in the picture."""
+        lines = self._note_lines(plan)
+        first = self.height - 7 - _NOTE * (len(lines) - 1)
+        return joined(
+            _text(line, 12, first + _NOTE * number, 11, "#333", anchor="start")
+            for number, line in enumerate(lines)
+        )
+
+    def _note_lines(self, plan: DrawingPlan | None) -> list[str]:
+        said = [self.scene.left_out(WHICH_FIRST)]
+        if plan:
+            said += plan.notes
+            said.append("Some names or words have no room: the table has them all." if plan.silent else "")
+        return fitted("  ".join(filter(None, said)), self.width - 24.0, 11, _NOTE_LINES)[0]
+
+
+def _lines(lines: Sequence[str], middle: Place, size: float, colour: str) -> Markup:
+    """Lines of text around a place, in a group if there are several."""
+    first = middle[1] - (len(lines) - 1) * size * 0.61 + size * 0.35
+    made = [
+        _text(line, middle[0], first + number * size * 1.22, size, colour)
+        for number, line in enumerate(lines)
+    ]
+    return made[0] if len(made) == 1 else element("g", *made)
+
+
+def _text(text: str, x: float, y: float, size: float, colour: str, anchor: str = "middle") -> Markup:
+    return element(
+        "text", text, x=float(x), y=float(y), font_size=float(size), fill=colour, text_anchor=anchor,
+        stroke="#fff", stroke_width=3, stroke_linejoin="round", paint_order="stroke",
+    )  # fmt: skip
+
+
+def _full_node(node: Node, mark: str, most: int) -> str:
+    return _full(
+        [node.text, f"id: {node.id}", f"labels: {', '.join(node.labels) or 'none'}", mark],
+        node.properties,
+        most,
+    )
+
+
+def _full_edge(edge: Edge, mark: str, most: int) -> str:
+    return _full(
+        [f"{edge.source} --[{edge.type}]--> {edge.target}", f"key: {edge.key}" if edge.key else "", mark],
+        edge.properties,
+        most,
+    )
+
+
+def _full(lines: list[str], properties: Mapping[str, Json], most: int) -> str:
+    values = (
+        f"{name}: {json.dumps(value, ensure_ascii=False, default=str)}" for name, value in properties.items()
+    )
+    return "\n".join(
+        line if len(line) <= most else f"{line[: most - 1]}…" for line in (*lines, *values) if line
+    )

@@ -13,23 +13,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.viz.graph.geometry import boxes_meet, crossing, distance_to_lines
-from kgot_lab.viz.graph.layout import Mask, NodePairs, Points, scattered
+from kgot_lab.viz.graph.layout import (
+    Mask,
+    NodePairs,
+    Points,
+    boxes_meet,
+    crossing,
+    distance_to_lines,
+    scattered,
+)
 
 CLEAR = 7.0  # pixels between a line and the rim of a node that is not its own
-_RINGS, _ANGLES, _ANYWHERE = (
-    (8.0, 18.0, 36.0, 66.0, 110.0, 170.0),
-    10,
-    48,
-)  # places tried around a node, and anywhere
-_ON_NAME, _THROUGH, _CROSSES, _UNDER_NAME, _FAR, _SHORT = (
-    10.0,
-    14.0,
-    1.2,
-    1.5,
-    0.9,
-    5.0,
-)  # what is bad, and how bad
+# places tried around a node, and anywhere
+_RINGS, _ANGLES, _ANYWHERE = ((8.0, 18.0, 36.0, 66.0, 110.0, 170.0), 10, 48)
+# what is bad, and how bad
+_ON_NAME, _THROUGH, _CROSSES, _UNDER_NAME, _FAR, _SHORT = (10.0, 14.0, 1.2, 1.5, 0.9, 5.0)
 _SWEEPS = 10
 _WORK = 16_000_000  # distances measured at most, about two seconds: what is left untangled then stays so
 
@@ -94,10 +92,8 @@ class _Search:
         self.down = np.stack([np.zeros(len(points)), rooms.shift], axis=1)
         self.name_down = np.stack([np.zeros(len(points)), rooms.radius + rooms.high / 2 + 3], axis=1)
         self.name_halves = np.stack([np.maximum(rooms.half, 1), np.maximum(rooms.high / 2, 1)], axis=1)
-        self.low, self.high = (
-            self.halves - self.down,
-            np.array(bounds) - self.halves - self.down,
-        )  # where the middle of a node may be
+        # where the middle of a node may be
+        self.low, self.high = (self.halves - self.down, np.array(bounds) - self.halves - self.down)
         self.high = np.maximum(self.high, self.low)
         self.points = np.clip(self.points, self.low, self.high)
         self.ideal = float(np.sqrt(bounds[0] * bounds[1] / max(len(points), 1)))

@@ -9,11 +9,10 @@ from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.conversion import as_graph, is_undirected
 from kgot_lab.types import Edge, Json, Node
-from kgot_lab.viz.graph.collapse import View, closed, collapsed, revealed
-from kgot_lab.viz.graph.opening import entered, shut
+from kgot_lab.viz.graph.collapse import View, closed, collapsed, entered, revealed, shut
+from kgot_lab.viz.graph.marks import Highlight, Marked, marked
 from kgot_lab.viz.graph.paths import links_of, shortest_path
 from kgot_lab.viz.graph.plan import PLANNED
-from kgot_lab.viz.graph.scene import Highlight, Marked, marked
 from kgot_lab.viz.graph.search import holding_text, name_of_node, walked_names
 from kgot_lab.viz.graph.shapes import Place
 from kgot_lab.viz.graph.static_groups import group_views

@@ -9,16 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.viz.graph.geometry import boxes_meet, distance_to_lines, on_curves
-from kgot_lab.viz.graph.layout import Mask, NodePairs, Points
+from kgot_lab.viz.graph.layout import Mask, NodePairs, Points, boxes_meet, distance_to_lines, on_curves
 
 _ROUNDS = 5
 _GAP = 3.0  # pixels between a node and its name
 _SIDES = np.array([(0, 1), (0, -1), (1, 0), (-1, 0), (0.8, 0.8), (-0.8, 0.8), (0.8, -0.8), (-0.8, -0.8)])
 _LIKED = np.array([0.0, 0.5, 0.6, 0.6, 1.0, 1.0, 1.2, 1.2])  # the same sides, by how soon they are chosen
-_SHARES = np.array(
-    [0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7, 0.25, 0.75, 0.2, 0.8, 0.15, 0.85]
-)  # of a line, where its words may stand
+# of a line, where its words may stand
+_SHARES = np.array([0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7, 0.25, 0.75, 0.2, 0.8, 0.15, 0.85])
 _HARD, _CROSSED = 30.0, 1.0
 
 
@@ -91,9 +89,8 @@ def words_placed(
         mine, half = middles[number], halves[number]
         on_taken = boxes_meet(mine[:, None], half + 1, places, spaces)
         outside = (np.maximum(half - mine, 0) + np.maximum(mine + half - limit, 0)).sum(axis=1)
-        near = ((sampled > mine.min(axis=0) - half) & (sampled < mine.max(axis=0) + half)).all(
-            axis=-1
-        )  # a few of thousands
+        # a few of thousands
+        near = ((sampled > mine.min(axis=0) - half) & (sampled < mine.max(axis=0) + half)).all(axis=-1)
         near[row] = False
         others = sampled[near]
         crossed = (
@@ -137,9 +134,10 @@ def _on_words(middles: Points, halves: Points, chosen: NDArray[np.intp], number:
     """What each place of a box costs because of where the others are."""
     mine, half = middles[number], halves[number]
     places = middles[np.arange(len(middles)), chosen]
+    # a few of thousands
     near = ((places > mine.min(axis=0) - half - halves) & (places < mine.max(axis=0) + half + halves)).all(
         axis=1
-    )  # a few of thousands
+    )
     near[number] = False
     depth = boxes_meet(mine[:, None], half, places[near], halves[near])
     cost: Points = _HARD * (depth > 0).sum(axis=1) + depth.sum(axis=1)

@@ -16,19 +16,11 @@ from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
 from kgot_lab.viz.static.wrapping import fitted
 
-LANE_FILLS = {
-    "embedding": "#0072B2",
-    "text": "#E69F00",
-    "graph": "#009E73",
-    "intent": "#CC79A7",
-}  # Okabe and Ito
+# Okabe and Ito
+LANE_FILLS = {"embedding": "#0072B2", "text": "#E69F00", "graph": "#009E73", "intent": "#CC79A7"}
 _EDGE, _TOP, _ROW = 24.0, 118.0, 46.0
-_SEEDS, _GAP, _NAMES, _BARS = (
-    210.0,
-    170.0,
-    300.0,
-    250.0,
-)  # widths: names of seeds, edges, names of nodes, bars
+# widths: names of seeds, edges, names of nodes, bars
+_SEEDS, _GAP, _NAMES, _BARS = (210.0, 170.0, 300.0, 250.0)
 _SHOWN = 8
 
 

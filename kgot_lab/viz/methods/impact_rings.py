@@ -16,11 +16,8 @@ from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
 
-_STEP, _FARTHEST, _APART = (
-    105.0,
-    260.0,
-    26.0,
-)  # the least and the most between rings, and the least between two nodes of a ring
+# the least and the most between rings, and the least between two nodes of a ring
+_STEP, _FARTHEST, _APART = (105.0, 260.0, 26.0)
 _LETTER, _EDGE = 6.6, 24.0  # the width of a letter of a caption, and what is left free around all
 _SHOWN = 28  # nodes of a ring
 _LONGEST = 26  # letters of a caption

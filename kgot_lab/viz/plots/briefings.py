@@ -5,11 +5,32 @@ error.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
-from kgot_lab.experiments.briefings.curves import BriefingCurve
+from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.viz.plots.figure import Plot, legend_below, line_pen, nothing, plot, plot_drawing
 
 _MEASURES = ("precision", "recall")
+
+
+class BriefingPoint(Protocol):
+    """Precision and recall of the briefings of a reader at one rate of errors."""
+
+    @property
+    def rate(self) -> float: ...
+    @property
+    def precision(self) -> Estimate: ...
+    @property
+    def recall(self) -> Estimate: ...
+
+
+class BriefingCurve(Protocol):
+    """Points for rates of one kind of error."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def points(self) -> Sequence[BriefingPoint]: ...
 
 
 def briefing_curves(curves: Sequence[BriefingCurve]) -> Plot:

@@ -158,9 +158,8 @@ def _fewest(facts: Sequence[Edge], wanted: set[str], graph: PropertyGraph) -> tu
     chosen: list[Edge] = []
     left = set(wanted)
     while facts and (found := {edge.identity: left & _words(edge, graph) for edge in facts}):
-        best = max(
-            facts, key=lambda edge: len(found[edge.identity])
-        )  # of equals the first: the loop puts the nearest first
+        # of equals the first: the loop puts the nearest first
+        best = max(facts, key=lambda edge: len(found[edge.identity]))
         if not found[best.identity]:
             break
         chosen.append(best)

@@ -20,13 +20,8 @@ from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 from kgot_lab.viz.static.table import Sheet
 from kgot_lab.viz.static.wrapping import fitted
 
-_WIDTH, _EDGE, _BOX, _SPINE, _TEXT = (
-    760.0,
-    24.0,
-    300.0,
-    64.0,
-    104.0,
-)  # of the picture, around it, of a box; where lines and texts begin
+# of the picture, around it, of a box; where lines and texts begin
+_WIDTH, _EDGE, _BOX, _SPINE, _TEXT = (760.0, 24.0, 300.0, 64.0, 104.0)
 _NAME, _RELATION, _SMALL, _QUESTION = 15.0, 14.0, 12.5, 18.0  # sizes of type
 _QUOTED, _LINES = 2, 2  # supports of a fact that are quoted, and lines of each
 _INK, _FAINT = "#111111", "#555555"

@@ -16,18 +16,10 @@ from kgot_lab.viz.static.wrapping import fitted, line_width
 
 _STRONG, STRONG_INK, TINT = "#0072B2", "#005A8C", "#E8F1F8"
 _FAINT, FAINT_INK = "#A6A6A6", "#666666"
-_BEND, _PAD, _LANE, _ROW_GAP, _HEAD = (
-    56.0,
-    12.0,
-    22.0,
-    14.0,
-    9.0,
-)  # of a line's turn, in a box, of a caption, between boxes, of an arrow
-_WIDEST, _LINES, _CAPTION = (
-    190.0,
-    3,
-    13.0,
-)  # of a node's caption, its lines, the size of the caption of a line
+# of a line's turn, in a box, of a caption, between boxes, of an arrow
+_BEND, _PAD, _LANE, _ROW_GAP, _HEAD = (56.0, 12.0, 22.0, 14.0, 9.0)
+# of a node's caption, its lines, the size of the caption of a line
+_WIDEST, _LINES, _CAPTION = (190.0, 3, 13.0)
 _LONGEST = 200.0  # of the caption of a line
 
 
@@ -82,10 +74,8 @@ def fact_graph(told: FactSelection) -> FactGraph:
 def _columns(told: FactSelection) -> dict[str, int]:
     """The column of each node, 0 for the hub: how many facts away it is, to the left of what it leads to."""
     sides: dict[str, int] = {}
-    roots = [
-        told.hub,
-        *(edge.source for edge in told.facts),
-    ]  # a part that does not hang together with the hub has a middle of its own
+    # a part that does not hang together with the hub has a middle of its own
+    roots = [told.hub, *(edge.source for edge in told.facts)]
     for root in roots:
         if root in sides:
             continue
@@ -117,9 +107,8 @@ class _FactCanvas:
         }
         self._order()
         self.height = max(self._stacked(ids) for ids in self.columns.values())
-        self.gaps = {
-            side: self._gap(side) for side in list(self.columns)[1:]
-        }  # before each column but the first
+        # before each column but the first
+        self.gaps = {side: self._gap(side) for side in list(self.columns)[1:]}
         self.width = self._place()
 
     def _box(self, id: str, strong: bool) -> _Box:
@@ -211,9 +200,8 @@ class _FactCanvas:
                 self.drawn.index(one),
             )
         )
-        step = (
-            _LANE if abs(self.sides[id] + out) < abs(self.sides[id]) else _HEAD + 4
-        )  # room for captions where lines begin
+        # room for captions where lines begin
+        step = _LANE if abs(self.sides[id] + out) < abs(self.sides[id]) else _HEAD + 4
         y = box.y + (mine.index(edge) - (len(mine) - 1) / 2) * step
         return (box.x + box.width if out > 0 else box.x), y
 

@@ -180,9 +180,8 @@ def _arrow(source: Exit, x: float, y: float) -> Markup:
     line = element("path", d=path, fill="none", stroke=source.colour, stroke_width=source.strength)
     parts = [line, element("polygon", points=head, fill=source.colour)]
     if source.label:
-        away = (
-            12 + source.strength / 2 if y < source.y - 1 else -5 - source.strength / 2
-        )  # off the side to which the line bends
+        # off the side to which the line bends
+        away = 12 + source.strength / 2 if y < source.y - 1 else -5 - source.strength / 2
         label = {
             "x": source.x + 7,
             "y": source.y + away,

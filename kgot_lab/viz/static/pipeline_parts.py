@@ -12,9 +12,8 @@ from typing import TypeAlias
 from kgot_lab.viz.static.markup import shortened, text_width
 
 _JOINS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are lanes, side by side
-STARTS = frozenset(
-    {"around", "jaccard", "neighbours", "pass-through"}
-)  # their first argument is the stage that they start from
+# their first argument is the stage that they start from
+STARTS = frozenset({"around", "jaccard", "neighbours", "pass-through"})
 MOST_LETTERS, MOST_BOXES, _DEEPEST = 2000, 40, 12  # of a name that is taken apart; any other is one box
 _LONGEST = 26  # letters of a line in a box
 GAP, STEP = 56.0, 34.0  # between boxes where arrows meet or part, and where one follows the other
@@ -108,9 +107,8 @@ def _parsed(name: str) -> PipelinePart:
 def _call(verb: str, inner: str) -> PipelinePart:
     """A step with something in brackets: lanes, the stage it starts from, or options."""
     halves, arguments = _split(inner, "; "), _split(inner, ", ")
-    if (
-        len(halves) > 1
-    ):  # fitted on one half of the questions for the other, so a question goes one of these ways
+    # fitted on one half of the questions for the other, so a question goes one of these ways
+    if len(halves) > 1:
         return Fan(
             tuple(("", half, _parsed(half)) for half in halves),
             StageBox(verb, "one way for each question", "join"),

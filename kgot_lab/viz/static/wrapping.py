@@ -32,9 +32,8 @@ def fitted(text: str, width: float, size: float, most: int) -> tuple[list[str], 
     lines = list(islice(wrapped(text, width, size), most + 1))
     if len(lines) <= most:
         return lines, 0
-    last = next(
-        wrapped(lines[most - 1], width - 1.4 * size, size), ""
-    )  # room for the mark of what is left out
+    # room for the mark of what is left out
+    last = next(wrapped(lines[most - 1], width - 1.4 * size, size), "")
     shown = [*lines[: most - 1], last]
     return [*shown[:-1], f"{last} …"], sum(
         len("".join(part.split())) * sign for part, sign in ((text, 1), (" ".join(shown), -1))

@@ -11,7 +11,7 @@ from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput
 from kgot_lab.text.counted import counted
-from kgot_lab.viz.graph.scene import marked
+from kgot_lab.viz.graph.marks import marked
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.side_by_side import in_columns
 from kgot_lab.viz.static.markup import Markup, element
@@ -38,9 +38,8 @@ class VisibilityComparison:
 
     thing: str
     knowings: tuple[Knowing, ...]
-    told: tuple[tuple[tuple[str, ...], ...], ...] = field(
-        repr=False
-    )  # for each, the lines under each of the names
+    # for each, the lines under each of the names
+    told: tuple[tuple[tuple[str, ...], ...], ...] = field(repr=False)
     pictured: tuple[Picture, ...] = field(repr=False)
 
     def table(self) -> Table:

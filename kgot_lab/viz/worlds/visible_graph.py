@@ -9,13 +9,8 @@ from kgot_lab.domains.npc.models import Entity, Relationship, VisibleWorld
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Node
 
-_USUAL = (
-    "npc",
-    "location",
-    "faction",
-    "item",
-    "player",
-)  # the types that most see, first: so that colours stay from one sight to another
+# the types that most see, first: so that colours stay from one sight to another
+_USUAL = ("npc", "location", "faction", "item", "player")
 
 
 def seen_graph(seen: VisibleWorld) -> PropertyGraph:

@@ -9,10 +9,13 @@ from random import Random
 from typing import Any
 
 import pytest
+from support.every import every
 from support.small_market import NOW, SetClock
 
 from kgot_lab.domains.investment.graph import InvestmentGraph, open_investment_graph
 from kgot_lab.types import Edge, Node
+
+pytestmark = pytest.mark.extended
 
 HOUR = timedelta(hours=1)
 LIVES = {"Company": None, "MarketEvent": 30 * 24 * HOUR, "affects": 30 * 24 * HOUR}
@@ -121,7 +124,7 @@ def play(graph: InvestmentGraph, clock: SetClock, random: Random, steps: int) ->
     assert seen(graph, "ada", None) == listed.live("ada", listed.time(clock.time))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@every("seed", range(40))
 def test_every_history_is_answered_as_a_list_would(seed):
     clock = SetClock(NOW)
     with open_investment_graph(now=clock) as graph:

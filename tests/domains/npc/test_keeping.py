@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
+from support.every import every
 from support.npc_places import at_postgres
 
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
@@ -150,7 +151,7 @@ def test_a_world_of_a_newer_version_is_refused_and_a_damaged_one_told(postgres_u
             opened()
 
 
-@pytest.mark.parametrize(
+@every(
     ("place", "how", "message"),
     [
         (3, {}, "in a file or at an address"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
+from support.every import every
 
 from kgot_lab.domains.npc.models import (
     ENTITY_TYPES,
@@ -34,7 +35,7 @@ def test_an_id_is_made_where_none_is_given_and_written_in_one_way():
     assert Entity("npc", "Grimjaw", id=HERE.upper().replace("-", "")).id == HERE
 
 
-@pytest.mark.parametrize(
+@every(
     ("given", "message"),
     [
         (lambda: Entity("npc", " "), "the name of an entity is blank"),

@@ -20,7 +20,9 @@ from kgot_lab.domains.npc.models import Entity, EntityFilter, Provenance, Relati
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, PUBLIC_ATTRIBUTES, VisibilityPolicy
 from kgot_lab.errors import BadInput
 
-WORLDS = 40  # on each engine; benchmarks/npc_visibility.py looks into a thousand
+pytestmark = pytest.mark.extended
+
+WORLDS = 40  # on each engine; benchmarks/npc/npc_visibility.py looks into a thousand
 ENGINES = ["sqlite", "postgres"]
 
 

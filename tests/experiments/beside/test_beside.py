@@ -10,7 +10,7 @@ from itertools import count
 import networkx as nx
 import pytest
 
-from kgot_lab.experiments.beside.kgos_graph import (
+from benchmarks.methods.kgos_graph import (
     ACROSS,
     CURATED_PART,
     EXTRACTED_PART,
@@ -19,13 +19,13 @@ from kgot_lab.experiments.beside.kgos_graph import (
     kgos_graph,
     write_file,
 )
-from kgot_lab.experiments.beside.libraries import LIBRARIES, libraries_there
-from kgot_lab.experiments.beside.paired import AnswersDiffer, PutToAll, in_turn, same_answer
-from kgot_lab.experiments.beside.questions import kgos_questions, loading
-from kgot_lab.experiments.beside.report import write_size, written_report
-from kgot_lab.experiments.beside.social import DEPENDS, KNOWS, social
-from kgot_lab.experiments.beside.social_walkers import walkers_there
-from kgot_lab.experiments.beside.social_walks import operations
+from benchmarks.methods.libraries import LIBRARIES, libraries_there
+from benchmarks.methods.paired import AnswersDiffer, PutToAll, in_turn, same_answer
+from benchmarks.methods.questions import kgos_questions, loading
+from benchmarks.methods.report import write_size, written_report
+from benchmarks.methods.social import DEPENDS, KNOWS, social
+from benchmarks.methods.social_walkers import walkers_there
+from benchmarks.methods.social_walks import operations
 from kgot_lab.io.bundled import bundled
 from kgot_lab.kgos.schemas.profiles.reader import read_foreign
 
@@ -199,4 +199,4 @@ def test_the_report_says_of_every_target_whether_it_was_met_and_how_times_grew(t
 
 def test_the_report_on_file_follows_from_the_receipts_beside_it():
     folder = bundled("benchmarks/results/methods")
-    assert (folder / "report.md").read_text(encoding="utf-8") == written_report(folder), "run make receipts"
+    assert (folder / "report.md").read_text(encoding="utf-8") == written_report(folder), "run make results"

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.news.month import load_month
+from benchmarks.news.reader import READING_ERRORS, ReadingErrors, SimulatedReader
+from benchmarks.news.said import SaidFacts
 from kgot_lab.domains.investment.monitor.news import NewsItem
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.experiments.briefings.month import load_month
-from kgot_lab.experiments.briefings.reader import READING_ERRORS, ReadingErrors, SimulatedReader
-from kgot_lab.experiments.briefings.said import SaidFacts
 from kgot_lab.kgos.schemas.check import faults
 from kgot_lab.kgos.schemas.investment import INVESTMENT_WITH_COMPANIES
 from kgot_lab.types import Edge, Message, Prompt

@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-from kgot_lab.experiments.briefings.month import load_month
-from kgot_lab.experiments.briefings.stated import stated_reply
+from benchmarks.news.month import load_month
+from benchmarks.news.stated import stated_reply
 
 MONTH = load_month()
 ITEMS = {item.id: item for item in MONTH.items}

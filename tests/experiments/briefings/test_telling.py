@@ -10,23 +10,23 @@ from datetime import timedelta
 
 import pytest
 
-from kgot_lab.domains.investment.monitor.events import ItemWritten, NewsGathered, TickEnded, TickStarted
-from kgot_lab.domains.investment.reach import DECAYS, OPTIONAL_DECAYS
-from kgot_lab.errors import UnknownName
-from kgot_lab.evaluation.significance import share
-from kgot_lab.experiments.briefings.curves import BriefingCurve, briefing_curve, briefing_grid, kinds_grid
-from kgot_lab.experiments.briefings.month import load_month
-from kgot_lab.experiments.briefings.reader import ReadingErrors, SimulatedReader
-from kgot_lab.experiments.briefings.said import SaidFacts
-from kgot_lab.experiments.briefings.scoring import (
+from benchmarks.news.curves import BriefingCurve, briefing_curve, briefing_grid, kinds_grid
+from benchmarks.news.month import load_month
+from benchmarks.news.reader import ReadingErrors, SimulatedReader
+from benchmarks.news.said import SaidFacts
+from benchmarks.news.scoring import (
     TOLD_RIGHT,
     JudgedBriefing,
     MonthScore,
     briefing_point,
     score_month,
 )
-from kgot_lab.experiments.briefings.stated import stated_reply
-from kgot_lab.experiments.briefings.telling import MonthPlay, ToldBriefing, tell_month
+from benchmarks.news.stated import stated_reply
+from benchmarks.news.telling import MonthPlay, ToldBriefing, tell_month
+from kgot_lab.domains.investment.monitor.events import ItemWritten, NewsGathered, TickEnded, TickStarted
+from kgot_lab.domains.investment.reach import DECAYS, OPTIONAL_DECAYS
+from kgot_lab.errors import UnknownName
+from kgot_lab.evaluation.significance import share
 
 MONTH = load_month()
 

@@ -11,9 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgot_lab.benchmark.questions.question import Question
-from kgot_lab.errors import BadInput, TooLittle
-from kgot_lab.experiments.certificates.cases import (
+from benchmarks.certificates.cases import (
     MADE,
     CertificateCase,
     TriedSet,
@@ -21,18 +19,20 @@ from kgot_lab.experiments.certificates.cases import (
     contradicting,
     tried_sets,
 )
-from kgot_lab.experiments.certificates.expected import expected_cases_grid
-from kgot_lab.experiments.certificates.results import alarm_rows, certificate_figures, certificate_grids
-from kgot_lab.experiments.certificates.trial import (
+from benchmarks.certificates.expected import expected_cases_grid
+from benchmarks.certificates.results import alarm_rows, certificate_figures, certificate_grids
+from benchmarks.certificates.trial import (
     CertificateTrial,
     CertifiedCase,
     certified_cases,
     hiding,
     trial_plan,
 )
-from kgot_lab.experiments.competence.gold import GoldStep
-from kgot_lab.experiments.competence.simulated import Competence, Simulated
-from kgot_lab.experiments.competence.worlds import chain_world
+from benchmarks.competence.gold import GoldStep
+from benchmarks.competence.simulated import Competence, Simulated
+from benchmarks.competence.worlds import chain_world
+from kgot_lab.benchmark.questions.question import Question
+from kgot_lab.errors import BadInput, TooLittle
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.types import Triple

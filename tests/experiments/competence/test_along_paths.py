@@ -10,25 +10,25 @@ from functools import partial
 
 import pytest
 
-from kgot_lab.errors import LLMError
-from kgot_lab.evaluation.significance import share
-from kgot_lab.experiments.competence.curves import LoopSetting, SimulatedEnd, competence_curve, simulated_ends
-from kgot_lab.experiments.competence.exact import (
+from benchmarks.competence.curves import LoopSetting, SimulatedEnd, competence_curve, simulated_ends
+from benchmarks.competence.exact import (
     solved_despite_hop_misreadings,
     solved_despite_misreadings,
     solved_despite_splits,
 )
-from kgot_lab.experiments.competence.gold import GoldSet
-from kgot_lab.experiments.competence.plain_facts import PlainFacts
-from kgot_lab.experiments.competence.simulated import LIKELY, UNANSWERED, UNLIKELY, Competence, Simulated
-from kgot_lab.experiments.competence.texts import misread_names, told_answer
-from kgot_lab.experiments.competence.worlds import (
+from benchmarks.competence.gold import GoldSet
+from benchmarks.competence.plain_facts import PlainFacts
+from benchmarks.competence.simulated import LIKELY, UNANSWERED, UNLIKELY, Competence, Simulated
+from benchmarks.competence.texts import misread_names, told_answer
+from benchmarks.competence.worlds import (
     World,
     chain_world,
     comparing_world,
     world_of_triples,
     world_on_file,
 )
+from kgot_lab.errors import LLMError
+from kgot_lab.evaluation.significance import share
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Parsed, Refused

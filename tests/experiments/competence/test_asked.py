@@ -6,9 +6,9 @@ import inspect
 
 import pytest
 
+from benchmarks.competence.asked import Asking, PromptReader, situation_of
+from benchmarks.competence.simulated import DIALECTS
 from kgot_lab.errors import LLMError
-from kgot_lab.experiments.competence.asked import Asking, PromptReader, situation_of
-from kgot_lab.experiments.competence.simulated import DIALECTS
 from kgot_lab.llm.structured import schema_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop import reply_schemas as shapes

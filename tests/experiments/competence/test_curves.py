@@ -9,10 +9,8 @@ from functools import partial
 
 import pytest
 
-from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.evaluation.significance import share
-from kgot_lab.experiments.competence.curves import LoopSetting, competence_curve, curves_grid
-from kgot_lab.experiments.competence.exact import (
+from benchmarks.competence.curves import LoopSetting, competence_curve, curves_grid
+from benchmarks.competence.exact import (
     at_least,
     majority_errs,
     solved_despite_inventions,
@@ -20,8 +18,10 @@ from kgot_lab.experiments.competence.exact import (
     solved_despite_reads,
     solved_despite_votes,
 )
-from kgot_lab.experiments.competence.simulated import Competence, Simulated
-from kgot_lab.experiments.competence.worlds import chain_world
+from benchmarks.competence.simulated import Competence, Simulated
+from benchmarks.competence.worlds import chain_world
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.evaluation.significance import share
 from kgot_lab.llm.structured import parse, schema_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop.limits import LOCAL, REFERENCE

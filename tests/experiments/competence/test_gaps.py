@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kgot_lab.experiments.competence.gaps import first_gap
-from kgot_lab.experiments.competence.plain_facts import PlainFacts
-from kgot_lab.experiments.competence.simulated import Competence, Simulated
-from kgot_lab.experiments.competence.worlds import chain_world
+from benchmarks.competence.gaps import first_gap
+from benchmarks.competence.plain_facts import PlainFacts
+from benchmarks.competence.simulated import Competence, Simulated
+from benchmarks.competence.worlds import chain_world
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.limits import LOCAL, REFERENCE
 from kgot_lab.retrieval.bm25 import bm25

@@ -7,16 +7,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from support.saved_run import save_run
 
+from benchmarks.competence.curves import simulated_ends
+from benchmarks.competence.plain_facts import PlainFacts
+from benchmarks.competence.simulated import ERROR_RATES, UNANSWERED, Competence, Simulated, made_up
+from benchmarks.competence.worlds import World, chain_world
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.experiments.competence.curves import simulated_ends
-from kgot_lab.experiments.competence.plain_facts import PlainFacts
-from kgot_lab.experiments.competence.simulated import ERROR_RATES, UNANSWERED, Competence, Simulated, made_up
-from kgot_lab.experiments.competence.worlds import World, chain_world
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Event, Refused, Repaired, Started, Voted, Wrote
 from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
-from kgot_lab.loop.trace import load_run, save_run
+from kgot_lab.loop.trace import load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from kgot_lab.errors import BadInput, QueryFailed
-from kgot_lab.experiments.competence.gold import GoldChain, GoldSet, GoldStep, gold_of_triples
-from kgot_lab.experiments.competence.plain_facts import PLAIN_FACTS, PlainFacts
-from kgot_lab.experiments.competence.worlds import (
+from benchmarks.competence.gold import GoldChain, GoldSet, GoldStep, gold_of_triples
+from benchmarks.competence.plain_facts import PLAIN_FACTS, PlainFacts
+from benchmarks.competence.worlds import (
     chain_world,
     comparing_world,
     first_of,
     world_of_triples,
     world_on_file,
 )
+from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.modes.paths.mentions import mention_facts, new_sentences
 from kgot_lab.stores import open_store

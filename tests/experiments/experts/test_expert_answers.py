@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from kgot_lab.errors import BadInput, LLMError, UnknownName
-from kgot_lab.experiments.experts.answers_table import (
+from benchmarks.experts.answers_table import (
     answers_report,
     citations_grid,
     measured_answers,
     words_grid,
 )
-from kgot_lab.experiments.experts.asking import ExpertAnswers, plain_prompt
-from kgot_lab.experiments.experts.gold import ExpertQuestion, NodeWords, expert_questions, telling_stems
-from kgot_lab.experiments.experts.measuring import answer_measures, covered, own_words, says_not_known
-from kgot_lab.experiments.experts.replies import KeptReply, keep_reply, kept_replies
+from benchmarks.experts.asking import ExpertAnswers, plain_prompt
+from benchmarks.experts.gold import ExpertQuestion, NodeWords, expert_questions, telling_stems
+from benchmarks.experts.measuring import answer_measures, covered, own_words, says_not_known
+from benchmarks.experts.replies import KeptReply, keep_reply, kept_replies
+from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.experts.chat.playbook import PlaybookSection
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.cookbook import cookbook
@@ -375,7 +375,13 @@ def test_replies_of_another_model_expert_or_question_are_not_mixed(tmp_path, two
 
 
 def test_the_command_derives_its_table_from_the_replies_on_file_and_says_what_makes_them(tmp_path, two):
-    command = [sys.executable, ROOT / "benchmarks" / "expert_answers.py", "--table", "--folder", tmp_path]
+    command = [
+        sys.executable,
+        ROOT / "benchmarks" / "experts" / "expert_answers.py",
+        "--table",
+        "--folder",
+        tmp_path,
+    ]
     none = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
     assert none.returncode == 2 and "--model local --split develop makes it" in none.stderr
     list(ExpertAnswers(two, Scripted("Yes."), tmp_path / "develop_local.jsonl").replies())

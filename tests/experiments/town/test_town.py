@@ -11,16 +11,16 @@ import pytest
 from support.npc_places import at_postgres
 from support.town_rows import rows_of
 
+from benchmarks.competence.extracting import SimulatedExtractor
+from benchmarks.competence.simulated import Competence
+from benchmarks.npc.evening import fact_outcomes, replay_evening, said_in, world_at
+from benchmarks.npc.leaks import document_leak
+from benchmarks.npc.written import settled, written_evening, written_town
 from kgot_lab.domains.npc.explanations import why_not
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.review import WorldReview
 from kgot_lab.errors import LLMError
-from kgot_lab.experiments.competence.extracting import SimulatedExtractor
-from kgot_lab.experiments.competence.simulated import Competence
-from kgot_lab.experiments.town.evening import fact_outcomes, replay_evening, said_in, world_at
-from kgot_lab.experiments.town.leaks import document_leak
-from kgot_lab.experiments.town.written import settled, written_evening, written_town
 from kgot_lab.memory.extractor import Extractor
 
 TOWN, EVENING = written_town(), written_evening()

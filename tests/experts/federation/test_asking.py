@@ -10,6 +10,7 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from support.every import every
 from support.federation import acting_server, after, echo, known, noon, peer_server, send
 from support.loopback import free_port
 
@@ -153,7 +154,7 @@ def test_a_redirect_is_not_followed_wherever_it_leads():
     assert reached == []
 
 
-@pytest.mark.parametrize("body", [b"", b"hello", b"{}", b"[" * 50_000, b"\xff\xfe", b'{"answer": "yes"}'])
+@every("body", [b"", b"hello", b"{}", b"[" * 50_000, b"\xff\xfe", b'{"answer": "yes"}'])
 def test_garbage_is_no_answer(body):
     with bad_peer(lambda handler, _: send(handler, 200, body)) as peer:
         came = delegate("What eases pain?", peer, ASKER, expert="trade")
@@ -245,7 +246,7 @@ def test_an_answer_of_another_expert_is_none():
     )
 
 
-@pytest.mark.parametrize(
+@every(
     "body",
     [
         {},

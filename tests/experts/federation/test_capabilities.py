@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.every import every
 from support.federation import acting_server, peer_server, send
 from support.loopback import free_port
 
@@ -70,7 +71,7 @@ def test_what_is_not_signed_offers_nothing():
     assert came.experts == () and came.reason == "what it sent is refused: unsigned"
 
 
-@pytest.mark.parametrize(
+@every(
     "body",
     [
         {},

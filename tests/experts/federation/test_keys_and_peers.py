@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.federation.keys import bytes_of_text, is_signed_by, load_instance_key, new_instance_key
@@ -102,7 +103,7 @@ def test_peers_are_read_from_a_file_and_found_by_name_and_by_key(tmp_path):
         peers.named("nort")
 
 
-@pytest.mark.parametrize(
+@every(
     "url",
     [
         "north",

@@ -14,6 +14,7 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.every import every
 from support.federation import NOON, after, known, noon
 
 from kgot_lab.errors import BadInput, RefusedEnvelope
@@ -95,7 +96,7 @@ def test_an_unknown_sender_is_refused_however_well_it_signs():
     assert code_of(QUESTION.wire, peers=Peers()) == "unknown sender"
 
 
-@pytest.mark.parametrize(
+@every(
     "fields",
     [
         {"body": {"expert": "trade", "question": "other"}},
@@ -174,7 +175,7 @@ def test_a_life_that_would_fill_the_memory_of_nonces_is_neither_signed_nor_opene
     )
 
 
-@pytest.mark.parametrize(
+@every(
     "fields",
     [
         {"version": 2},
@@ -198,7 +199,7 @@ def test_an_envelope_of_another_shape_is_refused_even_if_it_is_signed(fields):
     assert code_of(changed(QUESTION.wire, None if "signature" in fields else ASKER, **fields)) == "malformed"
 
 
-@pytest.mark.parametrize(
+@every(
     "data",
     [b"", b"null", b"[]", b"{}", b"\xff", b"[" * 100_000, b"1" * 10_000, b'{"a":NaN}', b'{"a":"\\ud800"}'],
 )

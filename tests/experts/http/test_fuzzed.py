@@ -139,9 +139,10 @@ SCHEMA, _ = made_schema()
 OPERATIONS = {each.ok().label: each.ok() for each in SCHEMA.get_all_operations()}
 
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)  # of that client
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
+]  # of that client
 
 
 @pytest.fixture(autouse=True)

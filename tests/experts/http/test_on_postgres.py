@@ -10,6 +10,8 @@ from support.expert_server import COOK, COOK_ID, bearer, expert_office, served, 
 
 from kgot_lab.experts.http.auth import GuardRules
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture(scope="module")
 def server(postgres_url):

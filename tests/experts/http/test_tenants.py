@@ -27,6 +27,8 @@ from kgot_lab.experts.learning.review_queue import ReviewQueue
 from kgot_lab.experts.portable import exported
 from kgot_lab.llm.scripted import Scripted
 
+pytestmark = pytest.mark.extended
+
 CANARIES = {"ada": "quokka", "bob": "axolotl"}
 NODE = "technique:prompt_caching"
 OPEN = {"/health"}  # and the pages, which hold nothing of anybody

@@ -20,6 +20,8 @@ from kgot_lab.errors import BadInput
 from kgot_lab.experts.http.sockets import listening_socket
 from kgot_lab.experts.repository import open_experts
 
+pytestmark = pytest.mark.extended
+
 EXPERT = "expert_cook"
 SERVER = """
 import sys, time

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from support.every import every
 from support.held_graph import HeldGraph
 from support.simulated_learning import simulated_sayings
 
@@ -65,7 +66,7 @@ def test_a_sentence_speaks_for_an_end_of_a_dimension(text, end):
     assert said(text) == [(NODE, PRICE, end)]
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         f"Is {NAME} cheap?",

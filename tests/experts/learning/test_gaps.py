@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from support.every import every
 from support.held_graph import HeldGraph
 
 from kgot_lab.errors import BadInput
@@ -44,7 +45,7 @@ def without(*ids):
     return COOKBOOK.subgraph([id for id in COOKBOOK.ids if id not in ids])
 
 
-@pytest.mark.parametrize(
+@every(
     "answer",
     [
         "I do not know.",

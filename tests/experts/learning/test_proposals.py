@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from support.claim_places import InPostgres
+from support.every import every
 from support.held_graph import HeldGraph
 from support.simulated_learning import SimulatedLearner
 
@@ -184,7 +185,7 @@ def noted(**change):
     return extract_changes(Scripted([json.dumps({"changes": [reply]})]), text, COOKBOOK, name="cookbook")
 
 
-@pytest.mark.parametrize(
+@every(
     ("change", "why"),
     [
         ({"relation": "requires", "object": "Semantic cache"}, "object does not stand"),

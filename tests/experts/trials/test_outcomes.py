@@ -1,6 +1,7 @@
 """What may be told of an answer, and what each measure reads off it."""
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.trials.measures import (
@@ -17,7 +18,7 @@ def outcome(unit="c1", variant="a", at=0.0, **told):
     return TrialOutcome(test_id="t", variant=variant, unit=unit, at=at, **told)
 
 
-@pytest.mark.parametrize(
+@every(
     "told",
     [
         {"variant": "c"},

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.trials.sequential import bounded_comparison, log_capitals, ranked_comparison
@@ -204,7 +205,7 @@ def test_an_endless_certainty_is_still_a_number():
     assert math.isfinite(found.e_value) and found.p >= 0 and found.higher == "b"
 
 
-@pytest.mark.parametrize(
+@every(
     "wrong",
     [
         lambda: bounded_comparison([1.1], [0.0]),

@@ -6,6 +6,7 @@ import random
 
 import numpy as np
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.kgos.editing.editor import MADE_BY_HAND, Editor
@@ -89,7 +90,7 @@ def test_a_change_is_marked_and_taken_back_and_made_again():
         editor.redo()
 
 
-@pytest.mark.parametrize(
+@every(
     ("change", "said"),
     [
         (lambda editor: editor.add_node("x", "tool"), "give it one"),

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadReply
 from kgot_lab.kgos.extraction.concepts.graph_building import read_concepts, what_it_takes
@@ -20,7 +21,7 @@ from kgot_lab.kgos.schemas.dimensions.extracted import NOT_EXTRACTABLE
 from kgot_lab.kgos.schemas.rules.catalogue import check_rules
 from kgot_lab.llm.scripted import Scripted
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "concepts.py"
+BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "extraction" / "concepts.py"
 TEXT = "The parser needs a grammar file. Mind that it does not handle nested comments; as a workaround, strip comments before parsing."
 PASSAGE = Passage("docs.md", "parser", "docs.md", 3, TEXT)
 
@@ -59,7 +60,7 @@ def test_what_a_passage_says_is_accepted_with_the_sentence_that_says_it():
     ]
 
 
-@pytest.mark.parametrize(
+@every(
     ("filled", "why"),
     [
         ({"requires": ["a compiler"]}, "does not stand"),

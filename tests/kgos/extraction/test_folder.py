@@ -224,6 +224,7 @@ def test_circular_imports_and_two_files_of_one_name_are_two_nodes_each(tmp_path)
     )
 
 
+@pytest.mark.extended
 def test_a_generated_file_of_a_hundred_thousand_lines_is_read(tmp_path):
     (tmp_path / "made.py").write_text(
         "".join(f"V{number} = {number}\n" for number in range(100_000)) + "def f():\n    return V7\n"

@@ -6,13 +6,14 @@ import runpy
 from pathlib import Path
 
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.io.bundled import bundled
 from kgot_lab.kgos.extraction.folder import graph_of_folder
 from kgot_lab.kgos.extraction.python.source import python_facts
 
-MEASURE = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "call_graph.py"))
+MEASURE = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks" / "extraction" / "call_graph.py"))
 with gzip.open(bundled("pycg-micro/cases.jsonl.gz"), "rt", encoding="utf-8") as rows:
     CASES = {f"{case['category']}/{case['name']}": case for case in map(json.loads, rows)}
 NOT_EXACT = {
@@ -30,7 +31,7 @@ def gold(case):
     return {(caller, callee) for caller, callees in case["gold"].items() for callee in callees}
 
 
-@pytest.mark.parametrize("category", sorted({case["category"] for case in CASES.values()}))
+@every("category", sorted({case["category"] for case in CASES.values()}))
 def test_every_case_is_exactly_right_but_those_that_are_known(category):
     wrong = {
         name

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import networkx as nx
 import pytest
+from support.every import every
 from support.method_graphs import chance_graph
 
 from kgot_lab.errors import BadInput
@@ -14,7 +15,7 @@ from kgot_lab.kgos.methods.subgoals import subgoals
 from kgot_lab.types import Edge, Node
 
 
-@pytest.mark.parametrize(
+@every(
     ("goal", "parts"),
     [
         ("refactor Python files and run tests", ("refactor Python files", "run tests")),
@@ -121,7 +122,7 @@ def test_a_step_before_what_it_requires_and_cycles_are_warned_of():
     ) in plan.cycles
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12))
 def test_prerequisites_are_all_that_networkx_reaches_by_requires_and_a_cycle_is_seen_where_there_is_one(seed):
     graph = chance_graph(seed, 25, 60)
     plan = compose_for(graph, "cache tokens and index prompts")
@@ -166,7 +167,7 @@ def capability(*edges: Edge, **properties: object) -> PropertyGraph:
 LIMITED, HELPED = Edge("edit", "has_limitation", "bytes"), Edge("bytes", "has_workaround", "base64")
 
 
-@pytest.mark.parametrize(
+@every(
     ("graph", "status"),
     [
         (capability(), "yes"),

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+from support.every import every
 from support.method_graphs import chance_graph
 from support.searching import Letters
 
@@ -44,8 +45,8 @@ def over_largest(scores):
 # ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("preset", WEIGHTS)
+@every("query", QUERIES)
+@every("preset", WEIGHTS)
 def test_the_score_is_the_weighted_sum_of_the_lanes_each_over_its_maximum(query, preset):
     result = intent_search(
         COOKBOOK, query, config=RetrievalConfig(weights=preset, limit=300), embedder=Letters()
@@ -147,7 +148,7 @@ def test_the_intent_score_is_one_for_a_type_seven_tenths_for_an_edge_and_a_half_
         assert 0 <= intent_scores(graph, intent).min() <= intent_scores(graph, intent).max() <= 1
 
 
-@pytest.mark.parametrize(
+@every(
     ("query", "method"),
     [
         ("how do I reduce costs", "want_to"),
@@ -306,7 +307,7 @@ def test_scores_are_normalised_over_all_graphs_and_then_weighed():
     assert plain.ids[0].startswith("python:") and heavy.ids[0].startswith("testing:")
 
 
-@pytest.mark.parametrize(
+@every(
     ("make", "said"),
     [
         (lambda: SeveralGraphs.of({}), "dictionary"),
@@ -333,7 +334,7 @@ def test_graphs_that_cannot_be_put_together_are_refused(make, said):
 # ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every(
     ("make", "said"),
     [
         (lambda: RetrievalConfig(weights="defualt"), "did you mean 'default'"),
@@ -407,7 +408,7 @@ def test_the_trace_counts_in_plain_words():
     assert "→ 1 node\n" in trace and "1 node from 1 seed" in trace and "1 nodes" not in trace
 
 
-@pytest.mark.parametrize("seed", range(6))
+@every("seed", range(6))
 def test_graphs_with_loops_parallel_edges_and_no_descriptions_are_searched(seed):
     graph = chance_graph(seed)
     for query in (

@@ -5,6 +5,7 @@ one sees.
 import networkx as nx
 import numpy as np
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
@@ -47,7 +48,7 @@ CODE = PropertyGraph.of(
 )
 
 
-@pytest.mark.parametrize("seed", range(12))
+@every("seed", range(12))
 def test_centralities_are_those_of_networkx(seed):
     random = nx.relabel_nodes(nx.gnm_random_graph(40, 30 + 8 * seed, seed=seed, directed=True), str)
     graph = PropertyGraph.from_networkx(random)
@@ -69,7 +70,7 @@ def test_sampled_betweenness_is_near_the_exact_one():
     assert np.corrcoef(exact, sampled)[0, 1] > 0.95
 
 
-@pytest.mark.parametrize("metric", METRICS)
+@every("metric", METRICS)
 def test_the_first_by_a_measure_have_the_largest(metric):
     found = critical_components(COOKBOOK, metric=metric, top_k=5)
     values = [row[found.COLUMNS.index(metric)] for row in found.rows()]
@@ -85,7 +86,7 @@ def test_only_nodes_of_a_type_are_told_and_a_strange_one_is_refused():
         critical_components(COOKBOOK, metric="page rank")
 
 
-@pytest.mark.parametrize(
+@every(
     "ask", [overview, starting_points, clusters, graph_gaps, coverage, pattern_to_code, critical_components]
 )
 def test_a_graph_without_edges_has_an_answer_and_an_empty_one_is_refused(ask):

@@ -8,6 +8,7 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
+from support.every import every
 from support.method_graphs import TYPES, as_networkx, chance_graph
 
 from kgot_lab.errors import BadInput, UnknownName
@@ -28,8 +29,8 @@ CASES = [(seed, *size) for seed in SEEDS for size in SIZES]
 # -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("seed", "nodes", "edges"), CASES)
-@pytest.mark.parametrize("directed", [False, True])
+@every(("seed", "nodes", "edges"), CASES)
+@every("directed", [False, True])
 def test_a_path_is_as_long_as_networkx_says_and_every_step_is_an_edge(seed, nodes, edges, directed):
     graph = chance_graph(seed, nodes, edges)
     plain = as_networkx(graph) if directed else as_networkx(graph).to_undirected()
@@ -46,7 +47,7 @@ def test_a_path_is_as_long_as_networkx_says_and_every_step_is_an_edge(seed, node
                 assert step.direction == "forward" or not directed
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@every("seed", SEEDS)
 def test_a_path_over_some_types_takes_no_other_edge(seed):
     graph = chance_graph(seed)
     kept = [(u, v) for u, v, type in as_networkx(graph).edges(data="type") if type in TYPES[:2]]
@@ -120,9 +121,9 @@ def plain_impact(graph, root, direction, depth, follow):
     return {id: d for id, d in depths.items() if d}, risks, best, tuple(sorted(types)), leaves, products
 
 
-@pytest.mark.parametrize(("seed", "nodes", "edges"), CASES)
-@pytest.mark.parametrize("direction", ["forward", "backward", "both"])
-@pytest.mark.parametrize("follow", ["arrows", "dependants"])
+@every(("seed", "nodes", "edges"), CASES)
+@every("direction", ["forward", "backward", "both"])
+@every("follow", ["arrows", "dependants"])
 def test_an_impact_has_the_levels_risks_and_riskiest_chain_of_the_plain_walk(
     seed, nodes, edges, direction, follow
 ):
@@ -185,7 +186,7 @@ def test_a_weight_that_is_not_above_0_is_named_with_its_edge(weight):
 # ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("seed", "nodes", "edges"), CASES)
+@every(("seed", "nodes", "edges"), CASES)
 def test_an_exploration_has_the_levels_importance_and_hubs_of_the_plain_walk(seed, nodes, edges):
     graph = chance_graph(seed, nodes, edges)
     plain = as_networkx(graph)
@@ -238,8 +239,8 @@ def test_of_equally_important_nodes_the_first_by_id_comes_first():
 # --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("seed", "nodes", "edges"), CASES)
-@pytest.mark.parametrize("types", [None, TYPES[:1], TYPES[1:3]])
+@every(("seed", "nodes", "edges"), CASES)
+@every("types", [None, TYPES[:1], TYPES[1:3]])
 def test_boosts_are_those_of_counting_edges(seed, nodes, edges, types):
     graph = chance_graph(seed, nodes, edges)
     seeds = [f"n{i}" for i in range(5)]
@@ -298,7 +299,7 @@ def test_a_boost_over_types_that_no_edge_has_is_refused_and_says_which_there_are
 # -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("seed", "nodes", "edges"), CASES)
+@every(("seed", "nodes", "edges"), CASES)
 def test_similarity_is_that_of_sets(seed, nodes, edges):
     graph = chance_graph(seed, nodes, edges)
     simple = nx.Graph(as_networkx(graph))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
@@ -36,7 +37,7 @@ def test_there_are_fourteen_intents_with_phrases_and_words():
     assert all(rule.phrases and rule.words for rule in INTENTS.values())
 
 
-@pytest.mark.parametrize(
+@every(
     ("query", "found"),
     [
         ("How do I reduce my API costs?", [("cost_optimization", 1.3)]),
@@ -96,7 +97,7 @@ def test_a_mode_adds_its_boost():
         classify_intent("hello", boosts={"securty": 0.5})
 
 
-@pytest.mark.parametrize(
+@every(
     ("query", "purpose"),
     [
         ("can it edit binary files", "capability"),
@@ -126,7 +127,7 @@ def texts_of(value):
     return [text for each in value for text in texts_of(each)] if isinstance(value, list | tuple) else []
 
 
-@pytest.mark.parametrize("number", range(0, 76, 5))
+@every("number", range(0, 76, 5))
 def test_a_keyword_match_counts_the_words_that_stand_anywhere_in_a_node(number):
     graph = cookbook()
     query = json.loads(bundled("cookbook/queries_tuning.jsonl").read_text().splitlines()[number])["text"]
@@ -194,7 +195,7 @@ def test_a_filter_keeps_what_a_loop_keeps(seed):
     ]
 
 
-@pytest.mark.parametrize(
+@every(
     ("filters", "said"),
     [
         ({"cost": {"maximum": 1}}, r"are {'min': …, 'max': …} or {'exact': …}, not {'maximum': 1}"),
@@ -262,8 +263,8 @@ def test_what_an_answer_is_about_can_be_drawn_as_a_part_of_the_graph(method):
     assert len(part) == len(set(found.ids)) > 0
 
 
-@pytest.mark.parametrize("method", ON_A_NODE)
-@pytest.mark.parametrize("id", ["a", "alone"])
+@every("method", ON_A_NODE)
+@every("id", ["a", "alone"])
 def test_a_graph_without_descriptions_names_or_labels_is_asked_all_the_same(method, id):
     answer = method(BARE, id)
     assert answer.why and repr(answer).startswith("<") and "<table" in answer._repr_html_()
@@ -275,7 +276,7 @@ def test_an_id_serves_as_name_where_there_is_none():
     assert want_to(BARE, "cache").ids == ["b_cache"]
 
 
-@pytest.mark.parametrize(
+@every(
     "ask",
     [
         lambda: similar_to(PropertyGraph.of(), "a"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.every import every
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.bundled import bundled
@@ -211,7 +212,7 @@ def test_a_goal_mapping_replaces_the_edges_that_are_followed_and_adds_its_dimens
     assert any(each.method == "edge_type_boost" and "over enables" in each.found for each in mapped.trace)
 
 
-@pytest.mark.parametrize("verb", sorted(INTENT_VERBS))
+@every("verb", sorted(INTENT_VERBS))
 def test_an_intent_verb_weighs_five_times_as_much_as_another_word(verb):
     nodes = [
         Node(f"n{i}", ("tool",), {"name": text})

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 import typer
+from support.every import every
+from support.toolkit_flags import FLAGS, flag_table
 
 from kgot_lab.cli.query.all_commands import queries
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.kgos.query.batch import answered_lines, piped
-from kgot_lab.kgos.query.flags import FLAGS, flag_table
 from kgot_lab.kgos.query.node_lookup import meant_node
 from kgot_lab.kgos.query.question_arguments import ask_by_name, parsed_line
 from kgot_lab.kgos.query.questions import QUESTIONS
@@ -30,10 +31,10 @@ GIVEN = {
     "other": B,
     "bounds": ["pricing_tier=0..1"],
 }
-DOCS = Path(__file__).parents[2] / "docs" / "query.md"
+DOCS = Path(__file__).parents[3] / "docs" / "query.md"
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@every("name", QUESTIONS)
 def test_each_question_has_an_answer_with_reasons_and_says_what_it_asks(name):
     question = QUESTIONS[name]
     needed = {each.name: GIVEN[each.name] for each in question.parameters if each.default is Parameter.empty}
@@ -57,7 +58,7 @@ def test_a_question_is_read_from_a_line(line, name, arguments):
     assert parsed_line(line) == (name, arguments)
 
 
-@pytest.mark.parametrize(
+@every(
     ("line", "said"),
     [
         ("wnat-to x", "did you mean 'want-to'"),
@@ -161,7 +162,7 @@ def test_each_of_the_89_flags_is_where_the_table_says():
 
 def test_the_table_of_flags_in_the_documentation_is_the_programs():
     assert flag_table() in DOCS.read_text(encoding="utf-8"), (
-        "put kgot_lab.kgos.query.flags.flag_table() between the marks in docs/query.md"
+        "put support.toolkit_flags.flag_table() between the marks in docs/query.md"
     )
 
 

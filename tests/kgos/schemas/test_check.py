@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.every import every
 from support.small_market import BANK, EQUITIES, LANTERN, SHARE, STANDING, STRUCTURE, event
 
 from kgot_lab.errors import BadInput, UnknownName
@@ -57,7 +58,7 @@ def test_roles_belong_to_some_ends_only():
     assert "write 'regulates'" in other
 
 
-@pytest.mark.parametrize(
+@every(
     ("edge", "message"),
     [
         (
@@ -108,7 +109,7 @@ def test_an_error_stops_and_names_all_errors_and_a_warning_does_not():
     assert [each.level for each in refuse_faulty(found[:1])] == ["warning"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("given", "message"),
     [
         ({"strength": 1.5}, "write a number from 0 to 1"),

@@ -12,6 +12,7 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
@@ -92,7 +93,7 @@ def test_what_is_missing_and_what_is_no_number_is_left_out_and_counted():
     )
 
 
-@pytest.mark.parametrize("filters", FILTERS, ids=str)
+@every("filters", FILTERS, ids=str)
 def test_sql_keeps_the_nodes_that_the_columns_keep_whatever_stands_in_the_rows(filters):
     condition, parameters = sql_condition(filters, "properties")
     with closing(sqlite3.connect(":memory:")) as connection:
@@ -126,7 +127,7 @@ def test_a_name_is_one_of_the_fifty_six_or_declared():
         require_bounds({"conf": (0, 1)}, declared="confidence")
 
 
-@pytest.mark.parametrize(
+@every(
     ("given", "told"),
     [
         ((0.5, 0.1), "no number lies between"),

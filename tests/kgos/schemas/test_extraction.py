@@ -1,21 +1,16 @@
-"""Dimensions computed from edges and texts, those that nothing can compute, and what drifted between two
-graphs.
-"""
+"""Dimensions computed from edges and texts, those that nothing can compute."""
 
 from __future__ import annotations
 
 import math
-import random
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.cookbook import cookbook, rows
+from support.cookbook import cookbook
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME, DIMENSIONS
-from kgot_lab.kgos.schemas.dimensions.drift import Shift, drift
 from kgot_lab.kgos.schemas.dimensions.extracted import EXTRACTABLE, NOT_EXTRACTABLE, extract_dimensions
 from kgot_lab.types import Edge, Node
 
@@ -111,80 +106,3 @@ def test_a_graph_without_texts_edges_or_nodes_is_no_trouble():
     assert extract_dimensions(PropertyGraph.of([Node("a")])).of("a") == {"relationship_richness": 0}
     with pytest.raises(BadInput, match="PropertyGraph"):
         extract_dimensions([Node("a")])
-
-
-# --- drift
-# --------------------------------------------------------------------------------------------------------------
-
-
-def rated() -> PropertyGraph:
-    """The cookbook with the values of its first rater."""
-    ratings = {row["id"]: row["ratings"] for row in rows("ratings_a.jsonl")}
-    graph = cookbook()
-    return PropertyGraph.of(
-        (replace(node, properties={**node.properties, **ratings.get(node.id, {})}) for node in graph.nodes),
-        graph.edges,
-    )
-
-
-def altered(graph: PropertyGraph, changes: dict[tuple[str, str], object]) -> PropertyGraph:
-    nodes = []
-    for node in graph.nodes:
-        mine = {name: value for (id, name), value in changes.items() if id == node.id}
-        nodes.append(replace(node, properties={**node.properties, **mine}))
-    return PropertyGraph.of(nodes, graph.edges)
-
-
-def test_a_copy_of_a_graph_has_not_drifted():
-    graph = rated()
-    report = drift(graph, altered(graph, {}))
-    assert report.silent and report.changed == frozenset() and len(report.dimensions) > 30
-    assert repr(report) == f"0 of {len(report.dimensions)} dimensions drifted"
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_a_report_names_exactly_the_values_that_were_altered(seed):
-    graph, chance = rated(), random.Random(seed)
-    there = [(node.id, name) for node in graph.nodes for name in node.properties if name in BY_NAME]
-    changes: dict[tuple[str, str], object] = {}
-    for id, name in chance.sample(there, 25):
-        changes[id, name] = chance.choice([None, "0.5", (graph.node(id).properties[name] + 0.3) % 1.0])
-    report = drift(graph, altered(graph, changes))
-    assert report.changed == set(changes) and not report.silent
-
-
-def test_a_report_says_how_far_values_moved_and_the_farthest_first():
-    before = PropertyGraph.of(
-        [Node(id, properties={"pricing_tier": value}) for id, value in (("a", 0.5), ("b", 0.2), ("c", 0.9))]
-    )
-    after = altered(before, {("a", "pricing_tier"): 0.4, ("b", "pricing_tier"): 0.8})
-    found = drift(before, after)["pricing_tier"]
-    assert found.moved == (Shift("b", 0.2, 0.8), Shift("a", 0.5, 0.4)) and found.compared == 3
-    assert str(found) == "pricing_tier: 2 of 3 values moved, mean 0.533 → 0.700: b 0.2 → 0.8, a 0.5 → 0.4"
-    assert [shift.id for shift in drift(before, after, least=0.2)["pricing_tier"].moved] == ["b"]
-
-
-def test_nodes_of_one_graph_only_are_named_and_not_compared():
-    before = PropertyGraph.of([Node("a", properties={"pricing_tier": 0.5}), Node("old")])
-    after = PropertyGraph.of(
-        [Node("a", properties={"token_efficiency": 0.5}), Node("new", properties={"pricing_tier": 1})]
-    )
-    report = drift(before, after)
-    assert (report.only_before, report.only_after) == (("old",), ("new",))
-    assert report["pricing_tier"].gone == ("a",) and report["token_efficiency"].came == ("a",)
-    assert "1 node only before; 1 node only after" in repr(
-        report
-    ) and "pricing_tier: 0 of 0 values moved; 1 node lost it" in repr(report)
-    with pytest.raises(
-        BadInput,
-        match=r"neither graph has values of 'learning_curve'; they have those of pricing_tier, token_efficiency",
-    ):
-        report["learning_curve"]
-
-
-def test_only_the_fifty_six_and_what_is_declared_are_compared():
-    before, after = (PropertyGraph.of([Node("a", properties={"confidence": value})]) for value in (0.1, 0.9))
-    assert drift(before, after).silent
-    assert drift(before, after, declared=["confidence"]).changed == {("a", "confidence")}
-    with pytest.raises(BadInput, match="least"):
-        drift(before, after, least=-1)

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 from support.cookbook import cookbook
+from support.every import every
 from support.foreign_files import of_profile
 
 from kgot_lab.errors import BadInput, UnknownName
@@ -126,7 +127,7 @@ CASES = [  # rule, a graph, what in it breaks the rule
 ]
 
 
-@pytest.mark.parametrize(
+@every(
     ("number", "of", "expected"),
     CASES,
     ids=[f"{number}-{'breaks' if bad else 'holds'}" for number, _, bad in CASES],

@@ -8,6 +8,7 @@ import random
 
 import pytest
 from support.cookbook import cookbook
+from support.every import every
 from support.foreign_files import of_profile
 from support.shacl_oracle import SHAPES, as_rdf, verdict, verdict_on
 
@@ -54,7 +55,8 @@ def ours(graph: PropertyGraph, vocabulary: Vocabulary = UNIFIED) -> dict[int, se
     return found
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.extended
+@every("seed", SEEDS)
 def test_pyshacl_finds_the_same_in_a_graph_made_by_chance(seed):
     graph = by_chance(seed)
     theirs = verdict_on(graph, UNIFIED)

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.every import every
 from support.saying import fact, inferred, said, year
 
 from kgot_lab.errors import BadInput
@@ -252,7 +253,7 @@ def test_what_holds_is_what_repeated_derivation_reaches_and_every_retraction_is_
             assert memory.graph_hash(claims=True) == state
 
 
-@pytest.mark.parametrize(
+@every(
     ("wrong", "message"),
     [
         (lambda: said("Ada born_in London", confidence=1.2), "from 0 to 1, not 1.2"),

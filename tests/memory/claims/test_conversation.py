@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from support.every import every
 from support.saying import fact, year
 
 from kgot_lab.errors import BadInput, StoreUnavailable
@@ -84,7 +85,7 @@ def test_a_time_that_the_text_states_is_kept_and_one_it_does_not_state_is_not(me
     )  # learning read the clock once more
 
 
-@pytest.mark.parametrize(
+@every(
     ("told", "text", "begins", "ends"),
     [
         ("2019", "since 2019", year(2019), year(2020)),
@@ -302,7 +303,7 @@ def test_without_keywords_the_newest_are_told_and_no_more_than_there_is_room_for
     assert made.count() == 3 and "chat" in repr(made)
 
 
-@pytest.mark.parametrize(
+@every(
     "wrong",
     [
         lambda claims: ClaimMemory(claims, session=" "),

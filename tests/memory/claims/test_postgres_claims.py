@@ -11,6 +11,7 @@ from contextlib import suppress
 import psycopg
 import pytest
 from support.claim_places import holding
+from support.every import every
 from support.saying import fact, inferred, said
 from support.waiting import until
 
@@ -58,7 +59,7 @@ def test_claims_of_a_newer_version_and_damaged_ones_are_told(postgres):
         postgres.opened()
 
 
-@pytest.mark.parametrize(
+@every(
     ("address", "error", "message"),
     [
         (

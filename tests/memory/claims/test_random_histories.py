@@ -19,6 +19,8 @@ from kgot_lab.memory.claims.ledger import ReviewLedger
 from kgot_lab.memory.tables.sqlite import SQLiteClaims
 from kgot_lab.types import Triple
 
+pytestmark = pytest.mark.extended
+
 NAMES, SOURCES = "abcd", "123"
 
 

@@ -29,7 +29,10 @@ from kgot_lab.domains.investment.accounts import open_accounts
 from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.monitor.journal import open_journal
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+pytestmark = [
+    pytest.mark.extended,
+    pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL"),
+]
 UNKEPT = "before: UPDATE replies SET"  # the reply is there, and not on the disk
 ANNOUNCED = "after: INSERT INTO replies"  # the model is about to be asked, and was not
 UNMARKED = ("after: post", "before: UPDATE outbox SET")  # the receiver has it, and the outbox does not know

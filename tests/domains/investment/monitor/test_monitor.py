@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from support.every import every
 from support.small_news import (
     ITEMS,
     LANTERN,
@@ -342,7 +343,7 @@ def test_a_file_of_news_tells_the_lines_that_are_none_and_leaves_one_that_is_bei
     assert "with its zone" in read.refused[2] and "no field 'colour'" in read.refused[3]
 
 
-@pytest.mark.parametrize(
+@every(
     "changed",
     [
         {"id": " "},

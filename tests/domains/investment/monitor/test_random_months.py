@@ -21,6 +21,8 @@ from kgot_lab.domains.investment.monitor.news import NewsRead
 from kgot_lab.errors import LLMError, ToolFailed
 from kgot_lab.types import Prompt, Reply
 
+pytestmark = pytest.mark.extended
+
 HOUR = timedelta(hours=1)
 COMPANIES = {"Lantern Devices": "LNTN", "Orchard Chips": "ORCH", "Brook Mills": "BRKM"}
 USERS = ("canary-user-a77", "canary-user-b31")

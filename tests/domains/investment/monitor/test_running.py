@@ -9,6 +9,7 @@ import threading
 from datetime import timedelta
 
 import pytest
+from support.every import every
 from support.small_market import NOW, SetClock
 from support.small_news import ITEMS, simulated_reader
 from support.waiting import until
@@ -52,7 +53,7 @@ def monitor_of(places, items=(), model=None):
 # ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@every(
     ("last", "now", "tick"),
     [
         (None, NOW, Tick(1, NOW)),

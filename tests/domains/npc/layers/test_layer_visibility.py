@@ -19,7 +19,9 @@ from kgot_lab.domains.npc.layers.graphrag_sql import CONTEXT
 from kgot_lab.domains.npc.layers.session_log import CharacterLog
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 
-WORLDS = 20  # on each engine; benchmarks/npc_visibility.py looks into a thousand
+pytestmark = pytest.mark.extended
+
+WORLDS = 20  # on each engine; benchmarks/npc/npc_visibility.py looks into a thousand
 ENGINES = ["sqlite", "postgres"]
 
 

@@ -5,6 +5,7 @@ meaning.
 from __future__ import annotations
 
 import pytest
+from support.every import every
 from support.npc_places import at_postgres, planted_embedder
 
 from kgot_lab.domains.npc.layers.chunks import SemanticIndex
@@ -201,7 +202,7 @@ def test_two_layered_worlds_in_one_database_never_see_each_other(postgres_url):
             other.storage.rows("CREATE TABLE mine (id TEXT)")
 
 
-@pytest.mark.parametrize(
+@every(
     ("make", "message"),
     [
         (lambda: LogEntry("s1", " ", None), "the text of an entry is blank"),

@@ -10,12 +10,12 @@ import psycopg
 import pytest
 from support.npc_places import at_postgres, planted_embedder
 
+from benchmarks.npc.made import Directions, made_world
 from kgot_lab.domains.npc.layers.memory import WorldLayers
 from kgot_lab.domains.npc.layers.models import Chunk
 from kgot_lab.domains.npc.models import Entity
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.errors import BadInput
-from kgot_lab.experiments.town.made import Directions, made_world
 
 QUESTIONS = [f"question {number}" for number in range(20)]
 

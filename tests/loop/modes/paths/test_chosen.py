@@ -1,6 +1,6 @@
 """The things that a question names to choose from, and whether all of them were found."""
 
-import pytest
+from support.every import every
 
 from kgot_lab.loop.modes.paths.candidates import all_found, comparison_candidates, with_names_masked
 
@@ -38,7 +38,7 @@ def test_no_word_of_a_name_is_taken_for_one_of_the_question() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@every(
     "question",
     [
         "Which is older, Old Oak or New Pine?",
@@ -57,7 +57,7 @@ def test_everything_is_found_where_the_names_that_are_joined_are_titles(question
     assert all_found(question, TWO)
 
 
-@pytest.mark.parametrize(
+@every(
     "question",
     [
         "Which is older, Old Oak, New Pine or the Absent Foundry?",

@@ -1,6 +1,6 @@
 """Two things that are compared: what is asked of each, and what follows from the values."""
 
-import pytest
+from support.every import every
 
 from kgot_lab.loop.modes.paths.compare import compared, question_for_each, questions_of_each
 from kgot_lab.loop.modes.paths.ordering import comparison_of
@@ -9,7 +9,7 @@ from kgot_lab.loop.modes.paths.values import date_in
 TWO = ["Aas Ka Panchhi", "Phoolwari"]
 
 
-@pytest.mark.parametrize(
+@every(
     ("question", "kind"),
     [
         ("Which film was released first, A or B?", "earliest"),
@@ -28,7 +28,7 @@ def test_how_things_are_compared_is_told_by_the_words_of_the_question(question: 
     assert comparison_of(question) == kind
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "date"),
     [
         ("12 June 1967", (1967, 6, 12)),
@@ -43,7 +43,7 @@ def test_dates_are_read_as_far_as_they_are_told(text: str, date: tuple[int, ...]
     assert date_in(text) == date
 
 
-@pytest.mark.parametrize(
+@every(
     ("kind", "values", "answer"),
     [
         ("earliest", [["1961"], ["1946"]], "Phoolwari"),

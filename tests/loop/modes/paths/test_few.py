@@ -1,6 +1,7 @@
 """The short prompt with examples, and the check that an answer was read from the sentences."""
 
 import pytest
+from support.every import every
 
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.loop.modes.paths.mentions import PlacedSentence
@@ -17,7 +18,7 @@ from kgot_lab.types import Document
 FACTS = "[Boston Beer Company] The Boston Beer Company is a brewer founded in 1984."
 
 
-@pytest.mark.parametrize("name", sorted(BUNDLED_SETS))
+@every("name", sorted(BUNDLED_SETS))
 def test_no_name_of_an_example_stands_in_a_question_answer_or_passage_of_the_bundled_sets(name: str) -> None:
     questions = BUNDLED_SETS[name]()
     every = "\n".join(
@@ -68,7 +69,7 @@ def test_an_answer_is_the_first_line_of_a_reply_without_signs_around_it(reply: s
     assert answer_in(reply) == answer
 
 
-@pytest.mark.parametrize(
+@every(
     ("question", "answer", "why"),
     [
         ("When was the brewer founded?", "1984", ""),

@@ -1,11 +1,11 @@
 """What a question asks for is told by its form alone."""
 
-import pytest
+from support.every import every
 
 from kgot_lab.loop.modes.paths.answer_type import form_of, unfit
 
 
-@pytest.mark.parametrize(
+@every(
     "question",
     [
         "Are Christopher Nolan and Sathish Kalathil both film directors?",
@@ -23,7 +23,7 @@ def test_questions_that_ask_for_yes_or_no(question: str) -> None:
     assert form_of(question) == "yes or no"
 
 
-@pytest.mark.parametrize(
+@every(
     "question",
     [
         "Which band was formed first The Exies or Circus Diablo ?",
@@ -38,7 +38,7 @@ def test_questions_that_ask_for_one_of_two(question: str) -> None:
     assert form_of(question) == "choice"
 
 
-@pytest.mark.parametrize(
+@every(
     "question",
     [
         "What language were books being translated into during the era of Haymo of Faversham?",

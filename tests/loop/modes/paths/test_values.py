@@ -1,13 +1,14 @@
 """What a short answer says: nothing, yes or no, a date, an age, an amount; and whether two say the same."""
 
 import pytest
+from support.every import every
 
 from kgot_lab.loop.modes.paths.quantity import Quantity, quantity_in
 from kgot_lab.loop.modes.paths.value_equality import alike
 from kgot_lab.loop.modes.paths.values import age_in, date_in, is_no_answer, truth_in
 
 
-@pytest.mark.parametrize(
+@every(
     "text",
     [
         "unknown",
@@ -47,7 +48,7 @@ def test_yes_and_no_are_read_where_they_stand_for_themselves(text: str, truth: b
     assert truth_in(text) is truth
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "date"),
     [
         ("509 BC", (-509,)),
@@ -75,7 +76,7 @@ def test_an_age_is_a_number_of_years(text: str, years: float | None) -> None:
     assert age_in(text) == years
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "kind", "amount"),
     [
         ("2 km", "length", 2000),
@@ -104,7 +105,7 @@ def test_amounts_are_read_with_their_scales_and_units(text: str, kind: str, amou
     assert found is not None and (found.kind, found.amount) == (kind, pytest.approx(amount))
 
 
-@pytest.mark.parametrize("text", ["1.200", "12-15 km", "from 3 to 5", "1:45", "5½ miles", "3/4", "many"])
+@every("text", ["1.200", "12-15 km", "from 3 to 5", "1:45", "5½ miles", "3/4", "many"])
 def test_what_may_be_read_in_two_ways_is_no_amount(text: str) -> None:
     assert quantity_in(text) is None
 
@@ -118,7 +119,7 @@ def test_a_bare_figure_compares_with_a_count_and_not_with_a_length() -> None:
     ).compares_with(Quantity("~seat", 2))
 
 
-@pytest.mark.parametrize(
+@every(
     ("one", "other", "same"),
     [
         ("Norwegian", "Norway", True),

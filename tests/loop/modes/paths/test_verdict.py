@@ -1,6 +1,6 @@
 """What is worked out of two things is of the kind that the question asks for, or nothing."""
 
-import pytest
+from support.every import every
 
 from kgot_lab.loop.modes.paths.compare import worked_out
 
@@ -12,7 +12,7 @@ def of(question: str, *values: str | list[str]) -> str:
     return worked_out(named, TWO, [[each] if isinstance(each, str) else each for each in values])
 
 
-@pytest.mark.parametrize(
+@every(
     ("question", "one", "other", "answer"),
     [
         ("Was §0 founded earlier than §1?", "1872", "1869", "no"),
@@ -32,7 +32,7 @@ def test_whether_one_is_more_than_the_other_is_answered_with_yes_or_no(
     assert of(question, one, other) == answer
 
 
-@pytest.mark.parametrize(
+@every(
     ("question", "one", "other", "answer"),
     [
         ("Were §0 and §1 both founded before 1900?", "1872", "1869", "yes"),
@@ -51,7 +51,7 @@ def test_whether_both_keep_to_a_bound_is_answered_with_yes_or_no(
     assert of(question, one, other) == answer
 
 
-@pytest.mark.parametrize(
+@every(
     ("question", "one", "other"),
     [
         ("Was §0 founded ten years before §1?", "1900", "1910"),
@@ -76,7 +76,7 @@ def test_nothing_is_answered_beyond_what_the_values_tell(question: str, one: str
     assert of(question, one, other) == ""
 
 
-@pytest.mark.parametrize(
+@every(
     ("question", "one", "other", "answer"),
     [
         ("Which is longer, §0 or §1?", "2 km", "500 m", TWO[0]),

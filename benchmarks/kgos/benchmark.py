@@ -1,0 +1,118 @@
+"""The KG-OS benchmark: what is written down before, then each half of the queries into receipts, the locked
+one last and once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.kgos.claims import KGOS_CLAIMS, LEVELS_SAID
+from benchmarks.kgos.lenient import LOTS
+from benchmarks.kgos.queries import QueryHalf, cookbook_data, cookbook_queries
+from benchmarks.kgos.systems import LEARNED_FUSION, THREE_WEIGHTS, KgosLanes, kgos_systems
+from kgot_lab.benchmark.recall.filling import earlier, fill
+from kgot_lab.embedding.cache import Remembered
+from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.reports import PLAN, Report, report
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.bundled import bundled
+from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion
+from kgot_lab.types import Json
+
+KGOS_PLAN = Plan(
+    THREE_WEIGHTS, measures=("recall@5", "recall@10", "ndcg@10", "mrr@10"), expected="goal preset"
+)
+SETTLED = "before.json"
+
+
+def write_before(folder: Path, vectors: Embedder) -> None:
+    """Learn the fusion on the tuning half and write down, before the locked half is opened, all that is
+    settled by then.
+
+    What is there is left alone; raises BadInput where it says something else than the program does now.
+    """
+    graph, remembered = cookbook(), Remembered(vectors)
+    KGOS_PLAN.write_down(folder / PLAN)
+    if not (folder / SETTLED).exists():
+        settled = _settled(graph, remembered, learnt(graph, remembered))
+        write_whole(folder / SETTLED, json.dumps(settled, indent=1) + "\n", "what is settled before")
+    settled_before(folder, graph, remembered)
+
+
+def learnt(graph: PropertyGraph, remembered: Remembered) -> LearnedFusion:
+    """The fusion of the telling lanes, learnt on the tuning half."""
+    data = cookbook_data("tuning", cookbook_queries("tuning"), graph)
+    remembered.remember([query.text for query in data.queries])
+    return learn_fusion(KgosLanes(graph, remembered).telling, data.queries, data.qrels)
+
+
+def settled_before(folder: Path, graph: PropertyGraph, vectors: Remembered) -> LearnedFusion:
+    """The fusion that was written down before; raises BadInput where nothing was, or where claims, systems or
+    data are others by now.
+    """
+    path = folder / SETTLED
+    if not path.exists() or not (folder / PLAN).exists():
+        raise BadInput(
+            f"{folder} holds no {PLAN} and {SETTLED}: they are written before the locked half is opened"
+        )
+    there = json.loads(read_regular_text(path))
+    fusion = LearnedFusion.of_json(there["learned fusion"])
+    now = json.loads(json.dumps(_settled(graph, vectors, fusion)))
+    if other := [name for name in {**now, **there} if now.get(name) != there.get(name)]:
+        raise BadInput(
+            f"{path} says something else than the program on {', '.join(other)}; what was settled is not changed afterwards"
+        )
+    if Plan.load(folder / PLAN) != KGOS_PLAN:
+        raise BadInput(f"{folder / PLAN} is another plan than that of the program")
+    return fusion
+
+
+def measure_half(
+    folder: Path, half: QueryHalf, vectors: Embedder, tell: Callable[[str], object] = lambda name: None
+) -> None:
+    """Run every system on a half of the queries into folder/cookbook-<half>/; receipts that are there are
+    kept.
+
+    The vector of a query is computed before the clock runs. Raises BadInput as `settled_before` does, for
+    either half.
+    """
+    graph, remembered = cookbook(), Remembered(vectors)
+    fusion = settled_before(folder, graph, remembered)
+    data = cookbook_data(half, cookbook_queries(half), graph)
+    remembered.remember([query.text for query in data.queries])
+    fill(folder, data, kgos_systems(graph, remembered, fusion), KGOS_PLAN, tell)
+
+
+def half_report(folder: Path, half: QueryHalf) -> Report:
+    """The report on a half, derived from its receipts; raises BadInput where there are none, or where they
+    are of other data.
+    """
+    data = cookbook_data(half, cookbook_queries(half), cookbook())
+    runs = earlier(folder, data)
+    if not runs:
+        raise BadInput(f"there are no receipts of the {half} half below {folder}; run the benchmark first")
+    return report(runs, data, Plan.load(folder / PLAN))
+
+
+def _settled(graph: PropertyGraph, vectors: Remembered, fusion: LearnedFusion) -> dict[str, Json]:
+    """All that is settled before the locked half is opened, but for the plan."""
+    frozen = json.loads(bundled("cookbook/FROZEN.json").read_text(encoding="utf-8"))
+    names = [*kgos_systems(graph, vectors), LEARNED_FUSION]
+    return {
+        "frozen": frozen["sha256"],
+        "systems": names,
+        "claims": [[claim.text, claim.better, claim.worse] for claim in KGOS_CLAIMS],
+        "levels": dict(LEVELS_SAID),
+        "lenient": "min(accepted nodes among the first five, strict nodes) / strict nodes",
+        "control": f"accepted nodes that are not strict drawn by lot, {LOTS} times, of all nodes and of the same types",
+        "intents": "classify_intent as it is; the probe is fitted on the tuning half, with and without 100 questions of clinc150",
+        "tuned on": "the tuning half alone",
+        "learned fusion": fusion.as_json(),
+    }

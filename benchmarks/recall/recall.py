@@ -1,0 +1,127 @@
+"""The recall benchmark of record: every system on the bundled data, locked questions included, into
+benchmarks/results.
+
+Writes the receipts (recall/, recall_published/), what indexing takes (recall_indexing.json), what the gate
+decided (recall_gate.json) and, with --scale, how time and memory grow (scale.jsonl). `--table` derives all
+tables again from the receipts, with no model: `make results`. Receipts of the same code are kept; delete
+what is to be measured anew. Run it on a machine with nothing else to do: it times queries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from kgot_lab.benchmark.recall.benchmark import DATASETS, beside_published, indexing
+from kgot_lab.benchmark.recall.claims import verdicts
+from kgot_lab.benchmark.recall.datasets import load_dataset
+from kgot_lab.benchmark.recall.systems import gate_decisions
+from kgot_lab.cli.bench import grown, growth_grid, reported, write_reports
+from kgot_lab.cli.terminal import bar
+from kgot_lab.embedding.cache import Remembered
+from kgot_lab.embedding.vectors import minilm
+from kgot_lab.evaluation.failures import failures
+from kgot_lab.evaluation.reports import Report, derive
+from kgot_lab.evaluation.tables import Cell, Grid
+
+RESULTS = Path(__file__).parents[1] / "results"
+RECALL, PUBLISHED, INDEXING, GATE, SCALE = (
+    RESULTS / name
+    for name in ("recall", "recall_published", "recall_indexing.json", "recall_gate.json", "scale.jsonl")
+)
+LARGEST = "2wiki"  # 6,119 passages
+
+
+def measure() -> None:
+    """Run what is missing."""
+    reported(RECALL, [], [], develop=False)
+    beside_published(PUBLISHED, minilm())
+    if not GATE.exists():
+        decisions = {}
+        for name in DATASETS:
+            remembered = Remembered(minilm())
+            dataset = load_dataset(name)
+            remembered.remember([query.text for query in dataset.develop.queries])
+            decisions[name] = gate_decisions(dataset, remembered)
+        GATE.write_text(json.dumps(decisions, indent=1) + "\n", encoding="utf-8")
+    if not INDEXING.exists():
+        with bar("indexing") as progress:
+            INDEXING.write_text(
+                json.dumps(indexing(LARGEST, minilm(), progress=progress), indent=1) + "\n", encoding="utf-8"
+            )
+
+
+def show(reports: list[Report]) -> None:
+    """Print every table."""
+    for report in reports:
+        print(report, end="\n\n")
+    print(verdicts([report for report in reports if report.dataset.name != "musique-steps"]), end="\n\n")
+    for report in derive(PUBLISHED, load_dataset):
+        print(report, end="\n\n")
+    for report in reports:
+        told = [run for run in report.runs if run.system in (report.plan.expected, report.plan.baseline)]
+        print(failures(report.dataset, told).grid().text, end="\n\n")
+    print(gate_grid().text, end="\n\n")
+    print(speed_grid(reports).text)
+    if SCALE.exists():
+        rows = [json.loads(line) for line in SCALE.read_text(encoding="utf-8").splitlines()]
+        print(f"\n{growth_grid(rows).text}")
+
+
+def gate_grid() -> Grid:
+    """What each gate let in, for each half of the develop questions and for all of them."""
+    rows = []
+    for name, decisions in json.loads(GATE.read_text(encoding="utf-8")).items():
+        for decision in decisions:
+            lanes = ", ".join(decision["admitted"])
+            cells = (name, decision["fusion"], decision["tuned on"], str(len(decision["admitted"])), lanes)
+            rows.append(tuple(map(Cell, cells)))
+    several = sum(
+        len(one["admitted"]) > 1
+        for some in json.loads(GATE.read_text(encoding="utf-8")).values()
+        for one in some
+    )
+    title = f"The gate, a gain of .02: {several} of {len(rows)} times two lanes or more were admitted"
+    return Grid(title, ("data", "fusion", "tuned on", "lanes", "admitted"), tuple(rows))
+
+
+def speed_grid(reports: list[Report]) -> Grid:
+    """Query time and index of every system over the largest set."""
+    about, *rows = json.loads(INDEXING.read_text(encoding="utf-8"))
+    index = {row["system"]: row for row in rows}
+    (largest,) = (report for report in reports if report.dataset.name == LARGEST)
+    lines = []
+    for run in sorted(largest.runs, key=lambda run: -run.latency.median):
+        times = (f"{1e3 * run.latency.median:.1f}", f"{1e3 * run.latency.p95:.1f}")
+        own = index[run.system]
+        lines.append(
+            tuple(map(Cell, (run.system, *times, f"{own['seconds']:.1f}", f"{own['megabytes']:.0f}")))
+        )
+    title = f"{LARGEST}, {len(largest.dataset.documents):,} passages: a query, its MiniLM vector apart; {about['circumstances']['machine']}"
+    return Grid(title, ("system", "median, ms", "95 %, ms", "index, s", "index, MB"), tuple(lines))
+
+
+def main() -> None:
+    """Measure, or only derive."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--table", action="store_true", help="derive the tables from the receipts, without measuring"
+    )
+    parser.add_argument(
+        "--scale",
+        action="store_true",
+        help="measure growth up to a million synthetic passages too (about half an hour)",
+    )
+    wanted = parser.parse_args()
+    if not wanted.table:
+        measure()
+    if wanted.scale:
+        grown(SCALE, None)
+    reports = derive(RECALL, load_dataset)
+    write_reports(reports, RECALL)
+    show(reports)
+
+
+if __name__ == "__main__":
+    main()

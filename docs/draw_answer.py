@@ -1,0 +1,194 @@
+"""Draw docs/graph.svg: an answer of a bundled run, the facts it rests on and the sentences they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kgot_lab.io.bundled import bundled
+from kgot_lab.loop.events import Event
+from kgot_lab.loop.trace import Trace, load_run
+from kgot_lab.types import Edge
+from kgot_lab.viz.static.answer_evidence import Grounds, Quoted, grounds
+from kgot_lab.viz.static.drawing import Drawing, drawing
+from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK, TINT, FactGraph, FactSelection, fact_graph
+from kgot_lab.viz.static.markup import Markup, element, shortened
+from kgot_lab.viz.static.table import Sheet
+from kgot_lab.viz.static.wrapping import fitted, line_width
+
+# of the picture, around it, the size of the small words above each part
+_NARROWEST, _EDGE, _LABEL = (860.0, 24.0, 12.0)
+_QUESTION, _ANSWER, _QUOTE, _NOTE = 20.0, 26.0, 14.0, 12.0  # sizes of type
+_BESIDE, _QUOTES, _LINES = 3, 3, 3  # faint facts and sentences drawn at most, and lines of each text
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some markup, to be moved to its place, and how high it is."""
+
+    markup: Sequence[Markup]
+    height: float
+
+
+def answer_picture(run: Trace | Iterable[Event]) -> Drawing:
+    """Draw what the answer of a run rests on, from its question to its sentences; `table` lists the facts.
+
+    Marked are the fewest of the facts read that say what they all say of the question and the answer; a few
+    others stand faint beside them, and the picture says how many are left out. Raises BadInput for a run
+    without an answer.
+    """
+    told = grounds(run)
+    graph = _graph(told)
+    width = max(_NARROWEST, graph.width + 2 * _EDGE)
+    y, placed = 20.0, []
+    for part in (
+        _question(told, width),
+        _facts(told, graph, width),
+        _answer(told, width),
+        _note(told, graph, width),
+    ):
+        placed.append(element("g", *part.markup, transform=f"translate(0 {y:.1f})"))
+        y += part.height
+    return drawing(_alt(told), width, y, *placed, sheets=[_sheet(told)])
+
+
+def _graph(told: Grounds) -> FactGraph:
+    """The marked facts, and a few of the others that touch them."""
+    beside = [edge for edge in told.beside if {edge.source, edge.target} & _ends(told.telling)][:_BESIDE]
+    facts = [*told.telling, *beside]
+    names = {end: told.name(end) for end in _ends(facts)}
+    return fact_graph(FactSelection(facts, names, told.hub, told.telling, is_answer=told.hub_is_answer))
+
+
+# --- parts
+# ------------------------------------------------------------------------------------------------------------
+
+
+def _question(told: Grounds, width: float) -> _Part:
+    """The question, with the words that a marked fact speaks of in its colour."""
+    lines = _coloured(told.pieces(), width - 2 * _EDGE)
+    texts = [
+        element("text", *line, x=_EDGE, y=44.0 + 26 * number, font_size=_QUESTION, fill="#111")
+        for number, line in enumerate(lines)
+    ]
+    return _Part([_label("Question", 14), *texts], 44.0 + 26 * len(lines) + 12)
+
+
+def _coloured(pieces: Iterable[tuple[str, bool]], width: float) -> list[list[Markup | str]]:
+    """Pieces of a text in lines, those that are told in bold; what has no room in the last line is cut."""
+    lines: list[list[Markup | str]] = [[]]
+    used = 0.0
+    for text, strong in _words(pieces):
+        wide = line_width(text, _QUESTION, bold=strong)
+        if used + wide > width and used:
+            if len(lines) == _LINES:
+                lines[-1].append("…")
+                return lines
+            lines.append([])
+            used, text = 0.0, text.lstrip()
+        (text,) = fitted(text, width, _QUESTION * 1.08, 1)[0] if wide > width else [text]
+        lines[-1].append(element("tspan", text, fill=STRONG_INK, font_weight="bold") if strong else text)
+        used += wide
+    return lines
+
+
+def _words(pieces: Iterable[tuple[str, bool]]) -> Iterator[tuple[str, bool]]:
+    """Pieces broken before their spaces, so that a line can end there."""
+    for text, strong in pieces:
+        for number, word in enumerate(text.replace("\n", " ").split(" ")):
+            if word or number:
+                yield (f" {word}" if number else word), strong
+
+
+def _facts(told: Grounds, graph: FactGraph, width: float) -> _Part:
+    """The facts in the middle of the picture, or a word where there are none."""
+    label = _label("The facts it rests on", 12)
+    if not told.telling:
+        words = "None of the graph: the model guessed." if told.guess else "None that the run names."
+        return _Part([label, _text([words], _EDGE, 36.0, _QUOTE)], 62.0)
+    placed = element("g", graph.markup, transform=f"translate({(width - graph.width) / 2:.1f} 34)")
+    return _Part([label, placed], graph.height + 62)
+
+
+def _answer(told: Grounds, width: float) -> _Part:
+    """The answer, large, and the sentences that the marked facts were taken from."""
+    room = width - 2 * _EDGE - 32
+    lines = fitted(told.answer, room, _ANSWER * 1.08, _LINES)[0] if told.answer.strip() else ["(no answer)"]
+    parts = [_label("Answer, a guess" if told.guess else "Answer", 24, indent=16)]
+    parts.append(_text(lines, _EDGE + 16, 54.0, _ANSWER, colour=STRONG_INK, bold=True))
+    y = 54.0 + _ANSWER * 1.3 * (len(lines) - 1) + 26
+    for quoted in told.quoted[:_QUOTES]:
+        said = fitted(_quotation(quoted), room, _QUOTE, _LINES)[0]
+        parts.append(_text(said, _EDGE + 16, y, _QUOTE))
+        y += 19 * len(said) + 3
+    panel = element("rect", x=_EDGE, y=0, width=width - 2 * _EDGE, height=y, rx=8, fill=TINT)
+    return _Part([panel, *parts], y + 22)
+
+
+def _note(told: Grounds, graph: FactGraph, width: float) -> _Part:
+    """How much of the graph is shown, and who answered."""
+    facts, blue = len(told.graph.edges), sum(edge in told.telling for edge in graph.drawn)
+    said = [f"The graph has {_counted(facts, 'fact')}."]
+    said += [f"Blue: {blue} that speak of the question."] if blue else []
+    said += [f"Grey: {len(graph.drawn) - blue} more that it read."] if len(graph.drawn) > blue else []
+    said += [f"Not drawn: {facts - len(graph.drawn):,}."] if facts > len(graph.drawn) else []
+    lines = fitted(" ".join([*said, f"Model: {told.model or 'unknown'}."]), width - 2 * _EDGE, _NOTE, 2)[0]
+    return _Part([_text(lines, _EDGE, 6.0, _NOTE, colour=FAINT_INK)], 6.0 + 16 * len(lines) + 6)
+
+
+# --- words
+# ------------------------------------------------------------------------------------------------------------
+
+
+def _quotation(quoted: Quoted) -> str:
+    return f"“{quoted.sentence}”" + (f" ({quoted.title})" if quoted.title else "")
+
+
+def _text(
+    lines: Sequence[str], x: float, y: float, size: float, *, colour: str = "#222222", bold: bool = False
+) -> Markup:
+    look = {"font_size": size, "fill": colour, "font_weight": "bold" if bold else None}
+    return element(
+        "g",
+        *(element("text", line, x=x, y=y + 1.3 * size * number, **look) for number, line in enumerate(lines)),
+    )
+
+
+def _label(word: str, y: float, *, indent: float = 0.0) -> Markup:
+    return _text([word.upper()], _EDGE + indent, y, _LABEL, colour=FAINT_INK)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
+def _ends(facts: Iterable[Edge]) -> set[str]:
+    return {end for edge in facts for end in (edge.source, edge.target)}
+
+
+def _alt(told: Grounds) -> str:
+    """The picture in words."""
+    facts = "; ".join(
+        f"{shortened(told.name(e.source), 60)} {shortened(e.type, 60)} {shortened(told.name(e.target), 60)}"
+        for e in told.telling
+    )
+    rests = f"It rests on: {facts}." if facts else "It rests on no fact of the graph."
+    return f"Question: {shortened(told.question, 300)} Answer{' (a guess)' if told.guess else ''}: {shortened(told.answer, 300)}. {rests}"
+
+
+def _sheet(told: Grounds) -> Sheet:
+    """All facts that hang together with the answer, the marked ones first."""
+    rows = [
+        (told.name(e.source), e.type, told.name(e.target), mark)
+        for mark, some in (("yes", told.telling), ("", told.beside))
+        for e in some
+    ]
+    return Sheet(
+        ("subject", "relation", "object", "marked"), tuple(rows), len(rows), "Facts that the answer rests on"
+    )
+
+
+if __name__ == "__main__":
+    demo = load_run(bundled("traces/hotpotqa_demo.jsonl"))
+    answer_picture(demo).save(Path(__file__).parent / "graph.svg")

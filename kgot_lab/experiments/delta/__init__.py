@@ -1,1 +1,0 @@
-"""Do edges between texts with like skeletons help a walk to find analogies?"""

@@ -1,1 +1,0 @@
-"""How fast are the stores, and what do they survive?"""

@@ -1,1 +1,0 @@
-"""Can a system tell that two texts share a mechanism?"""
