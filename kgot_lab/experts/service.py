@@ -125,10 +125,7 @@ class ExpertService:
         """Begin a trial of two changes of an expert; raises NotFound, BadInput, and UnknownName for what is
         not here.
         """
-        config = self.expert(id).config
-        for change in (a, b):
-            self._checked(changed_config(config, change))
-        return begin_trial(self.tables, id, a, b, plan)
+        return begin_trial(self.tables, id, a, b, plan, self._checked)
 
     def _checked(self, config: ExpertConfig) -> ExpertConfig:
         """A configuration whose graphs, models and playbooks are here."""

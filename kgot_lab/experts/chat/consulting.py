@@ -61,7 +61,7 @@ class Consultants:
         best = best_peer(question, kept)
         return [] if best is None else [(best.peer, best.expert.id)], unknown
 
-    def asked(self, question: str, named: Sequence[str]) -> tuple[DelegatedAnswer, ...]:
+    def ask(self, question: str, named: Sequence[str]) -> tuple[DelegatedAnswer, ...]:
         """What the fitting one of some experts answers in time, or why it does not; nothing where none fits.
 
         An expert whose instance does not say what it offers, as one that reads its graphs yet, is told with

@@ -153,7 +153,7 @@ class ExpertTurn:
             elsewhere,
             unsaid,
         )
-        by_node = {self.known.apart(id): score for id, score in scores.items()}
+        by_node = {self.known.split_id(id): score for id, score in scores.items()}
         sources = tuple(
             SourceNode(node.graph, node.id, node.name, node.type, by_node.get((node.graph, node.id), 0.0))
             for node in told.nodes
@@ -184,7 +184,7 @@ class ExpertTurn:
         """What experts of other instances say, where the own graphs say little."""
         if self.services.consultants is None or not config.delegates_to:
             return ()
-        return self.services.consultants.asked(self.question, config.delegates_to)
+        return self.services.consultants.ask(self.question, config.delegates_to)
 
     def _answered(self, prompt: Prompt, answer: _Answer, begun: float) -> Iterator[ChatEvent]:
         """Stages 5 to 8: the model's words, checked as they come, and what is kept of them."""

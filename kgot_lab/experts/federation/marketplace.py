@@ -17,13 +17,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, model_validator
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, ToolFailed, UnknownName, require
 from kgot_lab.experts.federation.capabilities import Description, MeasuredScores
-from kgot_lab.experts.federation.exchange import all_in_time, exchanged
+from kgot_lab.experts.federation.exchange import all_in_time, exchanged, is_plain_url
 from kgot_lab.experts.federation.messages import Line, SentValue
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.io.text_files import read_regular
@@ -131,17 +130,7 @@ def _read(place: Path | str, file: str, most: int, seconds: float) -> bytes:
 
 
 def _from_address(place: str, file: str, most: int, seconds: float) -> bytes:
-    try:
-        parts = urlsplit(place)
-    except ValueError:
-        parts = urlsplit("")
-    if (
-        parts.scheme not in ("http", "https")
-        or not parts.hostname
-        or "@" in parts.netloc
-        or parts.query
-        or parts.fragment
-    ):
+    if not is_plain_url(place):
         raise BadInput(
             "a marketplace is a folder or an address: https://HOST/PATH, without a password or a query"
         )

@@ -134,12 +134,12 @@ def expert_tools(
         told, cited and cut.
         """
 
-        def told() -> dict[str, Any]:
+        def metadata() -> dict[str, Any]:
             messages = office.conversation(conversation, expert, owner())[1]
             answers = [each for each in messages if each.role == "assistant" and message in ("", each.id)]
             return dict(answers[-1].metadata) if answers else {}
 
-        return _with_mcp_errors(told)
+        return _with_mcp_errors(metadata)
 
     return server
 
