@@ -362,8 +362,7 @@ def as_curves(rows: Iterable[dict[str, Any]]) -> list[CompetenceCurve]:
 
 def show(report: dict[str, Any]) -> None:
     """Print the tables and draw the figures."""
-    from kgot_lab.viz.plots.competence import competence_curves
-
+    from benchmarks.competence.competence_plot import competence_curves
     from benchmarks.competence.curves import curves_grid
     from kgot_lab.evaluation.tables import Cell, Grid, decimal
 

@@ -43,7 +43,10 @@ _Names = Annotated[
 ]
 Folder = Annotated[
     Path,
-    typer.Option("--folder", help="where receipts and reports go; what is there is run again after a change"),
+    typer.Option(
+        "--folder",
+        help="output folder; systems whose version or data changed, or that declare no version, are run again",
+    ),
 ]
 Only = Annotated[
     list[str] | None, typer.Option("--only", help="run only this system and the baseline; repeat for more")

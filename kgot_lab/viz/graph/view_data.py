@@ -53,7 +53,7 @@ def data_of(
 
 def scene_data(scene: Scene, view: View) -> dict[str, Json]:
     """A scene with places as JSON."""
-    told, plan, more = scene.told, scene.plan, _more(view)
+    told, plan, more = scene.marked, scene.plan, _more(view)
     nodes = [
         _group(scene, node)
         if node.id in scene.groups
