@@ -1,10 +1,11 @@
 """The shipped expert on the curated graph: what it cites, of what it warns, when it says that it does not
 know; with its graph and without.
 
-python -m benchmarks.experts.expert_answers --model local                    # the 12 questions to develop on; goes on
-where it stopped python -m benchmarks.experts.expert_answers --model local --split locked     # the 60 that were
-written before the expert was measured python -m benchmarks.experts.expert_answers --model local --table            #
-from the replies on file, without a model python -m benchmarks.experts.expert_answers --model local --split locked
+python -m benchmarks.experts.expert_answers --model local                    # the 12 questions to develop on;
+goes on where it stopped python -m benchmarks.experts.expert_answers --model local --split locked     # the 60
+that were written before the expert was measured python -m benchmarks.experts.expert_answers --model local
+--table            # from the replies on file, without a model python -m benchmarks.experts.expert_answers
+--model local --split locked
 --table --score   # and write them where the expert's card tells them
 
 Each question of data/expert-gold is asked twice: of the expert, and of the same model with the same persona

@@ -25,7 +25,7 @@ STORE_AWAY = "the store of experts cannot be reached: try again later"
 MODEL_AWAY = "the model of this expert gave no answer, or no whole one: the owner of this server finds the reason in its log"
 PART_AWAY = "a part of this server failed: its owner finds the reason in its log"
 _PATH = re.compile(r"(?<![\w:/.])(?:/|[A-Za-z]:\\)[^\s'\"\\/:;,)]+(?:[\\/][^\s'\"\\/:;,)]+)+")
-_MOST = 500  # letters of a reason
+_MOST = 500  # characters of a reason
 
 
 def failure_message(error: Exception, *unsaid: str) -> str:

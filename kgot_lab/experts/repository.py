@@ -23,9 +23,9 @@ from kgot_lab.memory.tables.storage import ClaimRow, TableStorage
 from kgot_lab.types import Json
 
 _LONGEST_ID = (
-    150  # letters of an id that a copy begins with, so that a copy of a copy has one that doors take
+    150  # characters of an id that a copy begins with, so that a copy of a copy has one that doors take
 )
-_PREVIEW = 80  # letters of the first question
+_PREVIEW = 80  # characters of the first question
 
 
 class NotFound(BadInput):

@@ -27,7 +27,7 @@ LOCAL_OWNER = "local"
 PEER_OWNER = (
     "peer:"  # with the name of another instance: the owner of what it asked; no tenant's name has a colon
 )
-_LONGEST_QUESTION = 20_000  # letters
+_LONGEST_QUESTION = 20_000  # characters
 _MOST_HISTORY = 200  # messages
 
 
@@ -277,7 +277,7 @@ def _history(history: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
 
 def _sound_text(text: str, what: str, *, blank: bool = False) -> str:
     if len(text) > _LONGEST_QUESTION:
-        raise BadInput(f"{what} has {len(text):,} letters, and {_LONGEST_QUESTION:,} are the most")
+        raise BadInput(f"{what} has {len(text):,} characters, and {_LONGEST_QUESTION:,} are the most")
     if not blank and not text.strip():
         raise BadInput(f"{what} is blank; ask something")
     if any(letter == "\x00" or 0xD800 <= ord(letter) <= 0xDFFF for letter in text):

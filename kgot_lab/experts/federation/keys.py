@@ -19,8 +19,8 @@ _MOST_FILE = 10_000
 
 
 class InstanceKey:
-    """What an instance signs with; `public` is its name to others: 43 letters of base64url. The private half
-    is never shown or copied.
+    """What an instance signs with; `public` is its name to others: 43 characters of base64url. The private
+    half is never shown or copied.
     """
 
     def __init__(self, private: Any) -> None:

@@ -37,10 +37,10 @@ class Peer:
             or not self.name.isprintable()
             or not 1 <= len(self.name.strip()) <= 100
         ):
-            raise BadInput("the name of a peer is 1 to 100 letters on one line")
+            raise BadInput("the name of a peer is 1 to 100 characters on one line")
         if not is_public_key(self.public_key):
             raise BadInput(
-                f"the public key of the peer {shortly(self.name)} is 43 letters of base64url, as its instance shows it"
+                f"the public key of the peer {shortly(self.name)} is 43 characters of base64url, as its instance shows it"
             )
         require(self.url, str, "the url of a peer is a text")
         if not is_plain_url(self.url):

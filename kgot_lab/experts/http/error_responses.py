@@ -37,7 +37,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {  # of every route, for OpenAPI
 NOT_FOUND: dict[int | str, dict[str, Any]] = {
     404: {"model": ApiErrorBody, "description": "There is none, or it is not the caller's"}
 }
-_LONGEST = 300  # letters of a sentence that may repeat what was sent
+_LONGEST = 300  # characters of a sentence that may repeat what was sent
 
 
 class Forbidden(LabError):

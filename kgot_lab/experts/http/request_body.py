@@ -20,8 +20,8 @@ class RequestRefused(Exception):
 
 
 async def whole_body(receive: Receive, most: int, seconds: float) -> bytes | None:
-    """The body, `most` bytes at most; None where the client left before its end. Raises RequestRefused: 413, or
-    408 after so many seconds.
+    """The body, `most` bytes at most; None where the client left before its end. Raises RequestRefused: 413,
+    or 408 after so many seconds.
     """
     parts: list[bytes] = []
     size = 0
