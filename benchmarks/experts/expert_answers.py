@@ -69,7 +69,6 @@ def show(options: argparse.Namespace, path: Path) -> None:
     from benchmarks.experts.asking import shipped_cookbook
     from benchmarks.experts.gold import NodeWords, expert_questions
     from benchmarks.experts.replies import kept_replies
-    from kgot_lab.experts.scores import config_digest
     from kgot_lab.kgos.methods.cookbook import cookbook
 
     questions, replies, words = expert_questions(options.split), kept_replies(path), NodeWords(cookbook())
@@ -82,7 +81,7 @@ def show(options: argparse.Namespace, path: Path) -> None:
             f"{len(replies)} of {2 * len(questions)} replies are there: a card tells what is whole",
         )
         scores = card_scores(measured_answers(questions, replies, words), replies[0].model)
-        about = {"config": config_digest(shipped_cookbook()), "split": options.split, **scores}
+        about = {"config": shipped_cookbook().digest, "split": options.split, **scores}
         SCORES.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 

@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.ab_trials import begin_trial, chosen_variant
 from kgot_lab.experts.chat.consulting import Consultants, check_remote
 from kgot_lab.experts.chat.playbook import Playbook, authored_playbooks
-from kgot_lab.experts.chat.turn import ExpertTurn, chat_history
+from kgot_lab.experts.chat.turn import ExpertTurn, TurnServices, chat_history
 from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merged
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import ChatConversation, ChatMessage, ExpertTables, StoredTrial
@@ -125,10 +125,7 @@ class ExpertService:
         """Begin a trial of two changes of an expert; raises NotFound, BadInput, and UnknownName for what is
         not here.
         """
-        config = self.expert(id).config
-        for change in (a, b):
-            self._checked(changed_config(config, change))
-        return begin_trial(self.tables, id, a, b, plan)
+        return begin_trial(self.tables, id, a, b, plan, self._checked)
 
     def _checked(self, config: ExpertConfig) -> ExpertConfig:
         """A configuration whose graphs, models and playbooks are here."""
@@ -197,13 +194,17 @@ class ExpertService:
                 BadInput
             ):  # the expert was changed so that the variant fits no more: it answers as it is, and for neither side
                 variant = chosen_variant(expert.config, trial, conversation)
-                known, llm = (
-                    self.graphs.known_to(variant.config),
-                    self.models.named(model or variant.config.models.get("chat")),
-                )
+                known = self.graphs.known_to(variant.config)
+                llm = self.models.named(model or variant.config.models.get("chat"))
                 choice = variant
+        asked_by_peer = owner.startswith(
+            PEER_OWNER
+        )  # who would ask on, and two could ask each other for ever
+        services = TurnServices(
+            self.tables, self.playbooks, self.embedder, None if asked_by_peer else self.consultants
+        )
         return ExpertTurn(
-            self.tables,
+            services,
             expert,
             known,
             llm,
@@ -211,14 +212,9 @@ class ExpertService:
             conversation,
             asked,
             before,
-            self.playbooks,
-            embedder=self.embedder,
-            asked_as=asked_as,
             wishes=wishes[:_LONGEST_QUESTION],
             choice=choice,
-            consultants=None
-            if owner.startswith(PEER_OWNER)
-            else self.consultants,  # else two could ask each other for ever
+            asked_as=asked_as,
         )
 
     def conversations(

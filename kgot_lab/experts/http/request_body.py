@@ -49,7 +49,7 @@ def replayed(body: bytes, receive: Receive) -> Receive:
     """
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def told() -> Message:
+    async def receive_body() -> Message:
         return waiting.pop() if waiting else await receive()
 
-    return told
+    return receive_body
