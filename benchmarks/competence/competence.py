@@ -2,9 +2,10 @@
 error, and what bends the curves.
 
 python -m benchmarks.competence.competence                  # measures, some ten minutes on two cores python
-benchmarks/competence/competence.py --paths          # the mode `paths` alone, the rest stays as on file; the first time
-embeds sentences python -m benchmarks.competence.competence --questions 30   # sooner, with wider intervals; nothing is
-kept python -m benchmarks.competence.competence --table          # the tables and figures of what was measured
+benchmarks/competence/competence.py --paths          # the mode `paths` alone, the rest stays as on file; the
+first time embeds sentences python -m benchmarks.competence.competence --questions 30   # sooner, with wider
+intervals; nothing is kept python -m benchmarks.competence.competence --table          # the tables and
+figures of what was measured
 
 Every number is of a simulation, whose model knows the answers and errs at the rates that it is given: none is
 of a language model.
