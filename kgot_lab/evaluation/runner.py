@@ -46,7 +46,7 @@ _ASKED = ("dataset", "documents", "questions", "qrels", "system", "kept", "queri
 _SYSTEM = ("description", VERSION, EMBEDDER_HASH, ADDITIONS)
 _NO_EMBEDDER, _AND = "none", "; "
 _EMBEDDER = "its embedder"  # in the reason why a system is run again
-_TOLD = 300  # letters of an error of a system's own code
+_TOLD = 300  # characters of an error of a system's own code
 
 Built = Callable[[], Retriever]
 _Found = tuple[tuple[Hit, ...], float]
@@ -146,8 +146,8 @@ def stored_run(
 
 
 def rerun_reason(path: Path, system: Retriever | Built, dataset: Dataset) -> str:
-    """Why a system that has a receipt is run again, in words: "its version changed"; empty where it is not, or
-    has none.
+    """Why a system that has a receipt is run again, in words: "its version changed"; empty where it is not,
+    or has none.
     """
     if not path.exists():
         return ""

@@ -30,6 +30,8 @@ from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking, ranked
 
+pytestmark = pytest.mark.extended
+
 DATA, VECTORS = tiny(), SyntheticVectors(64)
 PLAN = Plan("base", rounds=200)
 BASE = Stage(

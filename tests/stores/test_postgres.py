@@ -29,6 +29,8 @@ from kgot_lab.stores.postgres.tables import quoted, role_of
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.types import Diff, Edge, Node
 
+pytestmark = pytest.mark.extended
+
 CURIE = Node("Marie Curie", ("Person", "Physicist"), {"born": 1867, "text": "Discovered radium"})
 PRIZE = Node("Nobel Prize in Physics", ("Prize",))
 PIERRE = Node("Pierre Curie", ("Person",), {"tags": ["radium", {"place": "Paris"}]})

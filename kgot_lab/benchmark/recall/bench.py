@@ -28,7 +28,7 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import checked_documents
 
 BenchmarkProgress = Callable[[int, int, str], object]  # done, total, what is next
-_LONGEST = 200  # letters in the name of a receipt
+_LONGEST = 200  # characters in the name of a receipt
 
 
 def bench(
@@ -55,10 +55,10 @@ def bench(
     on, and the report says how many rankings are from before. Two processes at one receipt wait for each
     other. Without a folder nothing is kept. A system that learns from the documents is left out,
     which the report says, where they are too few. `progress(done, total, what)` counts systems. With a Dask
-    `client` (kgot_lab.io.dask_workers.workers_at) its workers run them, each of yours pickled. Raises BadInput for
-    data without two judged queries, for systems that cannot be measured or rank wrongly, and for a folder
-    that holds another plan or other data; UnknownName for the baseline or the embedder; NotInstalled;
-    LabError for an error of a system's own code, which is its cause.
+    `client` (kgot_lab.io.dask_workers.workers_at) its workers run them, each of yours pickled. Raises
+    BadInput for data without two judged queries, for systems that cannot be measured or rank wrongly, and for
+    a folder that holds another plan or other data; UnknownName for the baseline or the embedder;
+    NotInstalled; LabError for an error of a system's own code, which is its cause.
     """
     if plan is not None:
         require(plan, Plan, "a plan is Plan(baseline), with what else is to be settled before")

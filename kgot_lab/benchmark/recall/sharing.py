@@ -88,7 +88,8 @@ def fill_by_workers(
 
     Receipts are those of one process but for their last line, which says how long it took there. A system
     that was stopped begins anew. Ours travel by their names; any other is pickled. Raises BadInput for one
-    that cannot be, and LabError for another error of a worker, or one that has another version than runs here.
+    that cannot be, and LabError for another error of a worker, or one that has another version than runs
+    here.
     """
     jobs = [_Job(dataset, name, system) for dataset, some in wanted for name, system in some.items()]
     told = {dataset.name: Filled() for dataset, _ in wanted}

@@ -130,7 +130,7 @@ def picture(told: Likeness, alt: str) -> Markup:
 
 
 def _more(left_out: int) -> list[str]:
-    return [f"({left_out:,} more letters)"] if left_out else []
+    return [f"({left_out:,} more characters)"] if left_out else []
 
 
 def _text(text: str, x: float, y: float, **look: object) -> Markup:

@@ -32,7 +32,7 @@ from kgot_lab.viz.static.markup import Markup, element, image, joined
 from kgot_lab.viz.static.table import Sheet, Table
 
 Texts = Mapping[str, str]
-_WIDE = 48  # letters of a column in plain text
+_WIDE = 48  # characters of a column in plain text
 NEITHER = "a structure view shows a Pair of compare_texts, a delta edge"
 
 

@@ -20,11 +20,11 @@ from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.static.markup import shortened
 from kgot_lab.viz.static.table import Sheet, Table
 
-_AROUND = 160  # letters of the source before and after what was said
+_AROUND = 160  # characters of the source before and after what was said
 _LISTED = 10  # facts under a heading
 _LOGGED = 20
 _STILL = 20  # claims where nothing is live
-_FACT = 300  # letters of a fact, or of a quotation
+_FACT = 300  # characters of a fact, or of a quotation
 _DONE = {"accept": "Accepted", "reject": "Rejected", "override": "Overridden"}
 _DID = {
     "accepted": "accepted",
@@ -203,7 +203,7 @@ class Review(LiveOutput):
         return ("…" * (span.start > _AROUND) + before, there, after + "…" * (span.end + _AROUND < len(text)))
 
     def _origin(self, claim: Claim) -> str:
-        where = f", letters {claim.span.start:,} to {claim.span.end:,}" if claim.span else ""
+        where = f", characters {claim.span.start:,} to {claim.span.end:,}" if claim.span else ""
         span = claim.span
         moved = ""
         if (

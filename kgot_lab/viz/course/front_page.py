@@ -35,7 +35,7 @@ ul { margin: .1rem 0 0; padding-left: 1.2rem; font-size: .95rem; }
 }
 @media print { body { max-width: none; margin: 0; } li { break-inside: avoid; } }
 """
-_ABOUT = 330  # letters of a notebook's first paragraph, in whole sentences
+_ABOUT = 330  # characters of a notebook's first paragraph, in whole sentences
 
 
 def front_page(title: str, said: str, chapters: Mapping[str, Chapter]) -> str:

@@ -18,7 +18,7 @@ from kgot_lab.viz.static.pipeline import sketch
 _WIDTH, _EDGE, INDENT = 760.0, 18.0, 30.0
 _BAR, BAR_HEIGHT = 460.0, 13.0  # a score of 1, and how high a bar is
 _MOST = 10  # hits that are drawn
-_LINE = 112  # letters of a line
+_LINE = 112  # characters of a line
 _INK, _MUTED = "#111111", "#555555"
 LANE_COLOURS: Mapping[str, str] = {
     "embedding": "#56B4E9",
@@ -138,7 +138,7 @@ def _gold(x: float, y: float) -> Markup:
 
 
 def _marked(pieces: Sequence[Piece], x: float, y: float, size: float) -> Markup:
-    """A line of at most so many letters as there is room for, marked words in bold."""
+    """A line of at most so many characters as there is room for, marked words in bold."""
     spans, room = [], _LINE
     for text, is_marked in pieces:
         kept = text if len(text) <= room else text[: max(room - 1, 0)] + "…"
@@ -161,7 +161,7 @@ def _exact(hit: Shown) -> str:
 
 
 def _wrapped(text: str, length: int) -> list[str]:
-    """A text in lines of at most so many letters, broken between words."""
+    """A text in lines of at most so many characters, broken between words."""
     return textwrap.wrap(shortened(text, 8 * length), length) or [""]
 
 

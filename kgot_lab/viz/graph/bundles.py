@@ -105,7 +105,7 @@ def uses(named: Sequence[tuple[str, int]], kinds: int, noun: str) -> str:
 
 
 def brief(text: str) -> str:
-    """A text as at most 24 letters on one line, none of which moves the others."""
+    """A text as at most 24 characters on one line, none of which moves the others."""
     return harmless(shortened(text, 24))
 
 

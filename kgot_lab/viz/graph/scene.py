@@ -1,4 +1,6 @@
-"""A scene: what is drawn of a graph, as plain data. The still picture (SVG) and the live view (JSON) both render it."""
+"""A scene: what is drawn of a graph, as plain data. The still picture (SVG) and the live view (JSON) both
+render it.
+"""
 
 from __future__ import annotations
 

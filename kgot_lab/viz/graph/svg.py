@@ -1,5 +1,5 @@
-"""A scene as a static picture that needs nothing else: its legend above, a note below, no script and no address
-inside.
+"""A scene as a static picture that needs nothing else: its legend above, a note below, no script and no
+address inside.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ NO_NODES = "This graph has no nodes"
 _EDGE = 6.0  # pixels around the drawing
 _ROW, _FIRST_ROW = 22.0, 16.0  # of the legend: the height of a row, and where the first one is
 _NOTE, _NOTE_LINES = 15.0, 3
-_TOLD = 300  # letters of a line of a tooltip
+_TOLD = 300  # characters of a line of a tooltip
 _TOLD_OF_MANY = 60  # with many nodes they would be most of the file
 
 

@@ -21,7 +21,7 @@ from kgot_lab.viz.static.table import Sheet
 _STEP, _FARTHEST, _APART = (105.0, 260.0, 26.0)
 _LETTER, _EDGE = 6.6, 24.0  # the width of a letter of a caption, and what is left free around all
 _SHOWN = 28  # nodes of a ring
-_LONGEST = 26  # letters of a caption
+_LONGEST = 26  # characters of a caption
 _CRITICAL, _PLAIN = "#D55E00", "#56B4E9"
 _Point = tuple[float, float]
 _Angles = dict[str, float]
