@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
 
-_LONGEST = 60  # letters of a value that a message shows
+_LONGEST = 60  # characters of a value that a message shows
 
 
 class LabError(Exception):
@@ -48,7 +48,7 @@ class BadInput(LabError):
 
 class UnknownName(BadInput):
     """A name that is not in a table; `meant` is what it most likely stands for, where that is known better
-    than by its letters.
+    than by its spelling.
     """
 
     def __init__(self, what: str, name: str, known: Iterable[str], *, meant: str = ""):

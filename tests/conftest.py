@@ -83,8 +83,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 @pytest.hookimpl(tryfirst=True)  # before -m deselects
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what needs a browser or a server as extended, and begin with what takes long where several processes
-    share the tests.
+    """Mark what needs a browser or a server as extended, and begin with what takes long where several
+    processes share the tests.
     """
     for item in items:
         in_folder = item.nodeid.startswith(EXTENDED_FOLDERS) and not item.get_closest_marker("smoke")

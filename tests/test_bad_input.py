@@ -26,7 +26,7 @@ from kgot_lab.retrieval.fusion import rrf, strongest, weighted
 from kgot_lab.retrieval.presets import Weights, hybrid
 from kgot_lab.viz.explorer.explorer import Lanes
 
-LONGEST = 520  # letters of a message; the longest names all limits
+LONGEST = 520  # characters of a message; the longest names all limits
 HUGE = "x" * 1_000_000
 NAN = float("nan")
 QUESTION = "Where was Ada Lovelace born?"

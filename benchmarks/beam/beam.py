@@ -3,8 +3,8 @@ BEAM, into results/beam.
 
 python -m benchmarks.beam.beam --beam DIR             # the open chats: receipts, tables, report.md python
 benchmarks/beam/beam.py --beam DIR --locked    # the locked chats, once: what ranks is not changed afterwards
-python -m benchmarks.beam.beam --table                # the tables again from the receipts, without the chats and
-without a model
+python -m benchmarks.beam.beam --table                # the tables again from the receipts, without the chats
+and without a model
 
 DIR holds chats.jsonl.gz and questions.jsonl.gz. The chats stay there: receipts hold the ids of questions and
 turns, and scores. Embedding some five thousand messages takes minutes, once; vectors are kept in the user's

@@ -1,11 +1,11 @@
 """Does a certificate say so? A gold passage taken away from 100 questions, a contradicting one put in for 50,
 and the same untouched.
 
-python -m benchmarks.certificates.certificates                                # a simulated model on a few made-up
-questions python -m benchmarks.certificates.certificates --model local --minutes 60     # the real questions; goes on where
-it stopped python -m benchmarks.certificates.certificates --model local --plan           # only what is left, and how long
-it will take python -m benchmarks.certificates.certificates --model local --table          # only the tables, from what is
-on file
+python -m benchmarks.certificates.certificates                                # a simulated model on a few
+made-up questions python -m benchmarks.certificates.certificates --model local --minutes 60     # the real
+questions; goes on where it stopped python -m benchmarks.certificates.certificates --model local --plan
+# only what is left, and how long it will take python -m benchmarks.certificates.certificates --model local
+--table          # only the tables, from what is on file
 """
 
 from __future__ import annotations

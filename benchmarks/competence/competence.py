@@ -2,9 +2,10 @@
 error, and what bends the curves.
 
 python -m benchmarks.competence.competence                  # measures, some ten minutes on two cores python
-benchmarks/competence/competence.py --paths          # the mode `paths` alone, the rest stays as on file; the first time
-embeds sentences python -m benchmarks.competence.competence --questions 30   # sooner, with wider intervals; nothing is
-kept python -m benchmarks.competence.competence --table          # the tables and figures of what was measured
+benchmarks/competence/competence.py --paths          # the mode `paths` alone, the rest stays as on file; the
+first time embeds sentences python -m benchmarks.competence.competence --questions 30   # sooner, with wider
+intervals; nothing is kept python -m benchmarks.competence.competence --table          # the tables and
+figures of what was measured
 
 Every number is of a simulation, whose model knows the answers and errs at the rates that it is given: none is
 of a language model.
@@ -362,8 +363,7 @@ def as_curves(rows: Iterable[dict[str, Any]]) -> list[CompetenceCurve]:
 
 def show(report: dict[str, Any]) -> None:
     """Print the tables and draw the figures."""
-    from kgot_lab.viz.plots.competence import competence_curves
-
+    from benchmarks.competence.competence_plot import competence_curves
     from benchmarks.competence.curves import curves_grid
     from kgot_lab.evaluation.tables import Cell, Grid, decimal
 

@@ -162,7 +162,7 @@ def gold_of_parts(rows: Iterable[Mapping[str, Json]], documents: Iterable[Docume
     return GoldSet(tuple(chain for chain in chains if chain))
 
 
-_SHORT = 60  # letters of a relation made from the words of a question
+_SHORT = 60  # characters of a relation made from the words of a question
 
 
 def _chain(row: Mapping[str, Json], documents: Mapping[str, Document]) -> GoldChain | None:

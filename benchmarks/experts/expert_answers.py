@@ -1,10 +1,11 @@
 """The shipped expert on the curated graph: what it cites, of what it warns, when it says that it does not
 know; with its graph and without.
 
-python -m benchmarks.experts.expert_answers --model local                    # the 12 questions to develop on; goes on
-where it stopped python -m benchmarks.experts.expert_answers --model local --split locked     # the 60 that were
-written before the expert was measured python -m benchmarks.experts.expert_answers --model local --table            #
-from the replies on file, without a model python -m benchmarks.experts.expert_answers --model local --split locked
+python -m benchmarks.experts.expert_answers --model local                    # the 12 questions to develop on;
+goes on where it stopped python -m benchmarks.experts.expert_answers --model local --split locked     # the 60
+that were written before the expert was measured python -m benchmarks.experts.expert_answers --model local
+--table            # from the replies on file, without a model python -m benchmarks.experts.expert_answers
+--model local --split locked
 --table --score   # and write them where the expert's card tells them
 
 Each question of data/expert-gold is asked twice: of the expert, and of the same model with the same persona
@@ -68,7 +69,6 @@ def show(options: argparse.Namespace, path: Path) -> None:
     from benchmarks.experts.asking import shipped_cookbook
     from benchmarks.experts.gold import NodeWords, expert_questions
     from benchmarks.experts.replies import kept_replies
-    from kgot_lab.experts.scores import config_digest
     from kgot_lab.kgos.methods.cookbook import cookbook
 
     questions, replies, words = expert_questions(options.split), kept_replies(path), NodeWords(cookbook())
@@ -81,7 +81,7 @@ def show(options: argparse.Namespace, path: Path) -> None:
             f"{len(replies)} of {2 * len(questions)} replies are there: a card tells what is whole",
         )
         scores = card_scores(measured_answers(questions, replies, words), replies[0].model)
-        about = {"config": config_digest(shipped_cookbook()), "split": options.split, **scores}
+        about = {"config": shipped_cookbook().digest, "split": options.split, **scores}
         SCORES.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
 

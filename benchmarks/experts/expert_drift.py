@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Sequence
 from functools import cache
@@ -77,7 +78,9 @@ def said(
 ) -> list[DimensionEvidence]:
     """What simulated people say of the graph as it was, as it is read with the graph as it is."""
     from kgot_lab.experts.learning.dimension_statements import stated_dimensions
-    from kgot_lab.experts.learning.simulated import simulated_sayings
+
+    sys.path.append(str(Path(__file__).parents[2] / "tests"))  # the people that tests simulate
+    from support.simulated_learning import simulated_sayings
 
     told = simulated_sayings(before, pairs, people=people, error=error, seed=seed)
     return [

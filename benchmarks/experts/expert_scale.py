@@ -1,8 +1,8 @@
 """What experts and conversations take on the disk and in time, and what that comes to at ten thousand experts
 and a million talks.
 
-    python -m benchmarks.experts.expert_scale            # 200 experts, 20,000 conversations of 4 questions in an
-    SQLite file: some minutes python -m benchmarks.experts.expert_scale --table
+    python -m benchmarks.experts.expert_scale            # 200 experts, 20,000 conversations of 4 questions in
+    an SQLite file: some minutes python -m benchmarks.experts.expert_scale --table
 
 Each answer keeps what it rests on, as a real one does: the metadata of one is taken from a real turn on the
 curated graph with a scripted model. Sizes grow with the number of answers, so a million conversations are the

@@ -1,8 +1,9 @@
 """Calls that are found in Python, against the hand-made call graphs of PyCG's micro benchmark, by category.
 
-python -m benchmarks.extraction.call_graph             # precision and recall by category, of both halves python
-benchmarks/extraction/call_graph.py --pycg      # PyCG itself on the same files, where it is installed (pip install pycg)
-python -m benchmarks.extraction.call_graph --misses    # each case that is not exactly right
+python -m benchmarks.extraction.call_graph             # precision and recall by category, of both halves
+python benchmarks/extraction/call_graph.py --pycg      # PyCG itself on the same files, where it is installed
+(pip install pycg) python -m benchmarks.extraction.call_graph --misses    # each case that is not exactly
+right
 
 Figures go to benchmarks/results/call_graph.json.
 """

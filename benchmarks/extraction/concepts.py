@@ -1,8 +1,8 @@
 """Concepts that a model reads in documentation, against 60 triples of 26 paragraphs that were written before
 the code.
 
-python -m benchmarks.extraction.concepts --model local       # asks, and keeps the replies on a tape
-python -m benchmarks.extraction.concepts --table             # from the tape that was recorded, without a model
+python -m benchmarks.extraction.concepts --model local       # asks, and keeps the replies on a tape python -m
+benchmarks.extraction.concepts --table             # from the tape that was recorded, without a model
 
 A relation is found where the same relation is stated between ends that share at least half of their words
 with those of the gold (F1 of stems). Beside it: without the checks of what is accepted, and every pair of

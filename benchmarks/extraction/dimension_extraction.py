@@ -2,8 +2,8 @@
 cookbook.
 
     python -m benchmarks.extraction.dimension_extraction           prints the table, writes
-    benchmarks/results/dimension_extraction.json python -m benchmarks.extraction.dimension_extraction --quick   fewer
-    resamples, nothing is written
+    benchmarks/results/dimension_extraction.json python -m benchmarks.extraction.dimension_extraction --quick
+    fewer resamples, nothing is written
 
 The two raters rated the same cells apart. For each dimension: the rank correlation (Spearman's) of the
 computed value with the mean of both ratings, over the rated nodes that have a computed value, with a 95%

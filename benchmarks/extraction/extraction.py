@@ -1,10 +1,11 @@
 """A graph from a whole package: how long it takes on one core, whether it is sound, and how many calls that
 happen are in it.
 
-python -m benchmarks.extraction.extraction                      # the installed networkx, and this package: median of 3,
-rules, a second run python -m benchmarks.extraction.extraction --happened           # the calls of 12 test modules of
-networkx, seen by a profiler, against the graph python -m benchmarks.extraction.extraction --pyan               # the
-same calls in what pyan3 says of the same files, where it is installed
+python -m benchmarks.extraction.extraction                      # the installed networkx, and this package:
+median of 3, rules, a second run python -m benchmarks.extraction.extraction --happened           # the calls
+of 12 test modules of networkx, seen by a profiler, against the graph python -m
+benchmarks.extraction.extraction --pyan               # the same calls in what pyan3 says of the same files,
+where it is installed
 
 Each run is a process of its own bound to one core, with a cache of its own. A call that goes through the
 wrappers that networkx puts around its functions counts as one of the function inside. Results go to

@@ -2,8 +2,8 @@
 and to try the twelve rules.
 
     python -m benchmarks.formats.foreign_files           medians of 5, also for ten times as many, to
-    benchmarks/results/foreign_files.json python -m benchmarks.formats.foreign_files --quick   one round of the
-    smaller, nothing is written
+    benchmarks/results/foreign_files.json python -m benchmarks.formats.foreign_files --quick   one round of
+    the smaller, nothing is written
 
 The larger file takes about 4 GB of memory.
 

@@ -1,8 +1,8 @@
-"""What a sentence is worth on a path: the weights of `kgot_lab.loop.modes.paths.sentence_scoring`, fitted on the develop questions
-and tried on those left out.
+"""What a sentence is worth on a path: the weights of `kgot_lab.loop.modes.paths.sentence_scoring`, fitted on
+the develop questions and tried on those left out.
 
-python -m benchmarks.graph_pays.path_weights          # fits them, shows how well they rank beside the cosine alone;
-about two minutes on two cores
+python -m benchmarks.graph_pays.path_weights          # fits them, shows how well they rank beside the cosine
+alone; about two minutes on two cores
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ questions to tune on.
 path: the answer from the sentences, as the mode `paths` reads them; summary: from what the model wrote of
 them; both: from the two.
 
-python -m benchmarks.graph_pays.walk_summary --limit 20    # asks the local model for the first 20 questions of each set,
-goes on after a stop python -m benchmarks.graph_pays.walk_summary --table       # counts what is on file
+python -m benchmarks.graph_pays.walk_summary --limit 20    # asks the local model for the first 20 questions
+of each set, goes on after a stop python -m benchmarks.graph_pays.walk_summary --table       # counts what is
+on file
 """
 
 from __future__ import annotations

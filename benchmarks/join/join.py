@@ -2,9 +2,9 @@
 matrices.
 
 python -m benchmarks.join.join           10,000, 30,000 and 100,000 vectors: about half an hour; writes
-benchmarks/results/join.json python -m benchmarks.join.join --quick   a minute, 4,000 and 10,000 vectors; writes
-nothing python -m benchmarks.join.join --only nearest delta   some of: similar nearest delta dense dimensions
-memory dask approximate
+benchmarks/results/join.json python -m benchmarks.join.join --quick   a minute, 4,000 and 10,000 vectors;
+writes nothing python -m benchmarks.join.join --only nearest delta   some of: similar nearest delta dense
+dimensions memory dask approximate
 
 One core: SGEMM on one thread, blocks of the join's shape, is the ceiling; each pair counts once. A join of
 two matrices has half of it. The products that calibrate run between the blocks of a join, twice a second, and

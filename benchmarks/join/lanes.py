@@ -2,8 +2,9 @@
 slows both alike.
 
     python -m benchmarks.join.lanes                       all, about ten minutes and 5 GB; writes
-    benchmarks/results/lanes.json python -m benchmarks.join.lanes --only words threads  some of: words threads walk
-    near crowded python -m benchmarks.join.lanes --size 100000         fewer passages and vectors; writes nothing
+    benchmarks/results/lanes.json python -m benchmarks.join.lanes --only words threads  some of: words threads
+    walk near crowded python -m benchmarks.join.lanes --size 100000         fewer passages and vectors; writes
+    nothing
 
 words: a BM25 query with its whole ranking, beside bm25s with numba where both are installed. threads: one
 query vector times 6,119, beside the BLAS at its own number of threads. walk: PageRank over titles, and over a

@@ -1,11 +1,12 @@
 """The KG-OS benchmark on the curated graph of data/cookbook: seven configurations, their claims, intents, and
 a fusion that is learnt.
 
-    python -m benchmarks.kgos.kgos --write    # learn the fusion on the tuning half and write down what is settled
-    before python -m benchmarks.kgos.kgos            # the tuning half: receipts, and its tables on the screen
-    python -m benchmarks.kgos.kgos --open     # the locked half too, once all that is settled is on file; receipts
-    that are there are kept python -m benchmarks.kgos.kgos --passages # fusions learnt on public passages, tried on
-    others python -m benchmarks.kgos.kgos --table    # the tables from the receipts, without a model
+    python -m benchmarks.kgos.kgos --write    # learn the fusion on the tuning half and write down what is
+    settled before python -m benchmarks.kgos.kgos            # the tuning half: receipts, and its tables on
+    the screen python -m benchmarks.kgos.kgos --open     # the locked half too, once all that is settled is on
+    file; receipts that are there are kept python -m benchmarks.kgos.kgos --passages # fusions learnt on
+    public passages, tried on others python -m benchmarks.kgos.kgos --table    # the tables from the receipts,
+    without a model
 
 Receipts, plan.json, before.json, report.md and report_tuning.md are in results/kgos, those of passages in
 results/kgos_passages. The vector of a query is computed before the clock runs. The hashes that froze queries,

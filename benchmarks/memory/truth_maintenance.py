@@ -1,8 +1,8 @@
 """What becomes of beliefs when their reasons go: claims beside two truth maintenance packages, case by case.
 
     pip install ftl-reasons==0.57.0 veritas-tms==0.17.0      # in an environment of their own, where this
-    package is too python -m benchmarks.memory.truth_maintenance                   # the table; a package that is not
-    installed is left out
+    package is too python -m benchmarks.memory.truth_maintenance                   # the table; a package that
+    is not installed is left out
 
 Each case is run on the claims in a file, on `reasons` (Network, Storage) and on `veritas` (BeliefStore with
 its own detector), with inputs of a few facts. These are the rows of the table in docs/memory.md that ask for

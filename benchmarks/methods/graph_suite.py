@@ -2,8 +2,8 @@
 rustworkx and igraph.
 
     python -m benchmarks.methods.graph_suite             the suite's size and ten times that, to
-    benchmarks/results/methods/suite.json python -m benchmarks.methods.graph_suite --times 1 --rounds 3 --dry    as it
-    says, and nothing is written
+    benchmarks/results/methods/suite.json python -m benchmarks.methods.graph_suite --times 1 --rounds 3 --dry
+    as it says, and nothing is written
 
 KGLite publishes times on 25,333 nodes and 280,774 edges (kkollsga/kglite, BENCHMARKS.md). This makes a graph
 after its description, asks the same of it, and lets every library do it as that suite does, or faster where

@@ -2,8 +2,8 @@
 on larger ones.
 
     python -m benchmarks.methods.kgos_methods                 the graph and one ten times as large, to
-    benchmarks/results/methods/scale.json python -m benchmarks.methods.kgos_methods --times 1 --rounds 3 --dry    as
-    it says, and nothing is written python -m benchmarks.methods.kgos_methods --table         write
+    benchmarks/results/methods/scale.json python -m benchmarks.methods.kgos_methods --times 1 --rounds 3 --dry
+    as it says, and nothing is written python -m benchmarks.methods.kgos_methods --table         write
     benchmarks/results/methods/report.md from what is on file
 
 Each method is timed in turn with the straightforward versions in NetworkX, rustworkx, igraph and SQL, after

@@ -3,9 +3,9 @@ the news errs more.
 
     python -m benchmarks.news.briefings               # measures, half an hour on a busy machine python
     benchmarks/news/briefings.py --seeds 1     # sooner, with wider intervals; nothing is kept but with --keep
-    python -m benchmarks.news.briefings --gold        # a reader without errors only: what is not right is a fault
-    of the program or of gold python -m benchmarks.news.briefings --table       # the tables and the figure of what
-    was measured
+    python -m benchmarks.news.briefings --gold        # a reader without errors only: what is not right is a
+    fault of the program or of gold python -m benchmarks.news.briefings --table       # the tables and the
+    figure of what was measured
 
 The month runs through the ticks of the monitor that `kgot-lab invest FOLDER run` runs, with the reader in
 place of a language model. A briefing is right if the right person hears of the right call by the right paths,

@@ -31,7 +31,7 @@ class ReadingErrors:
     missed: an edge, an end of a call, or what is taken back, is not written. invented: an item is given a
     call that nobody made, on something it mentions or, where it mentions nothing, on anything. wrong_type: a
     call becomes an observation; an observation, a pattern or an event becomes a call. wrong_name: an edge
-    joins another thing of the same type, if there is one with the same first letters or ticker, that one.
+    joins another thing of the same type, if there is one with the same first characters or ticker, that one.
     wrong_date: the date of what the item says, or when it ends, is a week or a month off.
     """
 

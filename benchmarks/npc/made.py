@@ -29,7 +29,7 @@ _TYPES = (*_LEADS, *["npc"] * (len(_LEADS) - 2))  # half of them NPCs
 
 
 class Directions:
-    """An embedder that gives each text a direction by its letters alone, always the same.
+    """An embedder that gives each text a direction by its spelling alone, always the same.
 
     The vectors vary in `inner` of their dimensions, since those of real texts do not fill all of theirs
     either; how many makes a great difference to an index that finds the nearest.

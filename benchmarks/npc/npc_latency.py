@@ -2,9 +2,9 @@
 size of the world.
 
     python -m benchmarks.npc.npc_latency             # 1,000 entities, 5,000 relationships, 10,000 chunks on
-    SQLite and PostgreSQL: 2 minutes python -m benchmarks.npc.npc_latency --entities 1000 10000 100000 --engines
-    postgres --times 30    # the curve, to 1M chunks: hours python -m benchmarks.npc.npc_latency --table     #
-    what was measured, against the targets of the document
+    SQLite and PostgreSQL: 2 minutes python -m benchmarks.npc.npc_latency --entities 1000 10000 100000
+    --engines postgres --times 30    # the curve, to 1M chunks: hours python -m benchmarks.npc.npc_latency
+    --table     # what was measured, against the targets of the document
 
 The world is made by a seed: half of the entities are NPCs, each relationship leads from one of them to
 anything, each location lies in another. The vectors of the chunks are directions of no words, which vary in

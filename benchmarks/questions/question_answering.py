@@ -1,9 +1,9 @@
 """HotpotQA with one small local model, three ways: closed book, RAG, and the KGoT loop. Receipts per
 question, resumable.
 
-python -m benchmarks.questions.question_answering --split test                 # run what is not yet on file, then print
-the table python -m benchmarks.questions.question_answering --split test --table         # only the table, from the
-receipts
+python -m benchmarks.questions.question_answering --split test                 # run what is not yet on file,
+then print the table python -m benchmarks.questions.question_answering --split test --table         # only the
+table, from the receipts
 """
 
 from __future__ import annotations

@@ -1,10 +1,11 @@
 """How indexing, memory and searching grow from 1,000 to 1,000,000 synthetic passages; resumes where it was
 stopped.
 
-python -m benchmarks.recall.scale                           all lanes, all sizes python -m benchmarks.recall.scale 1000
-10000 --lanes bm25   some of them python -m benchmarks.recall.scale --plan 10000000           what so many would
-take, from the rows on file, with nothing measured Rows go to benchmarks/results/scale.jsonl; delete a line to
-measure it again. A million passages ask for about 8 GB of memory, as far as the growth up to 100,000 tells.
+python -m benchmarks.recall.scale                           all lanes, all sizes python -m
+benchmarks.recall.scale 1000 10000 --lanes bm25   some of them python -m benchmarks.recall.scale --plan
+10000000           what so many would take, from the rows on file, with nothing measured Rows go to
+benchmarks/results/scale.jsonl; delete a line to measure it again. A million passages ask for about 8 GB of
+memory, as far as the growth up to 100,000 tells.
 """
 
 import argparse

@@ -4,9 +4,9 @@ edited.
 What no run of that model showed in the time there was is shown by a script, whose head and model say so: runs
 named simulated_*.
 
-python -m benchmarks.recording.record_traces                      all of them python -m benchmarks.recording.record_traces
-winter_storm         one python -m benchmarks.recording.record_traces --tapes runs/tapes   and the replies alone, a tape
-beside each; what a tape holds is not asked again
+python -m benchmarks.recording.record_traces                      all of them python -m
+benchmarks.recording.record_traces winter_storm         one python -m benchmarks.recording.record_traces
+--tapes runs/tapes   and the replies alone, a tape beside each; what a tape holds is not asked again
 """
 
 from __future__ import annotations

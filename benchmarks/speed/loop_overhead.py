@@ -1,9 +1,9 @@
 """What a step of the loop costs besides the model: median milliseconds a step, at 10, 1,000 and 10,000 nodes,
 model time nil.
 
-The statements' own time in the warm sandbox is shown apart: benchmarks/stores/statement_overhead.py measures it
-alone. Then how long it takes to make the graph again from a trace of small writes, which grows as they do and
-not with their square.
+The statements' own time in the warm sandbox is shown apart: benchmarks/stores/statement_overhead.py measures
+it alone. Then how long it takes to make the graph again from a trace of small writes, which grows as they do
+and not with their square.
 """
 
 from __future__ import annotations

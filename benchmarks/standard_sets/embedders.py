@@ -1,15 +1,15 @@
 """The systems of the standard sets with another embedder, and a trail learnt anew with it, beside the bundled
 MiniLM.
 
-python -m benchmarks.standard_sets.embedders --embedder minilm                what the others are compared with python
-benchmarks/standard_sets/embedders.py --embedder FOLDER_OR_NAME        as `kgot-lab bench --embedder` takes it; a folder
-holds a model of
+python -m benchmarks.standard_sets.embedders --embedder minilm                what the others are compared
+with python benchmarks/standard_sets/embedders.py --embedder FOLDER_OR_NAME        as `kgot-lab bench
+--embedder` takes it; a folder holds a model of
                                                                 sentence-transformers (docs/recall.md says
                                                                 where to have one from)
-python -m benchmarks.standard_sets.embedders --embedder NAME --learn          a trail learnt anew with it first, on the
-develop questions of all sets python -m benchmarks.standard_sets.embedders --embedder NAME --learn musique-498
-musique-498-steps        on those of some sets alone python -m benchmarks.standard_sets.embedders --table
-the tables from the receipts, without a model
+python -m benchmarks.standard_sets.embedders --embedder NAME --learn          a trail learnt anew with it
+first, on the develop questions of all sets python -m benchmarks.standard_sets.embedders --embedder NAME
+--learn musique-498 musique-498-steps        on those of some sets alone python -m
+benchmarks.standard_sets.embedders --table the tables from the receipts, without a model
 
 Each text is embedded once and kept in the user's cache: 28,000 texts of musique-498, as many of 2wiki-1000,
 137,000 to learn on all.

@@ -1,8 +1,8 @@
 """Learn the scorer of a trail anew, on develop questions alone, and write it into the package.
 
-python -m benchmarks.standard_sets.fit_trail            about ten minutes, and the sentences of 15,000 passages are embedded
-before, if they never were python -m benchmarks.standard_sets.fit_trail --check    the same in two halves crossed: learn on
-one, measure on the other; writes no weights, but
+python -m benchmarks.standard_sets.fit_trail            about ten minutes, and the sentences of 15,000
+passages are embedded before, if they never were python -m benchmarks.standard_sets.fit_trail --check    the
+same in two halves crossed: learn on one, measure on the other; writes no weights, but
                                           results/standard_sets/crossed.json
 """
 

@@ -165,7 +165,7 @@ def gap_between(one: Report, other: Report, system: str, part: str) -> tuple[Est
 
 
 def embedder_of(report: Report) -> str:
-    """The embedder that the baseline's receipt names, with the first letters of its SHA-256."""
+    """The embedder that the baseline's receipt names, with the first characters of its SHA-256."""
     (run,) = (run for run in report.runs if run.system == report.plan.baseline)
     name, _, digest = run.about[EMBEDDER_HASH].rpartition(" ")
     return f"{name} ({digest[:8]})"

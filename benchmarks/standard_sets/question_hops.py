@@ -1,9 +1,9 @@
 """Does a trail find more of MuSiQue where the local model splits the question into hops, or where they are
 split as MuSiQue was composed?
 
-python -m benchmarks.standard_sets.question_hops            splits what is not split yet (10 s a question on one core), then
-learns and measures python -m benchmarks.standard_sets.question_hops --table    the table from the receipts, without the
-model
+python -m benchmarks.standard_sets.question_hops            splits what is not split yet (10 s a question on
+one core), then learns and measures python -m benchmarks.standard_sets.question_hops --table    the table from
+the receipts, without the model
 
 Develop questions alone, for the locked ones of musique-498 were open when this was tried. What the model made
 of each question stands in results/standard_sets/hops.jsonl, recall@5 of each question in split.json. Splits

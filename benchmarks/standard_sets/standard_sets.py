@@ -1,9 +1,9 @@
 """Recall on 2wiki-1000 and musique-498, beside what others published, without titles, and in all bundled
 passages together.
 
-python -m benchmarks.standard_sets.standard_sets            into benchmarks/results/standard_sets; what has a receipt of the
-same code is not run again python -m benchmarks.standard_sets.standard_sets --table    the tables from the receipts, without
-a model
+python -m benchmarks.standard_sets.standard_sets            into benchmarks/results/standard_sets; what has a
+receipt of the same code is not run again python -m benchmarks.standard_sets.standard_sets --table    the
+tables from the receipts, without a model
 """
 
 from __future__ import annotations

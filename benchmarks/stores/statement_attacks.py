@@ -1,8 +1,8 @@
 """Attacks the stores by statements, in each of their languages, the way a hostile or confused model would.
 
-Run it: python -m benchmarks.stores.statement_attacks [--stores sqlite …]. Every attack must be refused, or have no
-effect: the graph is as it was, nothing of the host is in the rows, nobody connected to the host's server, and
-the next statement is right. The tests run the same attacks (tests/support/attacks.py). Servers
+Run it: python -m benchmarks.stores.statement_attacks [--stores sqlite …]. Every attack must be refused, or
+have no effect: the graph is as it was, nothing of the host is in the rows, nobody connected to the host's
+server, and the next statement is right. The tests run the same attacks (tests/support/attacks.py). Servers
 are started on this machine; exit code 1 means that an attack got what it should not.
 """
 

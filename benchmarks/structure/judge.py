@@ -1,8 +1,9 @@
 """Can the local model say which text is analogous? It is asked in three ways, and must name the words it goes
 by.
 
-python -m benchmarks.structure.judge            the first 20 develop questions of each set, in the order of a hash; goes
-on where it was stopped python -m benchmarks.structure.judge --table    the receipts again, without the model
+python -m benchmarks.structure.judge            the first 20 develop questions of each set, in the order of a
+hash; goes on where it was stopped python -m benchmarks.structure.judge --table    the receipts again, without
+the model
 
 Rows go to results/structure/judge.jsonl. Asked are StoryAnalogy, AnaloBench (one sentence) and ParallelPARC
 (advanced). Each rubric names one ground of judgement; the reply holds the words of the chosen text it rests

@@ -24,7 +24,7 @@ JUDGE_RUBRICS = {
     "same steps": "In which candidate do the same kinds of events happen in the same order as in the text, with others in the roles?",
     "parts in place": "Pair each person or thing of the text with one of a candidate that plays the same part. Where does that work best?",
 }
-_SPAN, _LONGEST_SPAN = 15, 120  # letters: a shorter span stands in many texts
+_SPAN, _LONGEST_SPAN = 15, 120  # characters: a shorter span stands in many texts
 _LETTER = re.compile(r"^\s*[A-D]:\s*")  # of the list, copied as well
 _SYSTEM = "You judge analogies. Candidates that only share words or topic with it are wrong. Quote the words that decide, then answer."
 

@@ -25,7 +25,7 @@ class NounPiece:
 
 
 class Nouns:
-    """The lemmas, in small letters, of the nouns and names of a text; each text is read once. Raises
+    """The lemmas, in lower case, of the nouns and names of a text; each text is read once. Raises
     NotInstalled.
     """
 

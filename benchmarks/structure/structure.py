@@ -23,9 +23,9 @@ Added after the locked parts had been opened, to explain: `aligned, in any order
 skeleton, masked`, which tell what the order and the alignment add to masking; more systems among the
 searches; thresholds of edges chosen for precision.
 
-`python -m benchmarks.structure.structure` runs the develop parts; `--open` runs the locked ones too; both write
-receipts. `--table` derives all tables from the receipts, without a model. About ten minutes; skeletons of the
-local model come from data/skeletons.
+`python -m benchmarks.structure.structure` runs the develop parts; `--open` runs the locked ones too; both
+write receipts. `--table` derives all tables from the receipts, without a model. About ten minutes; skeletons
+of the local model come from data/skeletons.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ with as many words left of
 - twelve unrelated texts, many times: how many of their 66 pairs get an edge;
 - for each set and part the share of analogous pairs, and of others, that gets an edge in each band. The means
 of the develop parts stand
-  in kgot_lab/analogy/expected_precision.py, by which a user is told how many edges to expect right; the locked parts
-  tell how far that holds.
+  in kgot_lab/analogy/expected_precision.py, by which a user is told how many edges to expect right; the
+  locked parts tell how far that holds.
 
 Chosen on develop texts: an edge takes skeletons of three words or more beside "something"; of one or two
 words a third and a quarter of the sentences by lot get one. The pairs by lot are drawn before that refusal.

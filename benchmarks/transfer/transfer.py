@@ -30,9 +30,9 @@ was settled while looking at develop questions of StoryAnalogy, ParallelPARC and
 well, and no better: verbs exchanged by WordNet; worse: whole texts, and skeletons of the local model as
 pairs.
 
-Not blind: all locked parts had been opened by benchmarks/structure/structure.py before this was written, and edges and
-systems were re-aimed after that. Nothing here was chosen on a locked part; the vocabulary of outcomes was
-written once and not changed.
+Not blind: all locked parts had been opened by benchmarks/structure/structure.py before this was written, and
+edges and systems were re-aimed after that. Nothing here was chosen on a locked part; the vocabulary of
+outcomes was written once and not changed.
 
 The twins: 60 right choices of StoryAnalogy told again in other words (data/story-twins). The loss is the
 share found told in the same phrases less the share found reworded, in points. "Turned beside" puts the story

@@ -1,7 +1,8 @@
 """How well the bundled graphs read, live and still, measured in Chromium at 1280 x 800.
 
 python -m benchmarks.views.graph_reads              prints the table and writes results/views/graph_reads.json
-python -m benchmarks.views.graph_reads --quick      prints it, writes nothing python -m benchmarks.views.graph_reads
+python -m benchmarks.views.graph_reads --quick      prints it, writes nothing python -m
+benchmarks.views.graph_reads
 --only town  those whose names hold a word; writes nothing python -m benchmarks.views.graph_reads --pictures
 runs/reads   a screenshot of each, live and still, in light and dark
 

@@ -1,10 +1,10 @@
 """How long it takes to see a graph of 2,057 nodes and 284,178 edges: from the graph in memory to what a
 browser is sent.
 
-python -m benchmarks.views.graph_view               measures the Python side, medians of 5, and keeps what a browser
-measured before python -m benchmarks.views.graph_view --quick       one round, nothing is written python
-benchmarks/views/graph_view_browser.py       measures in JupyterLab, from "run cell" to the drawn view, and adds it
-to the same file
+python -m benchmarks.views.graph_view               measures the Python side, medians of 5, and keeps what a
+browser measured before python -m benchmarks.views.graph_view --quick       one round, nothing is written
+python benchmarks/views/graph_view_browser.py       measures in JupyterLab, from "run cell" to the drawn view,
+and adds it to the same file
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Which turns of the loop worth teaching happen in which recorded run, with the numbers of the events at
 which they do.
 
-python -m benchmarks.views.run_events                  the bundled runs python -m benchmarks.views.run_events runs/*.jsonl
-any traces python -m benchmarks.views.run_events --table          what stands in data/README.md: each event, and the
-bundled runs that show it
+python -m benchmarks.views.run_events                  the bundled runs python -m benchmarks.views.run_events
+runs/*.jsonl any traces python -m benchmarks.views.run_events --table          what stands in data/README.md:
+each event, and the bundled runs that show it
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class LeakCheck:
         return math.log(self.texts / max(self.frequency.get(stem(word), 1), 1))
 
     def check(self, text: str, skeleton: str) -> tuple[str, ...]:
-        """The words of the text that leaked into its skeleton, in small letters, each once, in the order of
+        """The words of the text that leaked into its skeleton, in lower case, each once, in the order of
         the skeleton.
         """
         held, names = {stem(word) for word in TOKEN.findall(text)}, _names(text)

@@ -352,8 +352,8 @@ def resume(
     store: options.PlaceOptions,
     results: options.ResultOptions,
 ) -> None:
-    """Go on with a run where it was stopped: nothing that was answered is asked again. What is not given is
-    as the run began.
+    """Resume a stopped run: recorded replies are not asked again. Options that are not given are those of the
+    run.
 
     A tool that was under way begins again, and so do the calls of models in it; what they cost before the
     stop counts.
@@ -464,7 +464,7 @@ def doctor(
         typer.Argument(help="a log, SQLite graph, trace, tape, ledger, graph file or cache of vectors"),
     ] = None,
     salvage: Annotated[
-        bool, typer.Option("--salvage", help="keep what is whole of a damaged log or SQLite graph")
+        bool, typer.Option("--salvage", help="keep the intact part of a damaged log or SQLite graph")
     ] = False,
 ) -> None:
     """Try each piece for real, and say how to get what is missing; or, given a file of ours, say whether it

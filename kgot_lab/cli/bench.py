@@ -43,12 +43,15 @@ _Names = Annotated[
 ]
 Folder = Annotated[
     Path,
-    typer.Option("--folder", help="where receipts and reports go; what is there is run again after a change"),
+    typer.Option(
+        "--folder",
+        help="output folder; systems whose version or data changed, or that declare no version, are run again",
+    ),
 ]
 Only = Annotated[
     list[str] | None, typer.Option("--only", help="run only this system and the baseline; repeat for more")
 ]
-Develop = Annotated[bool, typer.Option("--develop", help="leave the locked questions shut")]
+Develop = Annotated[bool, typer.Option("--develop", help="use the dev split only")]
 Scale = Annotated[
     bool, typer.Option("--scale", help="show instead how time and memory grow with synthetic passages")
 ]
@@ -65,7 +68,7 @@ Dask = Annotated[
 _EMBEDDERS = "minilm (by default), wordllama, all-minilm, sentence-transformers, sentence-transformers:MODEL_OR_FOLDER, api:openai:MODEL"
 EmbedderName = Annotated[
     str | None,
-    typer.Option("--embedder", help=f"whose vectors the systems use: {_EMBEDDERS}, api:http://host/v1#MODEL"),
+    typer.Option("--embedder", help=f"embedder of the systems: {_EMBEDDERS}, api:http://host/v1#MODEL"),
 ]
 Sizes = Annotated[
     list[int] | None, typer.Option("--size", help="with --scale: a number of passages; repeat for more")

@@ -27,18 +27,16 @@ if TYPE_CHECKING:
 _FOLDER = Path("runs/graph-pays")
 _Folder = Annotated[
     Path | None,
-    typer.Option("--folder", help=f"where plan, traces and receipts are kept (default: {_FOLDER})"),
+    typer.Option("--folder", help=f"folder of plan, traces and results (default: {_FOLDER})"),
 ]
 _Develop = Annotated[
     bool,
-    typer.Option(
-        "--develop", help="ask the questions that may be tuned on instead, in a folder of their own"
-    ),
+    typer.Option("--develop", help="ask the dev split instead, in a folder of its own"),
 ]
 _Ablate = Annotated[
     bool,
     typer.Option(
-        "--ablate", help="ask the modes with one part changed at a time instead, in a folder of their own"
+        "--ablate", help="ablation: ask the modes with one part changed at a time, in a folder of their own"
     ),
 ]
 _Reuse = Annotated[
@@ -59,9 +57,7 @@ _Sets = Annotated[
 _Limit = Annotated[
     int | None, typer.Option("--limit", help="ask only the first so many questions of each set")
 ]
-_Minutes = Annotated[
-    float | None, typer.Option("--minutes", help="begin no question after so many minutes, and stop well")
-]
+_Minutes = Annotated[float | None, typer.Option("--minutes", help="begin no question after so many minutes")]
 _Estimate = Annotated[
     bool, typer.Option("--estimate", help="say how long the rest will take; nothing is asked")
 ]

@@ -20,8 +20,8 @@ def certify_run(
     trace: Annotated[Path, typer.Argument(help="the trace of a run that has its answer")],
     as_json: options.AsJson = False,
 ) -> None:
-    """Certify the answer of a run: which facts it needs, by which sentences they hold, which are weak, and
-    what a reader may be told.
+    """Certify the answer of a run: the facts it needs, the sentences that support them, weak points, and
+    the verdict.
     """
     from kgot_lab.loop.certificate.certificate import certificate_of_run
     from kgot_lab.loop.events import Answered

@@ -21,7 +21,7 @@ from kgot_lab.text.harmless import harmless
 NEWS, BRIEFINGS = "news.jsonl", "briefings"
 
 investments = typer.Typer(
-    help="Run an investment graph on from news, and brief its users. Nothing here is financial advice.",
+    help="Update an investment graph from news, and brief its users. Nothing here is financial advice.",
     no_args_is_help=True,
 )
 
@@ -33,8 +33,8 @@ def invest(
         Path, typer.Argument(help="where the graph, the accounts, the journal and the briefings are")
     ],
 ) -> None:
-    """Run an investment graph on from news, and brief its users. Nothing here is financial advice: it repeats
-    what news said.
+    """Update an investment graph from news, and brief its users. Nothing here is financial advice: it
+    repeats what news said.
     """
     context.obj = folder
 
@@ -67,8 +67,8 @@ def run_monitor(
         bool, typer.Option("--once", help="one tick, and an exit code of 1 if something in it failed")
     ] = False,
 ) -> None:
-    """Read news as it comes in, and deliver briefings; what was stopped is gone on with. Ctrl-C ends it after
-    the step under way.
+    """Read news and deliver briefings; the command resumes after a stop. Ctrl-C ends it after the current
+    step.
     """
     from kgot_lab.domains.investment.briefing import DISCLAIMER
     from kgot_lab.domains.investment.monitor.delivery import to_address, to_folder
@@ -113,7 +113,7 @@ def note_position(
     shares: Annotated[str, typer.Argument(help="how many; 0 ends the position")],
     cost: Annotated[str, typer.Argument(help="what a share cost on average")] = "0",
 ) -> None:
-    """Note what a user holds, in the accounts and nowhere else."""
+    """Record what a user holds, in the accounts only."""
     from kgot_lab.domains.investment.monitor.monitor import open_places
 
     with open_places(context.obj) as places:

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 BY_COMMAND = "command line"
 _ID = re.compile(r"[0-9a-f]{6,32}")
-ID_SHOWN = 8  # letters of an id, which name a fact or a claim where no other begins so
+ID_SHOWN = 8  # characters of an id, which name a fact or a claim where no other begins so
 _DRAWN = re.compile(r"(.+?) --\[(.+)\]--> (.+)", re.S)
 
-memories = typer.Typer(help="Look into a memory of claims, and change it.", no_args_is_help=True)
+memories = typer.Typer(help="Show and change a memory of claims.", no_args_is_help=True)
 _Fact = Annotated[
     str, typer.Argument(help='"SUBJECT | RELATION | OBJECT", or how the id that `facts` shows begins')
 ]
@@ -113,7 +113,7 @@ def list_facts(
     as_of: options.AsOf = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """List the facts that hold, with how sure they are and their sources."""
+    """List the facts that hold, with confidence and sources."""
     from kgot_lab.memory.claims.claim import fact_id
     from kgot_lab.memory.claims.justification import combined_confidence
 
@@ -188,7 +188,7 @@ def retract_claims(
     fact: _FactOption = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Believe a source or a fact no more; what falls with it is named, and `undo` takes it back."""
+    """Retract a source or a fact, and name what falls with it; `undo` takes it back."""
     if (source is None) == (fact is None):
         raise BadInput("say what is retracted: --source ID or --fact FACT, one of them")
     with memory_opened(context) as claims:
@@ -207,7 +207,7 @@ def undo_one(
     number: Annotated[int, typer.Argument(help="of a change, as `log` lists them")],
     as_json: options.AsJson = False,
 ) -> None:
-    """Take a change back, an undo too."""
+    """Undo a change, also an undo."""
     with memory_opened(context) as claims:
         told = claims.undo(number, by=BY_COMMAND)
     _tell_fallen(told, as_json)
@@ -249,9 +249,7 @@ def erase_for_good(
     yes: Annotated[bool, typer.Option("--yes", help="do not ask whether it is meant")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Take a source or a fact out of the file for good, with answers that rested on it: nothing brings it
-    back.
-    """
+    """Erase a source or a fact for good, with the answers that rested on it: there is no undo."""
     if (source is None) == (fact is None):
         raise BadInput("say what is erased: --source ID or --fact FACT, one of them")
     with memory_opened(context) as claims:
@@ -322,7 +320,7 @@ def _fact_named(claims: Claims, text: str) -> Triple:
             else f"no fact is called {text!r}"
         )
         raise BadInput(
-            f'{many}: name one as "SUBJECT | RELATION | OBJECT", or by more letters of the id that `facts` shows'
+            f'{many}: name one as "SUBJECT | RELATION | OBJECT", or by more characters of the id that `facts` shows'
         )
     return found[0]
 

@@ -66,8 +66,8 @@ def declare_relation(
     by: _By = BY_COMMAND,
     as_json: options.AsJson = False,
 ) -> None:
-    """Say whether a subject has a single object in a relation at one time: then the later fact answers, and
-    the earlier one is kept.
+    """Declare a relation single (one object at a time; the later fact answers, the earlier stays on
+    record) or many.
     """
     with memory_opened(context) as claims:
         name = as_typed(relation, "the relation")
@@ -85,8 +85,8 @@ def tell_changes(
     as_of: options.AsOf = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Say what answers for a subject and a relation, and what did before: from when until when, and whether
-    it is contested.
+    """Show the current and past objects of a subject and relation, with their times and whether they are
+    contested.
     """
     with memory_opened(context) as claims:
         at = None if as_of is None else parse_time(as_of)
@@ -146,9 +146,7 @@ def merge_names(
     by: _By = BY_COMMAND,
     as_json: options.AsJson = False,
 ) -> None:
-    """Read one name as another from now on; every fact keeps the name it was learnt with, and `unmerge` takes
-    it back exactly.
-    """
+    """Merge a name into another; facts keep their own names, so `unmerge` undoes it exactly."""
     with memory_opened(context) as claims:
         one, two = _named(claims, kept), _named(claims, other)
         change = claims.merge(one, two, by=by)
@@ -161,7 +159,7 @@ def unmerge_name(
     by: _By = BY_COMMAND,
     as_json: options.AsJson = False,
 ) -> None:
-    """Read a merged name as itself again, exactly as before."""
+    """Undo the merge of a name."""
     with memory_opened(context) as claims:
         name = as_typed(other, "the name")
         change = claims.unmerge(name, by=by)

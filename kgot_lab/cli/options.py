@@ -34,13 +34,14 @@ ModelsFile = Annotated[
     Path | None, typer.Option("--models", help="a YAML file of models, to be named by --model")
 ]
 MaxCalls = Annotated[
-    int | None, typer.Option("--max-calls", help="stop before the run makes more calls of a model in all")
+    int | None, typer.Option("--max-calls", help="stop before the whole run makes more model calls")
 ]
 MaxSeconds = Annotated[
-    float | None, typer.Option("--max-seconds", help="stop before models worked longer for the run in all")
+    float | None,
+    typer.Option("--max-seconds", help="stop before models work longer for the whole run, in seconds"),
 ]
 MaxDollars = Annotated[
-    float | None, typer.Option("--max-dollars", help="stop before the run costs more in all")
+    float | None, typer.Option("--max-dollars", help="stop before the whole run costs more, in US dollars")
 ]
 
 # --- limits
@@ -53,13 +54,11 @@ Preset = Annotated[
         help="limits: local or paths (both for small models), reference (the published defaults), or auto (local or reference)",
     ),
 ]
-StepCount = Annotated[int | None, typer.Option("--steps", help="INSERT turns at most")]
-VoteCount = Annotated[int | None, typer.Option("--votes", help="ballots a turn")]
-RepairCount = Annotated[
-    int | None, typer.Option("--repairs", help="mended versions of one failing statement")
-]
-Temperature = Annotated[float | None, typer.Option("--temperature", help="of everything but ballots")]
-VoteTemperature = Annotated[float | None, typer.Option("--vote-temperature", help="of ballots and samples")]
+StepCount = Annotated[int | None, typer.Option("--steps", help="INSERT steps at most")]
+VoteCount = Annotated[int | None, typer.Option("--votes", help="votes a step")]
+RepairCount = Annotated[int | None, typer.Option("--repairs", help="repairs of one failing statement")]
+Temperature = Annotated[float | None, typer.Option("--temperature", help="of everything but votes")]
+VoteTemperature = Annotated[float | None, typer.Option("--vote-temperature", help="of votes and samples")]
 SetLimit = Annotated[
     list[str] | None, typer.Option("--set", help="another limit: NAME=VALUE, as in reply_tokens.vote=500")
 ]
@@ -81,9 +80,7 @@ ToolName = Annotated[
     typer.Option("--tool", help="a tool by name; repeat for more; all for all that work here"),
 ]
 Web = Annotated[bool, typer.Option("--web", help="tools may ask the web")]
-MirrorFolder = Annotated[
-    Path | None, typer.Option("--mirror", help="a folder of pages that stands in for the web")
-]
+MirrorFolder = Annotated[Path | None, typer.Option("--mirror", help="a folder of pages in place of the web")]
 EngineName = Annotated[
     str | None,
     typer.Option(
@@ -115,7 +112,7 @@ MemoryFile = Annotated[
 ]
 AsOf = Annotated[
     str | None,
-    typer.Option("--as-of", help="as the memory was at this time, such as 2026-11-23; nothing is learnt"),
+    typer.Option("--as-of", help="the memory at this time, such as 2026-11-23; nothing is learned"),
 ]
 Certify = Annotated[bool, typer.Option("--certify", help=_CERTIFY)]
 Keep = Annotated[

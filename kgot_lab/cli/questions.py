@@ -41,7 +41,7 @@ _Name = Annotated[
     str | None, typer.Argument(help=f"{_SETS}, gaia (with your HF_TOKEN), or FILE.jsonl of yours")
 ]
 _Folder = Annotated[
-    Path | None, typer.Option("--folder", help="where the run is kept (default: runs/questions/SET-SYSTEM)")
+    Path | None, typer.Option("--folder", help="folder of the run (default: runs/questions/SET-SYSTEM)")
 ]
 _System = Annotated[
     str, typer.Option("--system", help="loop, rag (the best passages and one call) or zero-shot (one call)")
@@ -72,7 +72,7 @@ _Part = Annotated[
 _Parallel = Annotated[int, typer.Option("--parallel", help="how many questions are answered at a time")]
 _MaxCalls = Annotated[
     int | None,
-    typer.Option("--max-calls", help="of all questions and all sittings together: calls of models"),
+    typer.Option("--max-calls", help="model calls of all questions and sessions together"),
 ]
 _MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help="likewise: tokens read and written")]
 _MaxSeconds = Annotated[
@@ -145,8 +145,8 @@ def answer_questions(
     sources: _SourceOptions,
     name: _Name = None,
 ) -> None:
-    """Answer a question set, a trace and a receipt for each question; the same command goes on with a run
-    that was stopped.
+    """Answer a question set and store a trace and a result for each question; the same command resumes a
+    stopped run.
     """
     from kgot_lab.benchmark.questions.attempt import check_question_system
     from kgot_lab.benchmark.questions.sets import DUMMY, Selection

@@ -117,7 +117,7 @@ def _kept(path: Path) -> str:
     return (
         f"Everything so far is in {path}."
         if path.exists()
-        else "Nothing is on file: the same command begins anew."
+        else "Nothing is on file: the same command starts from the beginning."
     )
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kgot_lab.types import Triple
 
 _LISTED = 10  # facts under a heading
-_LONGEST = 1_000  # letters of a text on the card of a claim: the keys stay in view
+_LONGEST = 1_000  # characters of a text on the card of a claim: the keys stay in view
 _DONE = {"accept": "accepted", "reject": "rejected", "override": "overridden"}
 _KEYS = "a accept, r reject, o override, s skip, k back, u undo, q quit"
 _VERDICTS = {"a": "accept", "r": "reject"}
@@ -50,7 +50,7 @@ _Confidence = Annotated[
     float | None, typer.Option("--confidence", help="count with this confidence, from 0 to 1")
 ]
 _Object = Annotated[
-    str | None, typer.Option("--object", help="count with this object, in the place of what was claimed")
+    str | None, typer.Option("--object", help="count with this object, in place of what was claimed")
 ]
 
 
@@ -245,7 +245,7 @@ def _card(queued: Queued, weighed: Weighed) -> Iterator[str]:
     valid = format_span(claim.valid_from, claim.valid_until)
     yield _cut(str(claim.fact))
     yield _cut(f"  “{span.text}”" if span and span.text else "  no sentence is noted that says it")
-    where = f", letters {span.start:,} to {span.end:,}" if span else ""
+    where = f", characters {span.start:,} to {span.end:,}" if span else ""
     yield _cut(
         f"  from {claim.source}{where}"
         + f"; said by {claim.said_by}" * bool(claim.said_by)
@@ -267,4 +267,4 @@ def _listed(what: str, facts: Sequence[Triple]) -> Iterator[str]:
 
 def _cut(text: str) -> str:
     line = harmless(text)
-    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}… ({len(line) - _LONGEST:,} more letters)"
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}… ({len(line) - _LONGEST:,} more characters)"

@@ -541,7 +541,7 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
 
 
 def log_warnings() -> None:
-    """Log warnings as plain lines, in place of the handler the MCP package sets up, which imports modules when
-    it logs an error and so fails where no file descriptor is left.
+    """Log warnings as plain lines, in place of the handler the MCP package sets up, which imports modules
+    when it logs an error and so fails where no file descriptor is left.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", force=True)

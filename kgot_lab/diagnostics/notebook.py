@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from kgot_lab.diagnostics import components as pieces
 from kgot_lab.types import Json
 from kgot_lab.viz.live import Live
-from kgot_lab.viz.static.drawing import Drawing, drawing
-from kgot_lab.viz.static.markup import element
+from kgot_lab.viz.static.drawing import Drawing, draw_rect, draw_text, drawing
 
 _WIDTH, _HEIGHT = 760, 76
 _STILL = (
@@ -49,9 +48,6 @@ def _answered(message: Mapping[str, Json]) -> Json:
 
 def _still() -> Drawing:
     """The lines that stay where no live view draws."""
-    frame = element("rect", x=0.5, y=0.5, width=_WIDTH - 1, height=_HEIGHT - 1, fill="#fff", stroke="#999")
-    lines = (
-        element("text", line, x=12.0, y=float(22 + 20 * number), font_size=13, fill="#222")
-        for number, line in enumerate(_STILL)
-    )
+    frame = draw_rect(0.5, 0.5, _WIDTH - 1, _HEIGHT - 1, "#fff", stroke="#999")
+    lines = (draw_text(line, 12.0, float(22 + 20 * number), 13, "#222") for number, line in enumerate(_STILL))
     return drawing(" ".join(_STILL), _WIDTH, _HEIGHT, frame, *lines)

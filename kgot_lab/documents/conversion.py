@@ -71,7 +71,7 @@ def converted(data: bytes, extension: str) -> Converted:
         except MissingDependencyException:
             raise NotInstalled("lab", f"the {extension} part of markitdown") from None
         if len(result.text_content) > _MOST_TEXT:
-            raise BadInput(f"holds more than {_MOST_TEXT // 1_000_000} million letters")
+            raise BadInput(f"holds more than {_MOST_TEXT // 1_000_000} million characters")
         notes = [
             str(warning.message)[:200]
             for warning in said

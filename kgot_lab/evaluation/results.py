@@ -31,8 +31,8 @@ from kgot_lab.types import Hit, Json
 KEEP = 20  # hits of a query in a receipt: what a curve up to recall@20 needs
 RECEIPT_FORMAT = "recall receipt 2"
 _EARLIER_FORMAT = "recall receipt 1"  # it had all in the head, and named neither code nor embedder
-CODE_HASH, EMBEDDER_HASH, ADDITIONS = (
-    "code",
+VERSION, EMBEDDER_HASH, ADDITIONS = (
+    "version",
     "embedder",
     "additions",
 )  # in the head: what decides, with the data, what a system finds

@@ -1,5 +1,5 @@
-"""Running a system into its receipt: what is there is kept while code, embedder and data are the same, and
-run again where they changed.
+"""Running a system into its receipt: what is there is kept while version, embedder and data are the same, and
+run again where they changed. A system that declares no version is always run again.
 
 While a run is under way its lines are kept in a plain file beside the receipt (`.partial`), so that it goes
 on where it was interrupted, and a lock (`.lock`) makes another process wait.
@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import count
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -18,11 +17,11 @@ from kgot_lab.errors import BadInput, LabError, LLMError, StoreUnavailable, shor
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.results import (
     ADDITIONS,
-    CODE_HASH,
     EMBEDDER_HASH,
     KEEP,
     RECEIPT_FORMAT,
     RESUMED,
+    VERSION,
     additions,
     circumstances,
     fingerprints,
@@ -37,18 +36,17 @@ from kgot_lab.evaluation.results import (
     to_be_deleted,
 )
 from kgot_lab.evaluation.runs import BY_ID, Retriever, Run, asked, latency, unique
-from kgot_lab.evaluation.source import embedders_in, named_embedder, source_digest
+from kgot_lab.evaluation.source import declared_version, embedders_in, named_embedder
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.io.locking import one_at_a_time
 from kgot_lab.types import Hit, Json, Query
 
-UNKNOWN_CODE = "of unknown code"  # the folder for receipts that do not name the code they were made by
 # another value of one of these is another question put to a system, and not another system
 _ASKED = ("dataset", "documents", "questions", "qrels", "system", "kept", "queries")
-_SYSTEM = ("description", CODE_HASH, EMBEDDER_HASH, ADDITIONS)
+_SYSTEM = ("description", VERSION, EMBEDDER_HASH, ADDITIONS)
 _NO_EMBEDDER, _AND = "none", "; "
 _EMBEDDER = "its embedder"  # in the reason why a system is run again
-_TOLD = 300  # letters of an error of a system's own code
+_TOLD = 300  # characters of an error of a system's own code
 
 Built = Callable[[], Retriever]
 _Found = tuple[tuple[Hit, ...], float]
@@ -68,37 +66,35 @@ def run_to(
     interrupted.
 
     `system` may be what builds it, which is then called only where it is run. A receipt of the same system,
-    by its description, its code as source_digest sees it, its embedders and the data, is read instead; that
-    of another is replaced once the new one is whole, and one that names no code is put aside then, into a
-    folder "of unknown code". An interruption between two queries loses nothing; a line that was not written
-    to its end is asked again, and the receipt says how many rankings are from before. Nothing is kept of an
-    attempt that the system's own error ended, which will be mended and is another system then, nor of one
-    that was changed since. Where another process is at work on the receipt it is waited for, which `waits` is
+    by its description, its declared version, its embedders and the data, is read instead; that of another is
+    replaced once the new one is whole. A system without a version is always run from the beginning. With one,
+    an interruption between two queries loses nothing; a line that was not written to its end is asked again,
+    and the receipt says how many rankings are from before. Nothing is kept of an attempt that the system's
+    own error ended. Where another process is at work on the receipt it is waited for, which `waits` is
     told. `ties` is a rule of runs.TIES. Raises BadInput when what is there comes from other data or is kept
     to another depth; what the system raises of LabError, and LabError that names it and the query, and has
     the error as its cause, for anything else.
     """
-    code, wanted = source_digest(system), question_put(dataset, name, keep)
-    if (kept := stored_run(path, system, dataset, wanted | {CODE_HASH: code})) is not None:
+    version, wanted = declared_version(system), question_put(dataset, name, keep)
+    if (kept := stored_run(path, system, dataset, wanted)) is not None:
         return kept
     with one_at_a_time(path, waits):
         if (
-            kept := stored_run(path, system, dataset, wanted | {CODE_HASH: code})
+            kept := stored_run(path, system, dataset, wanted)
         ) is not None:  # another made it while it was waited for
             return kept
         stage = built(system, name)
         partial = path.with_name(f"{path.name}.partial")
-        made = _going_on(partial, stage, dataset, wanted | _identity(system, stage, dataset, code), ties)
-        replace_receipt(made, path, keep)
+        made = _going_on(partial, stage, dataset, wanted | _identity(system, stage, dataset, version), ties)
+        save_receipt(made, path, keep)
         partial.unlink()
         return made
 
 
 def run_whole(
-    system: Retriever | Built, dataset: Dataset, *, code: str, name: str, keep: int = KEEP, ties: str = BY_ID
+    system: Retriever | Built, dataset: Dataset, *, name: str, keep: int = KEEP, ties: str = BY_ID
 ) -> Run:
-    """Run a system, whose code has this digest, on all queries of a data set, with nothing kept on the way,
-    for replace_receipt.
+    """Run a system on all queries of a data set, with nothing kept on the way, for save_receipt.
 
     Raises what run_to raises.
     """
@@ -108,7 +104,11 @@ def run_whole(
             query.id: _answered(stage, query, dataset, known, keep, ties, name)
             for query in unique(dataset.queries)
         }
-    return _made(done, question_put(dataset, name, keep) | _identity(system, stage, dataset, code), 0)
+    return _made(
+        done,
+        question_put(dataset, name, keep) | _identity(system, stage, dataset, declared_version(system)),
+        0,
+    )
 
 
 def built(system: Retriever | Built, name: str) -> Retriever:
@@ -132,29 +132,31 @@ def stored_run(
     path: Path, system: Retriever | Built, dataset: Dataset, wanted: Mapping[str, Json]
 ) -> Run | None:
     """What a receipt holds, where it is of this system; None where there is none, or one of another system or
-    of unknown code.
+    version.
 
-    `wanted` is what question_put() gives, with the digest of the code. Of what builds a system the
-    description is not compared, nor an embedder that it makes itself: its code makes them. Raises BadInput
+    `wanted` is what question_put() gives. Of what builds a system the description is not compared, nor an
+    embedder that it makes itself: its version stands for them. Raises BadInput
     for a receipt of other data, or kept to another depth.
     """
     if not path.exists():
         return None
     head = read_receipt(path)[0]
     _same(path, head, wanted)
-    return None if _changes(head, system, dataset, str(wanted[CODE_HASH])) else load_receipt(path)
+    return None if _changes(head, system, dataset) else load_receipt(path)
 
 
 def rerun_reason(path: Path, system: Retriever | Built, dataset: Dataset) -> str:
-    """Why a system that has a receipt is run again, in words: "its code changed"; empty where it is not, or
-    has none.
+    """Why a system that has a receipt is run again, in words: "its version changed"; empty where it is not,
+    or has none.
     """
     if not path.exists():
         return ""
     head = read_receipt(path)[0]
-    if CODE_HASH not in head:
-        return "its receipt names no code"
-    changed = _changes(head, system, dataset, source_digest(system))
+    if not declared_version(system):
+        return "it declares no version"
+    if VERSION not in head:
+        return "its receipt names no version"
+    changed = _changes(head, system, dataset)
     before = ""
     if _EMBEDDER in changed:
         now = set(map(named_embedder, embedders_in(system)))
@@ -166,39 +168,20 @@ def rerun_reason(path: Path, system: Retriever | Built, dataset: Dataset) -> str
     return f"{' and '.join(changed)} changed{before}" if changed else ""
 
 
-def _changes(head: Mapping[str, Json], system: Retriever | Built, dataset: Dataset, code: str) -> list[str]:
-    """What is not as the head of a receipt has it; of what a builder will make nothing is known but its code
-    and what it holds.
+def _changes(head: Mapping[str, Json], system: Retriever | Built, dataset: Dataset) -> list[str]:
+    """What is not as the head of a receipt has it; of what a builder will make nothing is known but its
+    version and what it holds.
     """
-    embedders = set(map(named_embedder, embedders_in(system)))
+    embedders, version = set(map(named_embedder, embedders_in(system))), declared_version(system)
     described = _builds(system) or head.get("description") == repr(system)
     same = {
-        "its code": head.get(CODE_HASH) == code,
+        "its version": bool(version) and head.get(VERSION) == version,
         _EMBEDDER: embedders <= set(str(head.get(EMBEDDER_HASH)).split(_AND)),
         "its pipeline": described,
         "what else the data hold (triples, computed edges, locked questions)": head.get(ADDITIONS)
         == additions(dataset),
     }
     return [what for what, kept in same.items() if not kept]
-
-
-def replace_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
-    """Save a run in the place of the receipt that is there; of one that names no code a copy is put aside
-    before.
-    """
-    if path.exists() and CODE_HASH not in read_receipt(path)[0]:
-        earlier, aside = path.read_bytes(), path.parent / UNKNOWN_CODE
-        names = (
-            f"{path.name.removesuffix('.jsonl.gz')}{f'-{number}' if number > 1 else ''}.jsonl.gz"
-            for number in count(1)
-        )
-        free = next(
-            aside / name
-            for name in names
-            if not (aside / name).exists() or (aside / name).read_bytes() == earlier
-        )
-        write_whole(free, earlier, "the earlier receipt")
-    save_receipt(run, path, keep)
 
 
 def _builds(system: Retriever | Built) -> bool:
@@ -209,12 +192,12 @@ def _builds(system: Retriever | Built) -> bool:
 # ------------------------------------------------------------------------------------------------------------
 
 
-def _identity(system: Retriever | Built, stage: Retriever, dataset: Dataset, code: str) -> dict[str, Json]:
+def _identity(system: Retriever | Built, stage: Retriever, dataset: Dataset, version: str) -> dict[str, Json]:
     """What decides, with the data, what a system finds."""
     embedders = _AND.join(sorted(set(map(named_embedder, (*embedders_in(system), *embedders_in(stage))))))
     return {
         "description": repr(stage),
-        CODE_HASH: code,
+        VERSION: version,
         EMBEDDER_HASH: embedders or _NO_EMBEDDER,
         ADDITIONS: additions(dataset),
     }
@@ -276,8 +259,7 @@ def _answered(
 def _made(done: Mapping[str, _Found], fixed: Mapping[str, Json], older: int) -> Run:
     seconds = {query: took for query, (_, took) in done.items()}
     about = {
-        key: str(fixed[key])
-        for key in ("documents", "questions", "qrels", EMBEDDER_HASH, CODE_HASH, ADDITIONS)
+        key: str(fixed[key]) for key in ("documents", "questions", "qrels", EMBEDDER_HASH, VERSION, ADDITIONS)
     } | circumstances()
     about |= {RESUMED: str(older)} if older else {}
     names = str(fixed["system"]), str(fixed["description"]), str(fixed["dataset"])
@@ -348,7 +330,7 @@ def _resumed(partial: Path, fixed: Mapping[str, Json]) -> dict[str, _Found]:
             done[query] = (hits, took)
             continue
         _same(partial, row, fixed)
-        if any(row.get(key) != fixed[key] for key in _SYSTEM):
+        if not fixed[VERSION] or any(row.get(key) != fixed[key] for key in _SYSTEM):
             partial.unlink()
             return {}
     return done

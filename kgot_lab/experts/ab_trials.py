@@ -4,8 +4,7 @@ its id.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
@@ -31,11 +30,17 @@ class TrialChoice:
     @property
     def about(self) -> dict[str, Json]:
         """What is kept of it with an answer."""
-        digest = hashlib.sha256(self.config.model_dump_json().encode()).hexdigest()[:16]
-        return {"trial": self.trial, "variant": self.variant, "digest": digest}
+        return {"trial": self.trial, "variant": self.variant, "digest": self.config.digest}
 
 
-def begin_trial(tables: ExpertTables, expert: str, a: object, b: object, plan: TrialPlan) -> StoredTrial:
+def begin_trial(
+    tables: ExpertTables,
+    expert: str,
+    a: object,
+    b: object,
+    plan: TrialPlan,
+    check: Callable[[ExpertConfig], ExpertConfig],
+) -> StoredTrial:
     """Begin a trial of two changes of an expert, {} for the expert as it is; raises BadInput, and NotFound
     for the expert.
     """
@@ -46,7 +51,7 @@ def begin_trial(tables: ExpertTables, expert: str, a: object, b: object, plan: T
             raise BadInput(f"variant {name} is a JSON object with the fields that differ")
         if {"kg_db_id", "kg_db_ids", "name"} & set(change):
             raise BadInput("a variant differs in how it searches and speaks, not in name or graphs")
-        variants[name] = changed_config(config, change)
+        variants[name] = check(changed_config(config, change))
     if variants["a"] == variants["b"]:
         raise BadInput("the two variants are the same: there is nothing to compare")
     return tables.add_trial(expert, {"plan": asdict(plan), "a": a, "b": b})

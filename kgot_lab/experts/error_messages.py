@@ -19,27 +19,23 @@ from kgot_lab.errors import (
     StoreUnavailable,
 )
 
+MODEL_ERRORS = (LLMError, ModelMissing, NotInstalled, OutOfMemory)
 log = logging.getLogger("kgot_lab.experts")
 STORE_AWAY = "the store of experts cannot be reached: try again later"
 MODEL_AWAY = "the model of this expert gave no answer, or no whole one: the owner of this server finds the reason in its log"
 PART_AWAY = "a part of this server failed: its owner finds the reason in its log"
 _PATH = re.compile(r"(?<![\w:/.])(?:/|[A-Za-z]:\\)[^\s'\"\\/:;,)]+(?:[\\/][^\s'\"\\/:;,)]+)+")
-_MOST = 500  # letters of a reason
+_MOST = 500  # characters of a reason
 
 
 def failure_message(error: Exception, *unsaid: str) -> str:
     """The sentence for the caller; what is not theirs to mend goes into the log, without the words that are
     to stay `unsaid`.
     """
-    match error:
-        case BadInput():
-            return str(error)
-        case StoreUnavailable():
-            told = STORE_AWAY
-        case LLMError() | ModelMissing() | NotInstalled() | OutOfMemory():
-            told = MODEL_AWAY
-        case _:
-            told = PART_AWAY
+    if isinstance(error, BadInput):
+        return str(error)
+    away = MODEL_AWAY if isinstance(error, MODEL_ERRORS) else PART_AWAY
+    told = STORE_AWAY if isinstance(error, StoreUnavailable) else away
     log.warning("%s: %s", type(error).__name__, reason_logged(error, *unsaid))
     return told
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -161,6 +162,11 @@ class ExpertConfig(ExpertPart):
     def graphs(self) -> tuple[str, ...]:
         """The ids of its graphs, in their order."""
         return self.kg_db_ids or ((self.kg_db_id,) if self.kg_db_id else ())
+
+    @property
+    def digest(self) -> str:
+        """A hash of all that is set, 16 hex digits."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     def search_config(self) -> RetrievalConfig:
         """How `intent_search` is to search for it; raises BadInput and UnknownName."""

@@ -36,7 +36,7 @@ class KnownGraphs:
     def graph(self) -> PropertyGraph:
         return self.asked.graph if isinstance(self.asked, SeveralGraphs) else self.asked
 
-    def apart(self, id: str) -> tuple[str, str]:
+    def split_id(self, id: str) -> tuple[str, str]:
         """The graph that a node is of, and its id there."""
         if not isinstance(self.asked, SeveralGraphs):
             return self.names[0], id

@@ -109,18 +109,20 @@ def _renamed(config: ExpertConfig, graphs: Mapping[str, str]) -> ExpertConfig:
     if not graphs:
         return config
 
-    def here(name: str) -> str:
+    def local_name(name: str) -> str:
         return graphs.get(name, name)
 
     told: dict[str, Any] = json.loads(config.model_dump_json(exclude_unset=True))
     if "kg_db_id" in told:
-        told["kg_db_id"] = told["kg_db_id"] and here(told["kg_db_id"])
-    told["kg_db_ids"] = [here(name) for name in told.get("kg_db_ids", [])]
-    told["graph_weights"] = {here(name): weight for name, weight in told.get("graph_weights", {}).items()}
+        told["kg_db_id"] = told["kg_db_id"] and local_name(told["kg_db_id"])
+    told["kg_db_ids"] = [local_name(name) for name in told.get("kg_db_ids", [])]
+    told["graph_weights"] = {
+        local_name(name): weight for name, weight in told.get("graph_weights", {}).items()
+    }
     for edge in told.get("cross_edges", []):
         for end in ("source", "target"):
             name, sign, id = edge[end].partition(":")
-            edge[end] = here(name) + sign + id
+            edge[end] = local_name(name) + sign + id
     return expert_config(told)
 
 

@@ -23,9 +23,9 @@ from kgot_lab.memory.tables.storage import ClaimRow, TableStorage
 from kgot_lab.types import Json
 
 _LONGEST_ID = (
-    150  # letters of an id that a copy begins with, so that a copy of a copy has one that doors take
+    150  # characters of an id that a copy begins with, so that a copy of a copy has one that doors take
 )
-_PREVIEW = 80  # letters of the first question
+_PREVIEW = 80  # characters of the first question
 
 
 class NotFound(BadInput):
@@ -141,12 +141,8 @@ class ExpertTables:
         base = f"{copy_of[:_LONGEST_ID]}_copy" if copy_of else f"expert_{slug(config.persona.name)}"
         with self.storage.changing():
             beginning = id or base
-            taken = {
-                row[0]
-                for row in self.storage.rows(
-                    sql.TAKEN, {"id": id, "beginning": beginning, "length": len(beginning)}
-                )
-            }
+            asked = {"id": id, "beginning": beginning, "length": len(beginning)}
+            taken = {row[0] for row in self.storage.rows(sql.TAKEN, asked)}
             if id and id in taken:
                 raise AlreadyExists(id)
             first = [base] if not copy_of else []
@@ -191,10 +187,7 @@ class ExpertTables:
     ) -> tuple[tuple[ChatConversation, ...], int]:
         """The conversations of somebody with an expert, the last first, and how many there are in all."""
         asked = {"expert": expert, "owner": owner}
-        with self.storage.reading():
-            rows = self.storage.rows(sql.CONVERSATIONS, {**asked, "limit": limit, "offset": offset})
-            ((total,),) = self.storage.rows(sql.COUNT_CONVERSATIONS, asked)
-        return tuple(map(_conversation, rows)), int(total)
+        return self._page(sql.CONVERSATIONS, sql.COUNT_CONVERSATIONS, asked, limit, offset)
 
     def owned_conversations(
         self, owner: str, *, gone: bool = False, limit: int = 20, offset: int = 0
@@ -203,9 +196,14 @@ class ExpertTables:
         first, and how many in all.
         """
         shown, count = (sql.LEFT_BEHIND, sql.COUNT_LEFT_BEHIND) if gone else (sql.OWNED, sql.COUNT_OWNED)
+        return self._page(shown, count, {"owner": owner}, limit, offset)
+
+    def _page(
+        self, shown: str, count: str, asked: dict[str, Json], limit: int, offset: int
+    ) -> tuple[tuple[ChatConversation, ...], int]:
         with self.storage.reading():
-            rows = self.storage.rows(shown, {"owner": owner, "limit": limit, "offset": offset})
-            ((total,),) = self.storage.rows(count, {"owner": owner})
+            rows = self.storage.rows(shown, {**asked, "limit": limit, "offset": offset})
+            ((total,),) = self.storage.rows(count, asked)
         return tuple(map(_conversation, rows)), int(total)
 
     def conversation(self, id: str, expert: str, owner: str) -> ChatConversation:
@@ -219,11 +217,8 @@ class ExpertTables:
         """The conversation in which exactly this was said so far, as (role, content); None where there is
         none.
         """
-        found = (
-            self.storage.rows(sql.CONTINUED, {"chain": chain_of(said), "expert": expert, "owner": owner})
-            if said
-            else []
-        )
+        asked = {"chain": chain_of(said), "expert": expert, "owner": owner}
+        found = self.storage.rows(sql.CONTINUED, asked) if said else []
         return found[0][0] if found else None
 
     def begin(self, expert: str, owner: str, question: str, said: Sequence[tuple[str, str]] = ()) -> str:
@@ -232,17 +227,8 @@ class ExpertTables:
         with self.storage.changing():
             self.expert(expert)
             preview = " ".join((said[0][1] if said else question).split())[:_PREVIEW]
-            self.storage.rows(
-                sql.ADD_CONVERSATION,
-                {
-                    "id": id,
-                    "expert": expert,
-                    "owner": owner,
-                    "at": self._at(),
-                    "preview": preview,
-                    "chain": "",
-                },
-            )
+            told = {"id": id, "expert": expert, "owner": owner, "preview": preview, "chain": ""}
+            self.storage.rows(sql.ADD_CONVERSATION, {**told, "at": self._at()})
             for role, content in said:
                 self.say(id, role, content, {"told_by_client": True})
         return id
@@ -258,19 +244,11 @@ class ExpertTables:
             if not chain:
                 raise NotFound("conversation")
             at = self._at()
-            told = {
-                "conversation": conversation,
-                "number": int(last) + 1,
-                "id": id,
-                "role": role,
-                "content": content,
-                "at": at,
-            }
-            self.storage.rows(sql.ADD_MESSAGE, told | {"metadata": json.dumps(dict(metadata or {}))})
-            self.storage.rows(
-                sql.TOUCH,
-                {"id": conversation, "at": at, "chain": chain_of([(role, content)], str(chain[0][0]))},
-            )
+            told = {"conversation": conversation, "number": int(last) + 1, "id": id, "role": role, "at": at}
+            about = json.dumps(dict(metadata or {}))
+            self.storage.rows(sql.ADD_MESSAGE, {**told, "content": content, "metadata": about})
+            grown = chain_of([(role, content)], str(chain[0][0]))
+            self.storage.rows(sql.TOUCH, {"id": conversation, "at": at, "chain": grown})
         return ChatMessage(id, role, content, moment(at), metadata or {})
 
     def messages(self, conversation: str) -> tuple[ChatMessage, ...]:

@@ -4,7 +4,6 @@ answers since.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import statistics
 from collections.abc import Iterator, Mapping
@@ -46,17 +45,12 @@ def expert_scores(office: ExpertService, id: str) -> dict[str, Any]:
     return {"measured": measured, "in_use": in_use}
 
 
-def config_digest(config: ExpertConfig) -> str:
-    """A hash of all that is set of an expert, 16 hex digits."""
-    return hashlib.sha256(config.model_dump_json().encode()).hexdigest()[:16]
-
-
 def _measured(id: str, config: ExpertConfig) -> dict[str, Any] | None:
     path = _MEASURED / f"{id}.json"
     if not id.isidentifier() or not path.is_file():
         return None
     told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return told if told.pop("config") == config_digest(config) else None
+    return told if told.pop("config") == config.digest else None
 
 
 def numbers_measured(scores: Mapping[str, Any]) -> dict[str, float]:

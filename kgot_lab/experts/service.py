@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.ab_trials import begin_trial, chosen_variant
 from kgot_lab.experts.chat.consulting import Consultants, check_remote
 from kgot_lab.experts.chat.playbook import Playbook, authored_playbooks
-from kgot_lab.experts.chat.turn import ExpertTurn, chat_history
+from kgot_lab.experts.chat.turn import ExpertTurn, TurnServices, chat_history
 from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merged
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import ChatConversation, ChatMessage, ExpertTables, StoredTrial
@@ -27,7 +27,7 @@ LOCAL_OWNER = "local"
 PEER_OWNER = (
     "peer:"  # with the name of another instance: the owner of what it asked; no tenant's name has a colon
 )
-_LONGEST_QUESTION = 20_000  # letters
+_LONGEST_QUESTION = 20_000  # characters
 _MOST_HISTORY = 200  # messages
 
 
@@ -125,10 +125,7 @@ class ExpertService:
         """Begin a trial of two changes of an expert; raises NotFound, BadInput, and UnknownName for what is
         not here.
         """
-        config = self.expert(id).config
-        for change in (a, b):
-            self._checked(changed_config(config, change))
-        return begin_trial(self.tables, id, a, b, plan)
+        return begin_trial(self.tables, id, a, b, plan, self._checked)
 
     def _checked(self, config: ExpertConfig) -> ExpertConfig:
         """A configuration whose graphs, models and playbooks are here."""
@@ -197,13 +194,17 @@ class ExpertService:
                 BadInput
             ):  # the expert was changed so that the variant fits no more: it answers as it is, and for neither side
                 variant = chosen_variant(expert.config, trial, conversation)
-                known, llm = (
-                    self.graphs.known_to(variant.config),
-                    self.models.named(model or variant.config.models.get("chat")),
-                )
+                known = self.graphs.known_to(variant.config)
+                llm = self.models.named(model or variant.config.models.get("chat"))
                 choice = variant
+        asked_by_peer = owner.startswith(
+            PEER_OWNER
+        )  # who would ask on, and two could ask each other for ever
+        services = TurnServices(
+            self.tables, self.playbooks, self.embedder, None if asked_by_peer else self.consultants
+        )
         return ExpertTurn(
-            self.tables,
+            services,
             expert,
             known,
             llm,
@@ -211,14 +212,9 @@ class ExpertService:
             conversation,
             asked,
             before,
-            self.playbooks,
-            embedder=self.embedder,
-            asked_as=asked_as,
             wishes=wishes[:_LONGEST_QUESTION],
             choice=choice,
-            consultants=None
-            if owner.startswith(PEER_OWNER)
-            else self.consultants,  # else two could ask each other for ever
+            asked_as=asked_as,
         )
 
     def conversations(
@@ -281,7 +277,7 @@ def _history(history: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
 
 def _sound_text(text: str, what: str, *, blank: bool = False) -> str:
     if len(text) > _LONGEST_QUESTION:
-        raise BadInput(f"{what} has {len(text):,} letters, and {_LONGEST_QUESTION:,} are the most")
+        raise BadInput(f"{what} has {len(text):,} characters, and {_LONGEST_QUESTION:,} are the most")
     if not blank and not text.strip():
         raise BadInput(f"{what} is blank; ask something")
     if any(letter == "\x00" or 0xD800 <= ord(letter) <= 0xDFFF for letter in text):

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple
 
 from kgot_lab.errors import require
 from kgot_lab.experts.chat.chat_events import (
@@ -125,13 +125,12 @@ class ExpertTalk:
         """
         require(question, str, "a question is a text")
         turn = self.office.ask(self.expert.id, self.owner, question, conversation_id=self.conversation)
-        turn = replace(
-            turn, tell_failure=lambda error, *_: str(error)
-        )  # who asks from Python is the owner of it all
+        services = replace(turn.services, tell_failure=lambda error, *_: str(error))
+        turn = replace(turn, services=services)  # who asks from Python owns all of it
         self.conversation = turn.conversation
         heard = _Request(turn)
         try:
-            with closing(cast(_Closes, turn.events())) as happening:
+            with closing(turn.events()) as happening:
                 for event in happening:
                     heard.hear(event)
                     yield event
@@ -141,11 +140,6 @@ class ExpertTalk:
     def __repr__(self) -> str:
         graphs = ", ".join(self.expert.graphs)
         return f"<Talk with {self.expert.persona.name} on {graphs}: {counted(len(self.turns), 'answer')}>"
-
-
-class _Closes(Protocol):
-    def __iter__(self) -> Iterator[ChatEvent]: ...
-    def close(self) -> None: ...
 
 
 @dataclass
@@ -193,7 +187,7 @@ class _Request:
         )
 
     def _kept(self) -> tuple[str, tuple[CitableNode, ...], tuple[str, ...]]:
-        last = self.turn.tables.messages(self.turn.conversation)[-1]
+        last = self.turn.services.tables.messages(self.turn.conversation)[-1]
         if last.role != "assistant":
             return "", (), ()
         about: Mapping[str, Any] = last.metadata

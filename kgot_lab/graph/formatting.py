@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from kgot_lab.graph.property_graph import PropertyGraph
 
 _SHOWN = 5  # labels, relations and facts that are named
-_LINE = 140  # letters of a line
-_NAME = 40  # letters of a label or a relation
+_LINE = 140  # characters of a line
+_NAME = 40  # characters of a label or a relation
 
 
 def summary(graph: PropertyGraph) -> str:

@@ -19,9 +19,9 @@ MOST_KEPT = (
 DEEPEST_VALUE = 200  # lists and dicts within each other: each takes two of the 1,000 calls within each other that Python allows
 _MOST_BITS = 14_000  # of a whole number: with more, it has more digits than Python reads back
 _HOLDERS = (list, dict, tuple)
-_SHORT, _SMALL = 100_000, 2**63  # letters, and whole numbers, that are fit at a glance
+_SHORT, _SMALL = 100_000, 2**63  # characters, and whole numbers, that are fit at a glance
 _FEW = 5  # texts that name an element and are fit at a glance
-_MANY = 2_000_000  # letters of an element, each of at most 6 bytes in JSON: so many surely are few enough
+_MANY = 2_000_000  # characters of an element, each of at most 6 bytes in JSON: so many surely are few enough
 Element = TypeVar("Element", Node, Edge)
 
 
@@ -89,7 +89,7 @@ def fit_text(text: object, what: str, *, blank: bool = False) -> str:
     if not isinstance(text, str) or not (blank or text.strip()):
         raise BadInput(f"{what} is a text{'' if blank else ' that is not blank'}, not {shortly(text)}")
     if len(text) > MOST_KEPT:
-        raise BadInput(f"{what} has {len(text):,} letters; {MOST_KEPT:,} can be kept")
+        raise BadInput(f"{what} has {len(text):,} characters; {MOST_KEPT:,} can be kept")
     if not text.isascii():
         try:
             text.encode()

@@ -17,11 +17,11 @@ from kgot_lab.llm.env_file import not_read
 from kgot_lab.llm.presets import Endpoint
 
 NO_KEY = "none"  # what a server that needs no key is sent
-_PIECE = 8  # letters of a key that are not shown in a row: servers tell the beginning of a wrong one
+_PIECE = 8  # characters of a key that are not shown in a row: servers tell the beginning of a wrong one
 _WORD = 4  # a key of so few letters is found inside many a word, which does not show it
 _HOLDS_KEY = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.I)
 _A_WORD = re.compile("[A-Za-z][a-z]{0,14}")
-_MOST = 6_000  # letters of a message that are looked at
+_MOST = 6_000  # characters of a message that are looked at
 _LOWER = str.maketrans(
     string.ascii_uppercase, string.ascii_lowercase
 )  # unlike lower(), it leaves every letter in its place
@@ -47,7 +47,7 @@ def key_for(preset: Endpoint) -> str:
 
 
 def without_key(text: str, key: str) -> str:
-    """A text, at most its first 6,000 letters, without a key or a piece of it, however spelt, nor anything
+    """A text, at most its first 6,000 characters, without a key or a piece of it, however spelt, nor anything
     that looks like a key.
     """
     text = re.sub(r"\b(sk-|AIza)[-\w*.]{8,}", "…", text[:_MOST])
@@ -181,7 +181,7 @@ def own_headers(preset: Endpoint, key: str) -> dict[str, Any]:
 
 
 def _spellings(key: str) -> Iterator[str]:
-    """A key in small letters, as it is and as messages spell it: escaped, in percent signs, as hexadecimal
+    """A key in lower case, as it is and as messages spell it: escaped, in percent signs, as hexadecimal
     digits, in base64.
     """
     yield key.translate(_LOWER)

@@ -85,5 +85,5 @@ class SpokenPieces:
 
 
 def share_of(tokens: int, thought: str, said: str) -> int:
-    """How many of the tokens were thought, by the letters, where a server does not count them apart."""
+    """How many of the tokens were thought, by the characters, where a server does not count them apart."""
     return round(tokens * len(thought) / (len(thought) + len(said))) if thought else 0

@@ -36,9 +36,9 @@ from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Usage
 
-_BRIEF = 60  # letters of a caption
-_NAMES = 400  # letters of a line that may hold several names
-_MARGIN = 11  # letters in front of what a line says
+_BRIEF = 60  # characters of a caption
+_NAMES = 400  # characters of a line that may hold several names
+_MARGIN = 11  # characters in front of what a line says
 
 PartKind = Literal[
     "words", "strong", "emphasis", "paragraph", "small", "code", "verbatim", "calls", "rows", "diff"

@@ -47,7 +47,7 @@ class Limits:
     votes: int = 5  # ballots per turn
     forced_reads: int = 5  # read statements asked for when the steps have run out or the loop is stuck
     rereads: int = 3  # new read statements after rows came back empty
-    repairs: int = 3  # mended versions of one failing statement
+    repairs: int = 3  # repairs of one failing statement
     parses: int = 3  # formatted answers per candidate
     calls: int = 5  # tool calls per step
     temperature: float = 0.0

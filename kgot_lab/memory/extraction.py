@@ -21,7 +21,7 @@ ExtractionMode = Literal["schema", "grounded"]
 SPEAKER = "user"  # what a fact calls the one who speaks of himself
 _MOST_TOKENS = 6000  # of a text that is read
 _MOST_SENTENCES = 50  # of a text that is read sentence by sentence
-_MOST_PART = 200  # letters of a subject, relation or object
+_MOST_PART = 200  # characters of a subject, relation or object
 _MOST_RELATION = 60
 _SYSTEM = (
     "You note the relations that a text states between people, things, places and values. Each is a subject, a relation and an object: "

@@ -13,7 +13,7 @@ from kgot_lab.text.sentences import SentenceRules, sentences
 from kgot_lab.text.words import content_words
 from kgot_lab.types import Document, Message, Triple
 
-_LONGEST = 300  # letters of a fact; what is longer is a sentence that was copied
+_LONGEST = 300  # characters of a fact; what is longer is a sentence that was copied
 EXTRACT = (
     "You turn a sentence into knowledge graph facts, one a line: subject | relation | object. The title in brackets says what the sentence "
     "is about: write full names, never he, she or it. Relations and objects are short. Only what the sentence says."

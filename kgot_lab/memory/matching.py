@@ -65,7 +65,7 @@ def require_part(text: object, name: str) -> None:
     assert isinstance(text, str)
     if len(text) > LONGEST_TEXT:
         raise BadInput(
-            f"the {name} of a triple has {len(text):,} letters; {LONGEST_TEXT:,} are the most: keep long texts as documents"
+            f"the {name} of a triple has {len(text):,} characters; {LONGEST_TEXT:,} are the most: keep long texts as documents"
         )
     try:
         text.encode()

@@ -20,13 +20,13 @@ from kgot_lab.text.surrogates import whole
 from kgot_lab.text.words import composed, searched_words
 from kgot_lab.types import Document, Ranking, checked_documents, full_text
 
-LONGEST_TERM = 1000  # letters; SQLite refuses a pattern of more than 50,000 bytes
+LONGEST_TERM = 1000  # characters; SQLite refuses a pattern of more than 50,000 bytes
 
 
 def like(documents: Iterable[Document]) -> Stage:
     """Documents that hold the words of the query anywhere, even inside a longer word (KG-OS method 11).
 
-    score(d) = number of different query words w for which title or text LIKE '%w%', in small letters. English
+    score(d) = number of different query words w for which title or text LIKE '%w%', in lower case. English
     stop words and one-letter words are left out. The statement runs over the different words of the
     collection, each of which knows its documents: no word crosses a blank, so the answer is the one that LIKE
     over all texts gives, without reading them.

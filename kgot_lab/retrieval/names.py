@@ -32,7 +32,7 @@ OPENERS = COMMON - frozenset("new first one two no".split())  # New York is not 
 
 
 def compared_name(name: str) -> str:
-    """A name as it is compared: its words in small letters, without a possessive 's."""
+    """A name as it is compared: its words in lower case, without a possessive 's."""
     return " ".join(name_words(name)).lower()
 
 

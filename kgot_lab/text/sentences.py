@@ -6,9 +6,7 @@ import re
 from typing import Literal
 
 SentenceRules = Literal["plain", "careful", "any script"]
-LONGEST_SENTENCE = (
-    2000  # letters: what has no sentence ends for longer, such as a table, is cut into pieces of this length
-)
+LONGEST_SENTENCE = 2000  # characters: what has no sentence ends for longer, such as a table, is cut into pieces of this length
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Inc|Ltd|Co|c|ca|[A-Z])\.)$")
 _INITIALS = re.compile(
     r"[\"'(](?:[A-Z]\. ?)+[\"')]$|\b(?:Hon|Rev|Gen|Col|Lt|Sgt|Capt|Sen|Gov|Mt|Ft)\.$"

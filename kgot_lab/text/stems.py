@@ -21,7 +21,7 @@ def light_stem(word: str) -> str:
 
 @lru_cache(50_000)
 def stem(word: str) -> str:
-    """A word without its plural, -ed or -ing, in small letters, so that endings do not hide a leak; for
+    """A word without its plural, -ed or -ing, in lower case, so that endings do not hide a leak; for
     comparing, not for reading.
     """
     word = POSSESSIVE.sub("", word.casefold())

@@ -31,6 +31,6 @@ def as_typed(text: str, what: str) -> str:
             return os.fsencode(text).decode()
         except UnicodeError:
             raise BadInput(
-                f"{what} holds letters that are no UTF-8, as this locale reads them: set LC_ALL=C.UTF-8, or PYTHONUTF8=1"
+                f"{what} holds characters that are not UTF-8, as this locale reads them: set LC_ALL=C.UTF-8, or PYTHONUTF8=1"
             ) from None
     return text

@@ -33,7 +33,7 @@ def content_words(text: str) -> list[str]:
 
 
 def searched_words(text: str) -> list[str]:
-    """The words of a text in their order, in small letters, without English stop words and single letters:
+    """The words of a text in their order, in lower case, without English stop words and single letters:
     bm25s's of the composed text.
     """
     return [word for word in _SEARCHED.findall(composed(text).lower()) if word not in STOP_WORDS]

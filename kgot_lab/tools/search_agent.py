@@ -58,7 +58,7 @@ class Stamina:
     """How far a search agent goes."""
 
     turns: int = 12
-    screen: int = SCREEN  # letters shown of a page at a time
+    screen: int = SCREEN  # characters shown of a page at a time
     summarised: int = 12_000  # tokens of a page that is summarised
     remembered: int = 12_000  # tokens of what earlier turns gave that a prompt repeats
     reply: int = 700  # tokens
@@ -302,7 +302,7 @@ class _Search:
         if not told:
             raise ToolFailed("the summary came out empty; read the page with page_down")
         self._browser.seen_whole(len(text))
-        cut = "" if text == page.text else f" (of its first {len(text):,} of {len(page.text):,} letters)"
+        cut = "" if text == page.text else f" (of its first {len(text):,} of {len(page.text):,} characters)"
         return Result(fenced(told, f"a summary of {page.address}{cut}"))
 
     def _shown(self, screen: Screen) -> Result:

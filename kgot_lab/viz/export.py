@@ -17,7 +17,7 @@ from kgot_lab.viz.graph.shapes import Place
 from kgot_lab.viz.graph.view import show_graph
 from kgot_lab.viz.graph.view_data import DRAWN
 from kgot_lab.viz.live import page_script, page_style, place
-from kgot_lab.viz.page import page_head
+from kgot_lab.viz.page import html_document
 from kgot_lab.viz.static.markup import element, key_of
 from kgot_lab.viz.static.table import table
 
@@ -91,9 +91,7 @@ def export_page(
             element("div", table(graph, limit=200).html, class_="wide"),
         ),
     )
-    script, source = page_script()
-    head = page_head(title, page_style() + EXPORT_STYLE, script=source)
-    page = f"<!DOCTYPE html>\n{element('html', head, element('body', body, script), lang='en')}\n"
+    page = html_document(title, page_style() + EXPORT_STYLE, body, script=page_script())
     if left := references(page, beside=True):
         raise BadInput(
             f"the page would fetch {', '.join(left[:5])}: this copy of kgot_lab was changed; install it anew"

@@ -9,8 +9,8 @@ from dataclasses import asdict
 
 from kgot_lab.evaluation.ranking_game import Contest
 from kgot_lab.types import Json
-from kgot_lab.viz.live import Live, in_marimo
-from kgot_lab.viz.static.drawing import Drawing, drawing
+from kgot_lab.viz.live import Live, LiveOutput
+from kgot_lab.viz.static.drawing import Drawing, draw_circle, draw_rect, draw_text, drawing
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.static.table import Sheet, Table
 from kgot_lab.viz.static.wrapping import wrapped
@@ -21,7 +21,7 @@ _FIRST, _BY = 150, 120  # widths of the first and of the last column
 _LONG = 380  # of the first column, where a round is a question
 
 
-class GuessFirst:
+class GuessFirst(LiveOutput):
     """What `guess_first` shows; `guessed` is what the reader said when the measured was asked for, by round:
     a system and by how much.
     """
@@ -53,11 +53,6 @@ class GuessFirst:
         """What was measured in each round."""
         rows = tuple((each.on, " and ".join(each.first) or "open", each.told) for each in self.contest.rounds)
         return Table((Sheet(("on", "first", "told"), rows, len(rows), "What was measured"),))
-
-    def _ipython_display_(self) -> None:
-        self.live._ipython_display_()
-
-    _display_ = in_marimo
 
     def __repr__(self) -> str:
         said = ", ".join(f"{on}: {system}" for on, (system, _) in self.guessed.items())
@@ -97,8 +92,11 @@ def _sheet_of_paper(contest: Contest) -> Drawing:
     height = top + 22 + sum(map(_tall, sets)) + 10
     rounds = f"{'Questions' if contest.asks else 'Sets'}: {', '.join(_sets(contest))}."
     alt = " ".join([asked, *(f"{name}: {told}." for name, told in contest.systems.items()), rounds])
-    frame = element("rect", x=0.5, y=0.5, width=_WIDTH - 1, height=height - 1, fill="#fff", stroke=_EDGE)
-    words = (_text(line, _LEFT, 24 + _LINE * number, bold=number == 0) for number, line in enumerate(lines))
+    frame = draw_rect(0.5, 0.5, _WIDTH - 1, height - 1, "#fff", stroke=_EDGE)
+    words = (
+        draw_text(line, _LEFT, 24 + _LINE * number, _SIZE, _INK, bold=number == 0)
+        for number, line in enumerate(lines)
+    )
     return drawing(alt, _WIDTH, height, frame, *words, *_boxes(contest, top, sets))
 
 
@@ -107,16 +105,18 @@ def _boxes(contest: Contest, top: float, sets: Sequence[Sequence[str]]) -> Itera
     step = (_WIDTH - first - last - 2 * _LEFT) / len(contest.systems)
     columns = {name: first + step * (number + 0.5) for number, name in enumerate(contest.systems)}
     for name, x in columns.items():
-        yield _text(name, x, top + 12, anchor="middle", colour=_MUTED)
+        yield draw_text(name, x, top + 12, _SIZE, _MUTED, text_anchor="middle")
     if last:
-        yield _text("by how much?", _WIDTH - last / 2 - _LEFT, top + 12, anchor="middle", colour=_MUTED)
+        yield draw_text(
+            "by how much?", _WIDTH - last / 2 - _LEFT, top + 12, _SIZE, _MUTED, text_anchor="middle"
+        )
     y = top + 22
     for lines in sets:
         yield element("line", x1=_LEFT, x2=_WIDTH - _LEFT, y1=y, y2=y, stroke="#ddd")
-        yield from (_text(line, _LEFT, y + 20 + _LINE * number) for number, line in enumerate(lines))
         yield from (
-            element("circle", cx=x, cy=y + 15, r=7, fill="#fff", stroke=_INK) for x in columns.values()
+            draw_text(line, _LEFT, y + 20 + _LINE * number, _SIZE, _INK) for number, line in enumerate(lines)
         )
+        yield from (draw_circle(x, y + 15, 7, "#fff", stroke=_INK) for x in columns.values())
         if last:
             yield element("line", x1=_WIDTH - last, x2=_WIDTH - 2 * _LEFT, y1=y + 20, y2=y + 20, stroke=_INK)
         y += _tall(lines)
@@ -128,19 +128,3 @@ def _tall(lines: Sequence[str]) -> int:
 
 def _sets(contest: Contest) -> list[str]:
     return [each.on for each in contest.rounds]
-
-
-def _text(
-    words: str, x: float, y: float, *, bold: bool = False, anchor: str = "start", colour: str = _INK
-) -> Markup:
-    weight = "bold" if bold else "normal"
-    return element(
-        "text",
-        words,
-        x=float(x),
-        y=float(y),
-        font_size=_SIZE,
-        fill=colour,
-        text_anchor=anchor,
-        font_weight=weight,
-    )

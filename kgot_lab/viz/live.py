@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from kgot_lab.errors import NotInstalled
+from kgot_lab.errors import LabError, NotInstalled
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, element, key_of
@@ -118,6 +118,26 @@ def in_marimo(view: Any) -> Any:
     finally:
         _ELSEWHERE.reset(token)
     return shown[0].in_marimo()
+
+
+class LiveOutput:
+    """What shows itself by its `live` view, in IPython and in marimo."""
+
+    live: Live
+
+    def _refresh(self) -> None:
+        """Bring the picture and the data up to date before they are shown."""
+
+    def _ipython_display_(self) -> None:
+        self._refresh()
+        self.live._ipython_display_()
+
+    _display_ = in_marimo
+
+
+def describe_error(error: Exception) -> str:
+    """What an error says, with its kind where it is none of ours: nobody reads what a message handler raises."""
+    return str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
 
 
 def is_for_pages() -> bool:

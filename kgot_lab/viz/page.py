@@ -108,9 +108,9 @@ def page(
         _section("Step by step", *_steps(run, graphs, drawn.picture)),
         _section("What it cost", _ledger(events), _settings(events)),
     )
-    script, source = page_script() if live else (Markup(), "")
-    head = page_head(shortened(title, 80), STYLE + (page_style() if live else ""), script=source)
-    return f"<!DOCTYPE html>\n{element('html', head, element('body', element('main', *sections), script), lang='en')}\n"
+    css = STYLE + (page_style() if live else "")
+    script = page_script() if live else (Markup(), "")
+    return html_document(shortened(title, 80), css, element("main", *sections), script=script)
 
 
 def _drawing(drawn: GraphView, *, is_live: bool) -> Markup:
@@ -140,6 +140,12 @@ def page_head(title: str, css: str, *, script: str = "") -> Markup:
         element("title", title),
         element("style", Markup(css)),
     )
+
+
+def html_document(title: str, css: str, *body: Markup, script: tuple[Markup, str] = (Markup(), "")) -> str:
+    """A page that fetches nothing; `script` is what `page_script` gives."""
+    head = page_head(title, css, script=script[1])
+    return f"<!DOCTYPE html>\n{element('html', head, element('body', *body, script[0]), lang='en')}\n"
 
 
 def _section(heading: str, *inside: object) -> Markup:

@@ -8,7 +8,7 @@ from pathlib import Path
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.viz.page import STYLE
+from kgot_lab.viz.page import STYLE, html_document
 from kgot_lab.viz.plots.figure import Plot
 from kgot_lab.viz.plots.recall import pace, recall_curves, rival, scatter, shown_systems
 from kgot_lab.viz.static.markup import Markup, element, joined
@@ -50,23 +50,8 @@ def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The reca
         element("p", remark)
         for remark in dict.fromkeys(remark for report in reports for remark in report.remarks)
     ]
-    body = element(
-        "body",
-        element("main", element("h1", title), *plans, links, *(_section(report, k) for report in reports)),
-    )
-    return f"<!DOCTYPE html>\n{element('html', _head(title), body, lang='en')}\n"
-
-
-def _head(title: str) -> Markup:
-    policy = "default-src 'none'; style-src 'unsafe-inline'"  # should a text ever slip through, nothing in it is run or fetched
-    return element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", http_equiv="Content-Security-Policy", content=policy),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", title),
-        element("style", Markup(STYLE + MORE_STYLE)),
-    )
+    body = element("main", element("h1", title), *plans, links, *(_section(report, k) for report in reports))
+    return html_document(title, STYLE + MORE_STYLE, body)
 
 
 def _section(report: Report, k: int) -> Markup:

@@ -21,9 +21,9 @@ _HEADING = re.compile(r"^(?=#{1,6}\s)|^(?=\*\*\d+\.\*\*)", re.MULTILINE)  # an e
 def slides_of(path: Path | str) -> str:
     """Return the slides of a notebook as the text of an HTML page.
 
-    A slide begins at each heading and at each exercise; slides without anything below their heading, and cells
-    that a reader types into, are left out. Nothing is run. Raises BadInput for a notebook that is missing,
-    damaged, has nothing to show or would fetch something; NotInstalled without nbconvert.
+    A slide begins at each heading and at each exercise; slides without anything below their heading, and
+    cells that a reader types into, are left out. Nothing is run. Raises BadInput for a notebook that is
+    missing, damaged, has nothing to show or would fetch something; NotInstalled without nbconvert.
     """
     path = Path(path)
     notebook = read_notebook(path)

@@ -30,10 +30,12 @@ from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking, ranked
 
+pytestmark = pytest.mark.extended
+
 DATA, VECTORS = tiny(), SyntheticVectors(64)
 PLAN = Plan("base", rounds=200)
 BASE = Stage(
-    "base", lambda ranking: ranked(ranking.query, {"d07": 2.0, "d10": 1.0})
+    "base", lambda ranking: ranked(ranking.query, {"d07": 2.0, "d10": 1.0}), "1"
 )  # recall@5: .5 on q2, q3, q4 and q6, mean .25
 
 
@@ -50,7 +52,7 @@ def linked(ranking):  # .5 on q0, q1 and q2, 1 on q3 and q4, 0 on the others: me
     return ranked(ranking.query, {document.id: 1.0 for one in first for document in (one, *titled(one.text))})
 
 
-NAMED, LINKED = Stage("named", named), Stage("linked", linked)
+NAMED, LINKED = Stage("named", named, "1"), Stage("linked", linked, "2")
 OWN = {"base": BASE, "mine": LINKED}
 
 
@@ -287,7 +289,10 @@ def test_the_same_call_on_the_same_folder_goes_on_and_runs_nothing_twice(tmp_pat
             raise KeyboardInterrupt
         return linked(ranking)
 
-    own = {"base": lambda: BASE, "mine": lambda: Stage("mine", counted)}
+    own = {
+        "base": ByPlan(lambda plan: BASE, version="1"),
+        "mine": ByPlan(lambda plan: Stage("mine", counted), version="1"),
+    }
     with pytest.raises(KeyboardInterrupt):
         bench(DATA, systems=own, plan=PLAN, folder=tmp_path)
     assert gc.get_freeze_count() == 0
@@ -320,12 +325,23 @@ def test_the_report_says_how_many_rankings_are_older_than_the_run_that_ended(tmp
     stop.touch()
     with pytest.raises(KeyboardInterrupt):
         bench(
-            DATA, systems={"base": BASE, "mine": Stage("mine", stoppable)}, plan=PLAN, folder=tmp_path / "run"
+            DATA,
+            systems={"base": BASE, "mine": Stage("mine", stoppable, "1")},
+            plan=PLAN,
+            folder=tmp_path / "run",
         )
     stop.unlink()
-    bench(DATA, systems={"base": BASE, "mine": Stage("mine", stoppable)}, plan=PLAN, folder=tmp_path / "run")
+    bench(
+        DATA,
+        systems={"base": BASE, "mine": Stage("mine", stoppable, "1")},
+        plan=PLAN,
+        folder=tmp_path / "run",
+    )
     later = bench(
-        DATA, systems={"base": BASE, "mine": Stage("mine", stoppable)}, plan=PLAN, folder=tmp_path / "run"
+        DATA,
+        systems={"base": BASE, "mine": Stage("mine", stoppable, "1")},
+        plan=PLAN,
+        folder=tmp_path / "run",
     )
     for told in (f"{later}", later.markdown(), later._repr_html_()):
         assert "Rankings taken from a run that was stopped: 3 of 8 of mine." in told
@@ -340,7 +356,7 @@ def test_a_server_that_goes_away_costs_no_ranking(tmp_path):
             raise StoreUnavailable("the server is away")
         return linked(ranking)
 
-    own = {"base": BASE, "mine": Stage("mine", distant)}
+    own = {"base": BASE, "mine": Stage("mine", distant, "1")}
     with pytest.raises(StoreUnavailable):
         bench(DATA, systems=own, plan=PLAN, folder=tmp_path)
     assert bench(DATA, systems=own, plan=PLAN, folder=tmp_path).row("mine").mean == 0.4375
@@ -436,16 +452,20 @@ def test_what_was_changed_is_told_of_a_system_that_is_run_again(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     assert bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path).again == {}
     made = bench(
-        DATA, systems={"base": BASE, "mine": Stage("mine", linked), "new": NAMED}, plan=PLAN, folder=tmp_path
+        DATA,
+        systems={"base": BASE, "mine": Stage("mine", linked, "3"), "new": NAMED},
+        plan=PLAN,
+        folder=tmp_path,
     )
-    assert made.again == {
-        "mine": "its code and its pipeline changed"
-    }  # the name of a stage counts as its code too
+    assert made.again == {"mine": "its version and its pipeline changed"}
+    made = bench(DATA, systems={"base": BASE, "mine": Stage("mine", named, "4")}, plan=PLAN, folder=tmp_path)
+    assert made.again == {"mine": "its version changed"}
     made = bench(DATA, systems={"base": BASE, "mine": Stage("mine", named)}, plan=PLAN, folder=tmp_path)
-    assert made.again == {"mine": "its code changed"}
+    assert made.again == {"mine": "it declares no version"}
+    bench(DATA, systems={"base": BASE, "mine": Stage("mine", named, "4")}, plan=PLAN, folder=tmp_path)
     made = bench(
         replace(DATA, locked=frozenset({"q0", "q1"})),
-        systems={"base": BASE, "mine": Stage("mine", named)},
+        systems={"base": BASE, "mine": Stage("mine", named, "4")},
         folder=tmp_path,
     )
     assert set(made.again.values()) == {
@@ -468,11 +488,11 @@ def test_ours_take_an_embedder_by_its_name_and_it_is_not_given_beside_systems():
         systems(DATA, 3)
 
 
-def test_a_receipt_that_names_no_code_is_reported_and_where_its_system_is_run_put_aside(tmp_path):
+def test_a_receipt_that_names_no_version_is_reported_and_replaced_where_its_system_is_run(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     path = receipt(tmp_path, DATA, "mine")
     head, *rows, end = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
-    head = {name: value for name, value in head.items() if name not in ("code", "embedder", "additions")}
+    head = {name: value for name, value in head.items() if name not in ("version", "embedder", "additions")}
     earlier = [head | end | {"format": "recall receipt 1"}, *rows]
     path.write_bytes(gzip.compress("".join(f"{json.dumps(row)}\n" for row in earlier).encode()))
     before = path.read_bytes()
@@ -484,9 +504,8 @@ def test_a_receipt_that_names_no_code_is_reported_and_where_its_system_is_run_pu
     assert (
         made.row("mine").mean == 0.1875
         and len(made.runs) == 2
-        and made.again == {"mine": "its receipt names no code"}
+        and made.again == {"mine": "its receipt names no version"}
     )
-    assert (path.parent / "of unknown code" / "mine.jsonl.gz").read_bytes() == before
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,8 @@ from kgot_lab.types import Document, Query
 from kgot_lab.viz.plots.recall import rival, shown_systems
 from kgot_lab.viz.recall import recall_page
 
+pytestmark = pytest.mark.extended
+
 VECTORS = SyntheticVectors(64)
 SOME = ("bm25", "follow", "gate", "pagerank, titles")  # quick ones
 

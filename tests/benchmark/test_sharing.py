@@ -21,11 +21,12 @@ from kgot_lab.benchmark.recall.benchmark import benchmark
 from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import systems
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.io.dask_workers import workers_at
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import ranked
+
+pytestmark = pytest.mark.extended
 
 DATA, PLAN = tiny(triples=TRIPLES), Plan("convex", rounds=100)
 SOME = ("like", "bm25", "convex", "follow, sentences", "pagerank, triples", "follow, triples", "gate")
@@ -235,7 +236,7 @@ def test_an_error_of_a_system_is_told_and_leaves_what_was_finished(client, tmp_p
     assert files(tmp_path) == {"plan.json"}
 
 
-def test_a_worker_with_other_code_is_refused(monkeypatch):
+def test_a_worker_with_another_version_is_refused():
     answer = sharing.run_there(sharing.Errand("bm25", "another", 20, PLAN, ("none", "", 0)), DATA)
     assert isinstance(answer, sharing.TextsLacking)
-    assert answer.other_code == running.source_digest(systems(DATA, SyntheticVectors(8))["bm25"])
+    assert answer.other_version == systems(DATA, SyntheticVectors(8))["bm25"].version

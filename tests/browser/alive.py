@@ -32,7 +32,7 @@ _SEEN = """(places) => places.map((place) => {
 
 @dataclass(frozen=True)
 class SeenView:
-    """A live view on a page: whether it stands there, how many letters it says, and whether its graph is
+    """A live view on a page: whether it stands there, how many characters it says, and whether its graph is
     painted, if it has one.
     """
 

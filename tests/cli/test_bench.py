@@ -26,6 +26,8 @@ from kgot_lab.benchmark.recall.datasets import BUNDLED
 from kgot_lab.cli.terminal import bar
 from kgot_lab.evaluation.plan import Plan
 
+pytestmark = pytest.mark.extended
+
 with_torch = pytest.mark.skipif(
     find_spec("sentence_transformers") is None, reason="make test WITH=torch has it"
 )

@@ -29,7 +29,7 @@ from kgot_lab.cli.resume import command
 from kgot_lab.cli.terminal import DEMO, documents_of, new_trace, own_name
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.bundled import bundled
-from kgot_lab.llm.engines import ENGINES
+from kgot_lab.llm.engines import PACKAGE
 from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
 from kgot_lab.loop.limits import limits_for
@@ -495,7 +495,7 @@ def one_line(ran: Ran, *words: str) -> None:
         (["ask", "Q?", "--documents", "my papers", "--model", "local:nothing.gguf"], ["nothing.gguf"]),
         (
             ["ask", "Q?", "--documents", "my papers"],
-            ["no such file" if any(map(find_spec, ENGINES.values())) else "pip install 'kgot_lab[local]'"],
+            ["no such file" if find_spec(PACKAGE) else "pip install 'kgot_lab[local]'"],
         ),
         (["ask", " ", "--documents", "my papers"], ["the question is empty"]),
         (

@@ -19,6 +19,8 @@ from kgot_lab.benchmark.comparison.sitting import turns
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.cli.app import main
 
+pytestmark = pytest.mark.extended
+
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch, tmp_path):

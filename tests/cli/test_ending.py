@@ -353,7 +353,7 @@ def test_a_question_arrives_as_it_was_typed_whatever_the_locale(server, here):
     done = subprocess.run(
         [*typed[:-1], b"other.jsonl"], capture_output=True, env=environment, timeout=AMPLE, check=False
     )
-    assert done.returncode == 1 and b"error: the question holds letters that are no UTF-8" in done.stderr, (
-        done.stderr
-    )
+    assert (
+        done.returncode == 1 and b"error: the question holds characters that are not UTF-8" in done.stderr
+    ), done.stderr
     assert not Path("other.jsonl").exists()

@@ -28,6 +28,8 @@ from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.loop.events import Asked
 from kgot_lab.loop.trace import load_run
 
+pytestmark = pytest.mark.extended
+
 RUN = Path("run")
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -184,7 +186,6 @@ def test_results_are_one_object_where_that_is_asked_for(kgot_lab, server):
 # ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.extended
 @pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
 @pytest.mark.parametrize("system", ["loop", "rag"])
 def test_a_run_that_is_killed_again_and_again_repeats_no_call_that_was_answered(kgot_lab, server, system):

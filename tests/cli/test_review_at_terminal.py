@@ -39,7 +39,7 @@ def test_each_key_decides_on_the_claim_that_is_shown_and_the_last_decision_is_ta
     with on_terminal(*REVIEW) as terminal:
         terminal.press("a")
         terminal.sees(
-            r"1 of 3 .*\nAda --\[lives_in\]--> London\n  “Ada lives in London”\n  from letter, letters 27 to 46"
+            r"1 of 3 .*\nAda --\[lives_in\]--> London\n  “Ada lives in London”\n  from letter, characters 27 to 46"
         )
         terminal.press("r")
         terminal.sees(r"change 2: 2 facts began to hold(.*\n)*1 of 2 .*\nAda --\[knows\]--> Mary")

@@ -93,7 +93,7 @@ def test_one_is_shown_with_its_sentence_what_it_would_change_and_what_it_contrad
         claims.declare("lives_in", "single")
     shown = kgot_lab("memory", "memory.db", "waiting", LONDON.id[:8]).out
     assert (
-        "  “Ada lives in London”\n  from letter, letters 27 to 46; said by Charles\n  Confidence 0.50, not calibrated"
+        "  “Ada lives in London”\n  from letter, characters 27 to 46; said by Charles\n  Confidence 0.50, not calibrated"
         in shown
     )
     assert (

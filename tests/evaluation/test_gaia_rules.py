@@ -77,7 +77,7 @@ TEXTS = [
     ("Lisbon", "Porto", "-"),
     ("Lisbon", "Lisbon (city)", "~"),
     ("Lisbon", "The answer is Lisbon", "-"),  # more than twice as long
-    ("Lisbon", "Lisb", "-"),  # letters are missing
+    ("Lisbon", "Lisb", "-"),  # characters are missing
     ("Lisbon", "", "-"),
     ("Lisbon", None, "-"),
     ("the tide", "tide", "-"),  # an article is a word here

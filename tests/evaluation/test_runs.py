@@ -12,9 +12,8 @@ from support.every import every
 from kgot_lab.benchmark.recall.datasets import Dataset
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import KEEP, load_receipt, save_receipt
-from kgot_lab.evaluation.runner import run_to
+from kgot_lab.evaluation.runner import rerun_reason, run_to
 from kgot_lab.evaluation.runs import Latency, latency, run
-from kgot_lab.evaluation.source import source_digest
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking, ranked
@@ -24,7 +23,7 @@ DOCUMENTS = tuple(
 )
 QUERIES = tuple(Query(f"word{number} shared", f"q{number}") for number in range(8))
 DATA = Dataset("toy", DOCUMENTS, QUERIES, {f"q{number}": {f"d{number:02}": 1} for number in range(8)})
-WORDS = bm25(DOCUMENTS)
+WORDS = replace(bm25(DOCUMENTS), version="1")
 
 
 def stopping_after(count: int, stage: Stage) -> Stage:
@@ -37,7 +36,7 @@ def stopping_after(count: int, stage: Stage) -> Stage:
             raise KeyboardInterrupt
         return stage(ranking)
 
-    return Stage(stage.name, step)
+    return Stage(stage.name, step, stage.version)
 
 
 def stoppable(stage: Stage, stop: Path, asked: Path) -> Stage:
@@ -50,12 +49,14 @@ def stoppable(stage: Stage, stop: Path, asked: Path) -> Stage:
             raise KeyboardInterrupt
         return stage(ranking)
 
-    return Stage(stage.name, step)
+    return Stage(stage.name, step, stage.version)
 
 
 def counting(stage: Stage) -> tuple[Stage, list[str]]:
     asked: list[str] = []
-    return Stage(stage.name, lambda ranking: asked.append(ranking.query.id) or stage(ranking)), asked
+    return Stage(
+        stage.name, lambda ranking: asked.append(ranking.query.id) or stage(ranking), stage.version
+    ), asked
 
 
 def test_a_run_holds_the_best_hits_of_each_query_and_its_time():
@@ -130,7 +131,7 @@ def test_a_receipt_keeps_the_first_hits_in_their_order_and_six_digits_of_a_score
     assert load_receipt(path).hits["q0"] == (Hit("d01", 1.0), Hit("d09", 1.23457e-5))
     head, *_, end = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
     assert head["kept"] == 2 and all(
-        len(head[name]) == 64 for name in ("qrels", "documents", "questions", "code", "additions")
+        len(head[name]) == 64 for name in ("qrels", "documents", "questions", "additions")
     )
     assert (
         head["embedder"] == "none"
@@ -163,11 +164,11 @@ def step(ranking):
     if ranking.query.id == os.environ.get("DIE_AT"):
         os.kill(os.getpid(), 9)
     return ranking_of_mine.rank(WORDS, ranking)
-run_to(Path(sys.argv[1]), Stage("bm25", step), DATA, name="bm25")
+run_to(Path(sys.argv[1]), Stage("bm25", step, ranking_of_mine.VERSION), DATA, name="bm25")
 """
 
 
-def test_a_killed_process_loses_no_finished_query_unless_the_code_was_changed_since(tmp_path):
+def test_a_killed_process_loses_no_finished_query_unless_the_version_was_changed_since(tmp_path):
     path, tests, mine = tmp_path / "bm25.jsonl.gz", Path(__file__).parents[1], tmp_path / "ranking_of_mine.py"
     places = {"PYTHONPATH": f"{tmp_path}:{tests}:{tests.parent}", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -179,48 +180,14 @@ def test_a_killed_process_loses_no_finished_query_unless_the_code_was_changed_si
         assert ran.returncode == (-9 if more else 0), ran.stderr
         return ran.stdout.split()
 
-    mine.write_text("def rank(words, ranking):\n    return words(ranking)\n")
+    mine.write_text("VERSION = '1'\ndef rank(words, ranking):\n    return words(ranking)\n")
     asked(DIE_AT="q6")
     assert not path.exists() and asked() == ["q6", "q7"]
     path.unlink()
     asked(DIE_AT="q6")
-    mine.write_text("def rank(words, ranking):\n    return (words % 1)(ranking)\n")
+    mine.write_text("VERSION = '2'\ndef rank(words, ranking):\n    return (words % 1)(ranking)\n")
     assert asked() == [f"q{number}" for number in range(8)]
     assert {len(hits) for hits in load_receipt(path).hits.values()} == {1}  # none of the version before
-
-
-def test_the_digest_of_a_system_is_that_of_its_code_and_of_what_it_closes_over():
-    def made(weight: float, *, again: bool = False) -> Stage:
-        def step(ranking: Ranking) -> Ranking:
-            return ranked(ranking.query, {"d1": weight})
-
-        def other(ranking: Ranking) -> Ranking:
-            return ranked(ranking.query, {"d2": weight})
-
-        return Stage("mine", other if again else step)
-
-    assert source_digest(made(1.0)) == source_digest(made(1.0)) == source_digest(made(1.0))
-    assert (
-        len(
-            {
-                source_digest(each)
-                for each in (made(1.0), made(2.0), made(1.0, again=True), made(1.0) >> made(2.0))
-            }
-        )
-        == 4
-    )
-
-
-def test_the_order_of_what_is_written_in_a_function_is_part_of_its_digest():
-    def first() -> tuple[str, str]:
-        return ("d1", "d2")
-
-    one = source_digest(first)
-
-    def first() -> tuple[str, str]:
-        return ("d2", "d1")
-
-    assert source_digest(first) != one
 
 
 def test_a_torn_last_line_is_asked_again_wherever_it_was_torn(tmp_path):
@@ -240,6 +207,20 @@ def test_a_finished_receipt_is_read_and_nothing_is_asked(tmp_path):
     stage, asked = counting(WORDS)
     made = run_to(path, stage, DATA, name="bm25")
     assert len(asked) == 8 and run_to(path, stage, DATA, name="bm25") == made and len(asked) == 8
+
+
+def test_a_system_without_a_version_is_always_run_again_and_from_its_beginning(tmp_path):
+    path, stop, asked = tmp_path / "bm25.jsonl.gz", tmp_path / "stop", tmp_path / "asked"
+    stage = stoppable(replace(WORDS, version=""), stop, asked)
+    stop.write_text("q5")
+    with pytest.raises(KeyboardInterrupt):
+        run_to(path, stage, DATA, name="bm25")
+    stop.write_text("")
+    for _ in range(2):
+        asked.write_text("")
+        assert "from_a_stopped_run" not in run_to(path, stage, DATA, name="bm25").about
+        assert asked.read_text().split() == [f"q{number}" for number in range(8)]
+        assert rerun_reason(path, stage, DATA) == "it declares no version"
 
 
 @pytest.mark.parametrize("finished", [True, False])

@@ -10,7 +10,7 @@ import pytest
 from support.expert_server import COOK_ID, expert_office
 
 from kgot_lab.experts import scores
-from kgot_lab.experts.scores import config_digest, expert_scores
+from kgot_lab.experts.scores import expert_scores
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def test_what_was_measured_is_told_of_the_expert_as_it_was_then(office, tmp_path
     assert expert_scores(office, COOK_ID)["measured"] is None
     told = {"model": "local", "citation precision": {"mean": 0.5, "questions": 60}}
     (tmp_path / f"{COOK_ID}.json").write_text(
-        json.dumps({"config": config_digest(office.expert(COOK_ID).config), **told})
+        json.dumps({"config": office.expert(COOK_ID).config.digest, **told})
     )
     assert expert_scores(office, COOK_ID)["measured"] == told
     office.update(COOK_ID, {"persona": {"instructions": "Be brief."}})

@@ -212,7 +212,7 @@ def fault_of(name: str, data: bytes) -> str:
                 read()
             except LabError as error:
                 if not str(error).strip() or len(str(error)) > 3_000 or "Traceback" in str(error):
-                    return f"an error of {len(str(error))} letters"
+                    return f"an error of {len(str(error))} characters"
                 if read.__code__.co_names[:1] == ("read_documents",):
                     return "one file stops a folder"
             except BaseException as error:

@@ -46,7 +46,7 @@ def _told(llm: OpenAICompatible) -> str:
     try:
         reply = llm(HELLO)
     except LLMError as error:
-        return "" if len(str(error)) < 2_000 else f"an error of {len(str(error))} letters"
+        return "" if len(str(error)) < 2_000 else f"an error of {len(str(error))} characters"
     except BaseException as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
     usage = reply.usage

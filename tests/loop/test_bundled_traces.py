@@ -146,7 +146,9 @@ def forkable(events):
 
 
 def fork_stops_or_answers(events, at, change, stores):
-    """A fork without a model stops with a reason or answers; a statement that does not run is refused at once."""
+    """A fork without a model stops with a reason or answers; a statement that does not run is refused at
+    once.
+    """
     event = events[at]
     try:
         other = fork(events, at, change, stores(events))

@@ -158,7 +158,7 @@ def test_the_clock_of_a_memory_set_back_puts_no_fact_out_of_order(memory):
     assert [each.created_at.year for each in memory.triples()] == [2026, 2026, 2027]
 
 
-# --- a million letters
+# --- a million characters
 # ------------------------------------------------------------------------------------------------
 
 

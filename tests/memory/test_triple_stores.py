@@ -160,7 +160,7 @@ BAD = {
     "an empty subject": (Triple("", "r", "o"), "the subject of a triple is empty"),
     "a relation of spaces": (Triple("s", " \n", "o"), "the relation of a triple is empty"),
     "an object that is a number": (Triple("s", "r", 3), "the object of a triple is a text, not 3"),
-    "a million letters": (Triple("s", "r", "x" * 1_000_000), "1,000,000 letters"),
+    "a million characters": (Triple("s", "r", "x" * 1_000_000), "1,000,000 characters"),
     "half a surrogate": (Triple("s", "r", "\ud800"), "surrogate"),
     "confidence above 1": (Triple("s", "r", "o", 1.01), "from 0 to 1, not 1.01"),
     "confidence below 0": (Triple("s", "r", "o", -0.1), "from 0 to 1"),

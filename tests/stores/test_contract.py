@@ -20,6 +20,7 @@ from kgot_lab.loop.read import facts_in
 from kgot_lab.loop.render import rendered
 from kgot_lab.stores import edges_between, holds_value
 from kgot_lab.stores.protocol import Schema
+from kgot_lab.stores.walks import path_between
 from kgot_lab.types import Diff, Edge, Node, Triple
 
 ADA = Node("Ada", ("Person",))
@@ -315,6 +316,26 @@ def test_looking_around_agrees_with_the_whole_graph(store):
         }
         for hops in range(4):
             assert set(store.within(id, hops)) == set(graph.neighbourhood([id], hops).ids)
+
+
+def test_paths_are_as_short_as_those_in_memory_and_each_edge_leads_on(store):
+    chance = random.Random(5)
+    ids = [f"n{number}" for number in range(40)]
+    edges = {
+        Edge(chance.choice(ids), chance.choice("rs"), chance.choice(ids), {}, str(chance.randrange(2)))
+        for _ in range(50)
+    }
+    graph = PropertyGraph.of(map(Node, ids), edges)
+    store.apply(PropertyGraph.of().diff(graph))
+    for one in ids[:4]:
+        for other in ids[:12]:
+            path, at = store.path(one, other), one
+            assert len(path) == len(path_between(one, other, 6, lambda id: graph.neighbours(id, "both")))
+            for edge in path:
+                assert edge in edges
+                at = {edge.source: edge.target, edge.target: edge.source}[at]
+            assert at == other or not path
+    assert store.path("n0", "nobody") == store.path("nobody", "n0") == store.path("n0", "n0") == ()
 
 
 def test_a_walk_counts_each_node_once_with_its_least_number_of_hops(store):

@@ -28,7 +28,9 @@ NAME, LOG, INDEX = "file.db", "file.db-wal", "file.db-shm"
 
 @pytest.fixture(scope="module", params=KINDS)
 def cut(request, tmp_path_factory):
-    """The kind of a file, a folder with it as a killed process leaves it, and how much was read beside that process."""
+    """The kind of a file, a folder with it as a killed process leaves it, and how much was read beside that
+    process.
+    """
     kind, path = request.param, tmp_path_factory.mktemp("cut") / NAME
     command = [sys.executable, cut_checkpoint_script.__file__, kind, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:

@@ -19,8 +19,6 @@ from support.loopback import free_port
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.io.bundled import bundled
 from kgot_lab.stores.cypher.server import CypherServer
 from kgot_lab.types import Diff, Edge, Node
 
@@ -141,25 +139,6 @@ def test_what_a_graph_may_not_hold_is_refused_and_taken_back(store):
         with pytest.raises(QueryFailed) as caught:
             store.write(statement)
         assert len(caught.value.reason) > 10
-    assert len(store.graph()) == 0
-
-
-def test_a_diff_can_be_taken_back(store):
-    store.write('CREATE (:Person {id: "Ada"})-[:KNOWS]->(:Person {id: "Bob"})')
-    diff = store.write('MATCH (a {id: "Ada"}) DETACH DELETE a')
-    graph = store.graph()
-    store.undo(diff)
-    assert {node.id for node in store.graph().nodes} == {"Ada", "Bob"} and len(store.neighbours("Bob")) == 1
-    store.apply(diff)
-    assert store.graph() == graph
-
-
-@pytest.mark.parametrize("number", range(5))
-def test_a_snapshot_comes_back_without_loss(store, number):
-    graph = read_snapshot(bundled(f"kgot-snapshots/data_{number}.json"))
-    store.apply(PropertyGraph.of().diff(graph))
-    assert store.graph() == graph
-    store.apply(graph.diff(PropertyGraph.of()))
     assert len(store.graph()) == 0
 
 
@@ -457,22 +436,6 @@ def test_what_cannot_be_opened_says_why_and_never_the_password(bolt_server, data
         assert given["password"] not in str(caught.value)
     with open_store(bolt_server, database) as store:
         assert bolt_server.password not in repr(store) + repr(vars(store)) + repr(vars(store._link))
-
-
-def test_a_closed_store_says_so(bolt_server, database):
-    store = open_store(bolt_server, database)
-    store.close()
-    store.close()
-    for act in (
-        store.graph,
-        store.schema,
-        lambda: store.write("CREATE ()"),
-        lambda: store.read("RETURN 1"),
-        lambda: store.apply(Diff()),
-    ):
-        with pytest.raises(StoreUnavailable, match="was closed"):
-            act()
-    assert "not reachable" in repr(store)
 
 
 LONG = "UNWIND range(1, 2000) AS a UNWIND range(1, 2000) AS b WITH count(*) AS c "  # seconds, and ArcadeDB keeps to no time limit

@@ -444,13 +444,6 @@ def test_a_write_that_the_disk_cannot_take_is_not_made_and_does_not_come_back(tm
     assert not list(tmp_path.glob("*.new"))
 
 
-def test_a_value_that_is_not_json_is_refused_before_anything_is_kept(tmp_path):
-    with InMemory(path=tmp_path / "graph.log") as store:
-        with pytest.raises(BadInput, match="not JSON"):
-            store.apply(Diff(added_nodes=(Node("a", (), {"x": float("nan")}),)))
-        assert not len(store.graph())
-
-
 @pytest.mark.parametrize("place", ["a\0b", "\ud800", "x" * 5_000])
 def test_what_can_be_no_path_is_refused_in_one_sentence(place):
     for kind in ("in_memory", "sqlite"):

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,8 +27,9 @@ from kgot_lab.stores.postgres.server import Server
 from kgot_lab.stores.postgres.store import MANY_ELEMENTS, POSTGRES, Postgres
 from kgot_lab.stores.postgres.tables import quoted, role_of
 from kgot_lab.stores.protocol import Schema
-from kgot_lab.stores.walks import path_between, reached
 from kgot_lab.types import Diff, Edge, Node
+
+pytestmark = pytest.mark.extended
 
 CURIE = Node("Marie Curie", ("Person", "Physicist"), {"born": 1867, "text": "Discovered radium"})
 PRIZE = Node("Nobel Prize in Physics", ("Prize",))
@@ -125,11 +125,6 @@ def asked(server, question, *parameters, user="postgres"):
 
 # --- writing and reading
 # ----------------------------------------------------------------------------------------------
-
-
-def test_the_dialects_examples_work(store):
-    assert str(store.write(POSTGRES.write_example)) == "+2 nodes, +1 edges"
-    assert store.read(POSTGRES.read_example) == ({"object": "Nobel Prize in Physics"},)
 
 
 def test_the_dialects_own_statements_work(curies):
@@ -338,30 +333,6 @@ def written(value):
     return json.dumps([value.id, value.properties] if isinstance(value, Node) else value, sort_keys=True)
 
 
-@pytest.mark.parametrize(
-    "node",
-    (
-        Node("a\0"), Node("a", ("b\0",)), Node("a", (), {"k\0": 1}), Node("a", (), {"k": [{"x": "\0"}]}), Node("\ud800"), Node(" "),
-        Node("a", (), {"k": "\udfff"}), Node("a", (), {"k": math.nan}), Node("a", (), {"k": math.inf}), Node("a", (), {1: 2}),
-        Node("a", (), {"k": {1, 2}}),
-    ),
-    ids=repr,
-)  # fmt: skip
-def test_what_cannot_be_held_is_refused_before_anything_is_changed(curies, node):
-    with pytest.raises(BadInput):
-        curies.apply(Diff(added_nodes=(Node("b"), node)))
-    with pytest.raises(BadInput):
-        curies.apply(
-            Diff(
-                added_nodes=(Node("b"),),
-                added_edges=(
-                    Edge("b", node.id if node.id != "a" else "t", "b", node.properties, *node.labels),
-                ),
-            )
-        )
-    assert len(curies.graph()) == 3
-
-
 def test_text_that_only_looks_like_a_null_byte_is_held(store):
     node = Node("\\u0000", (), {"\\u0000": "\\\\u0000"})
     store.apply(Diff(added_nodes=(node,)))
@@ -380,13 +351,6 @@ def test_a_statement_with_a_null_byte_or_half_a_surrogate_is_refused(curies):
             curies.read(statement.replace("DELETE", "SELECT id"))
     with pytest.raises(QueryFailed, match="Unicode escape"):
         curies.write("""INSERT INTO nodes VALUES ('x', '[]', '{"a": "\\u0000"}')""")
-    assert len(curies.graph()) == 3
-
-
-def test_an_id_too_long_for_an_index_is_refused_whole(curies):
-    noise = "".join(random.Random(1).choices("abcdefghijklmnopqrstuvwxyz", k=9_000))
-    with pytest.raises(BadInput, match="longer than PostgreSQL can index"):
-        curies.apply(Diff(added_nodes=(Node("fine"), Node(noise))))
     assert len(curies.graph()) == 3
 
 
@@ -552,30 +516,6 @@ def test_more_rows_than_anyone_wants_are_refused(store):
 # ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("diff", "reason"),
-    (
-        (Diff(added_nodes=(CURIE,)), "already there"),
-        (Diff(added_nodes=(Node("a"), Node("a"))), "twice"),
-        (Diff(removed_nodes=(CURIE,)), "keeps an edge"),
-        (Diff(removed_nodes=(Node("nobody"),)), "not as the diff says"),
-        (Diff(removed_nodes=(Node("Nobel Prize in Physics"),), removed_edges=(WON,)), "not as the diff says"),
-        (Diff(changed_nodes=((Node(CURIE.id, CURIE.labels, {**CURIE.properties, "born": 1867.0}), CURIE),)), "not as the diff says"),
-        (Diff(changed_nodes=((CURIE, PIERRE),)), "changes into another"),
-        (Diff(added_edges=(Edge("Marie Curie", "knows", "nobody"),)), "no node 'nobody'"),
-        (Diff(added_edges=(WON,)), "already there"),
-        (Diff(removed_edges=(Edge(*WON.identity[:3]),)), "not as the diff says"),
-        (Diff(removed_edges=(Edge(*WON.identity[:3], {"year": 1903}, "k"),)), "not as the diff says"),
-        (Diff(removed_nodes=(PRIZE,), removed_edges=(WON,), added_edges=(Edge("Pierre Curie", "won", PRIZE.id),)), "no node"),
-    ),
-    ids=lambda value: value if isinstance(value, str) else str(value),
-)  # fmt: skip
-def test_a_diff_that_does_not_fit_changes_nothing(curies, diff, reason):
-    with pytest.raises(BadInput, match=reason):
-        curies.apply(diff)
-    assert (len(curies.graph()), len(curies.graph().edges)) == (3, 2)
-
-
 def test_a_diff_that_does_everything_at_once_is_applied_and_undone(curies):
     changed = Node(PIERRE.id, (), {"x": -0.0})
     again = Edge(*WON.identity[:3], {"year": 1911}, "second")
@@ -644,12 +584,6 @@ def test_the_graph_comes_in_the_order_it_was_written(store):
     assert repr(store).endswith("3 nodes, 3 edges>")
 
 
-def test_a_schema_counts_labels_and_types(curies):
-    assert curies.schema() == Schema(
-        {"Person": 2, "Physicist": 1, "Prize": 1}, {"married": 1, "won": 1}, 3, 2
-    )
-
-
 @pytest.mark.parametrize(
     ("question", "best"),
     (
@@ -696,38 +630,6 @@ def test_a_long_text_of_many_words_can_be_held_and_found(store):
     text = " ".join(f"word{number}" for number in range(120_000))
     store.apply(Diff(added_nodes=(Node("long", (), {"text": text}),)))
     assert len(text) > 1_000_000 and store.search("word77")[0].id == "long"
-
-
-def test_walks_agree_with_the_walks_in_memory(store):
-    chance = random.Random(5)
-    ids = [f"n{number}" for number in range(60)]
-    edges = {
-        Edge(chance.choice(ids), chance.choice("rs"), chance.choice(ids), key=str(chance.randrange(2)))
-        for _ in range(80)
-    }
-    store.apply(Diff(added_nodes=tuple(map(Node, ids)), added_edges=tuple(edges)))
-    graph = store.graph()
-    both = {id: graph.neighbours(id, "both") for id in ids}
-    ends = {id: [end for edge in both[id] for end in (edge.source, edge.target)] for id in ids}
-    for id in ids[:20]:
-        assert set(store.neighbours(id)) == set(both[id])
-        for hops in (0, 1, 2, 3, 10**9):
-            assert store.within(id, hops) == reached(id, min(hops, 99), ends.__getitem__)
-        for other in ids[:20]:
-            path = store.path(id, other)
-            assert len(path) == len(path_between(id, other, 6, both.__getitem__)) and set(path) <= edges
-            assert _joined(id, other, path)
-    assert (
-        store.within("nobody", 2) == store.within("\0", 2) == {}
-        and store.path("n0", "nobody") == store.path("\0", "n0") == ()
-    )
-
-
-def _joined(source, target, path):
-    at = source
-    for edge in path:
-        at = {edge.source: edge.target, edge.target: edge.source}[at]
-    return not path or at == target
 
 
 # --- namespaces
@@ -855,28 +757,6 @@ def test_two_stores_may_make_one_namespace_at_once(server, name):
     assert len(stores[0].graph()) == 4
     for store in stores:
         store.close()
-
-
-def test_one_store_may_be_used_by_several_threads(curies):
-    failures = []
-
-    def look():
-        try:
-            for _ in range(20):
-                assert (
-                    len(curies.within("Marie Curie", 2)) == 3
-                    and curies.search("radium")
-                    and curies.read("SELECT 1 AS one")
-                )
-        except Exception as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=look) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failures
 
 
 def test_a_server_that_goes_away_and_comes_back_is_one_error(own_curies, own_server):
@@ -1038,21 +918,6 @@ def test_a_server_that_is_gone_when_it_is_told_to_end_is_no_error(own_server, mo
     own_server.start()
     assert asked(own_server, "SELECT 1") == [(1,)]
     own_server.release()
-
-
-def test_a_closed_store_says_so(server, name):
-    store = Postgres(path=server.folder, namespace=name)
-    store.close()
-    store.close()
-    assert repr(store) == f"<Postgres {name}: closed>"
-    for attempt in (
-        lambda: store.read("SELECT 1"),
-        lambda: store.apply(Diff()),
-        store.graph,
-        lambda: store.within("a", 1),
-    ):
-        with pytest.raises(StoreUnavailable, match="closed"):
-            attempt()
 
 
 def test_an_interrupted_read_leaves_a_store_that_works(curies):

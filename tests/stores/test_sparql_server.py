@@ -16,8 +16,6 @@ from support.waiting import AMPLE
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.io.bundled import bundled
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.inside.rdf import META
 from kgot_lab.stores.sparql.connection import SparqlLink
@@ -255,28 +253,6 @@ def test_a_runaway_read_ends_for_us(server_of_its_own, name):
         assert store.read("SELECT (COUNT(*) AS ?n) { ?x a :X }") == ({"n": 60},)
 
 
-@pytest.mark.parametrize("number", range(5))
-def test_the_snapshots_come_back_from_the_server(oxigraph_server, name, number):
-    graph = read_snapshot(bundled("kgot-snapshots") / f"data_{number}.json")
-    with SparqlServer(oxigraph_server.query_url, namespace=name) as store:
-        store.apply(PropertyGraph.of().diff(graph))
-        assert store.graph() == graph
-    with SparqlServer(oxigraph_server.query_url, namespace=name) as again:
-        assert again.graph() == graph
-
-
-def test_a_diff_that_does_not_fit_changes_nothing_on_the_server(store, oxigraph_server, name):
-    for diff in (
-        Diff(added_nodes=(ADA,)),
-        Diff(removed_nodes=(ADA,)),
-        Diff(added_nodes=(Node("n", (), {"p": "\ud800"}),)),
-    ):
-        with pytest.raises(BadInput):
-            store.apply(diff)
-    with SparqlServer(oxigraph_server.query_url, namespace=name) as again:
-        assert again.graph() == PropertyGraph.of((ADA, LONDON), (BORN,))
-
-
 # --- the server
 # ------------------------------------------------------------------------------------------------------------
 
@@ -302,15 +278,6 @@ def test_a_server_that_goes_away_and_comes_back(tmp_path):
             assert len(store.graph()) == 3
     finally:
         server.stop()
-
-
-def test_a_closed_store_says_so(oxigraph_server, name):
-    store = SparqlServer(oxigraph_server.query_url, namespace=name)
-    store.close()
-    store.close()
-    for act in (store.graph, store.schema, lambda: store.read("ASK {}"), lambda: store.apply(BOTH)):
-        with pytest.raises(StoreUnavailable, match="was closed; open another one"):
-            act()
 
 
 class _Echo(BaseHTTPRequestHandler):

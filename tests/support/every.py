@@ -1,4 +1,6 @@
-"""One test for a whole list of cases, which reports each case that fails: for cases that need no set-up of their own."""
+"""One test for a whole list of cases, which reports each case that fails: for cases that need no set-up of
+their own.
+"""
 
 from __future__ import annotations
 

@@ -49,7 +49,9 @@ def known(key: InstanceKey, name: str = "asker") -> Peers:
 def echo(asked: RemoteQuestion, peer: Peer) -> RemoteAnswer:
     """Answer with the question, citing two nodes."""
     return RemoteAnswer(
-        asked.expert, f"{peer.name} asked: {asked.question}", ("trade:aspirin", "trade:willow")
+        expert=asked.expert,
+        answer=f"{peer.name} asked: {asked.question}",
+        sources=("trade:aspirin", "trade:willow"),
     )
 
 
@@ -65,9 +67,9 @@ def answered_question(
     try:
         said = answer(question.asked, question.peer)
     except UnknownName:
-        said = RemoteAnswer(question.asked.expert, None, reason="there is no such expert here")
+        said = RemoteAnswer(expert=question.asked.expert, answer=None, reason="there is no such expert here")
     except LabError:
-        said = RemoteAnswer(question.asked.expert, None, reason="the expert could not answer")
+        said = RemoteAnswer(expert=question.asked.expert, answer=None, reason="the expert could not answer")
     return signed_answer(said, question, federation)
 
 

@@ -1,5 +1,5 @@
-"""Which process of several gets which tests: all of a file together, those of the browser in three shards, and
-what takes long first.
+"""Which process of several gets which tests: all of a file together, those of the browser in three shards,
+and what takes long first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The public interface of the package as text: the Python API, the commands, the REST routes and the MCP tools."""
+"""The public interface of the package as text: the Python API, the commands, the REST routes and the MCP
+tools.
+"""
 
 from __future__ import annotations
 

@@ -62,7 +62,9 @@ def edges_of(view):
 
 
 def opened(view, community):
-    """The view with the nodes of a community drawn by themselves, the best connected first as far as there is room."""
+    """The view with the nodes of a community drawn by themselves, the best connected first as far as there is
+    room.
+    """
     rows = view.whole.members[view.whole.number(community)]
     hidden = rows[view.at[rows] >= len(view.shown)]
     others = sum(each.hidden > 0 and each.id != community for each in view.communities)

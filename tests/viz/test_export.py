@@ -25,6 +25,8 @@ from kgot_lab.viz.graph.svg import NO_NODES
 from kgot_lab.viz.static.markup import key_of
 from kgot_lab.viz.static.tags import tags
 
+pytestmark = pytest.mark.extended
+
 EVIL = (
     "</title></text></pre></style>--><script>alert(\"1\")</script>]]><a href='javascript:x()' onclick=x>"
     "&amp;\x00\ud800\u202e<img src=//e.example onerror=alert(2)>"

@@ -1,4 +1,6 @@
-"""Slides from a notebook: what is on them, that nothing is fetched or run, and errors for what is no notebook."""
+"""Slides from a notebook: what is on them, that nothing is fetched or run, and errors for what is no
+notebook.
+"""
 
 import json
 import re

@@ -305,7 +305,7 @@ def test_long_texts_are_cut_with_a_count_and_stand_whole_in_the_tables(compared,
     assert len(sheet(view, "Texts, ").rows) == 75 and whole([long])[-60:] in whole(
         [sheet(view, "The texts").text.replace("  ", "")]
     )
-    said = next(text for text in drawn(structure(compared(long, DAM))) if "more letters" in text)
+    said = next(text for text in drawn(structure(compared(long, DAM))) if "more characters" in text)
     assert 0 < int(re.sub(r"\D", "", said)) < len(whole([long]))
 
 

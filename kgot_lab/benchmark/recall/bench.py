@@ -28,7 +28,7 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import checked_documents
 
 BenchmarkProgress = Callable[[int, int, str], object]  # done, total, what is next
-_LONGEST = 200  # letters in the name of a receipt
+_LONGEST = 200  # characters in the name of a receipt
 
 
 def bench(
@@ -49,16 +49,16 @@ def bench(
     the name of one, as systems() takes it. Without a plan the baseline is "convex", or else the first system,
     and the report says that nobody gave one. In a `folder` the plan and a receipt for each system are kept:
     the same call goes on from there and reports every system it holds. What has a receipt is not run again,
-    unless its code (kgot_lab.evaluation.source says how much of it is seen), its embedder or its pipeline has
-    changed, which `again` of the report tells: then the new receipt takes the place of the old one, which is
-    put aside where it does not say what it was made by. A system that raised begins anew; one that was
-    stopped goes on, and the report says how many rankings are from before. Two processes at one receipt wait
-    for each other. Without a folder nothing is kept. A system that learns from the documents is left out,
+    unless its version, its embedder or its pipeline has changed, or it declares no version (Stage(name, step,
+    version), or an attribute `version` of what builds it); `again` of the report says why. Then the new
+    receipt replaces the old one. A system that raised begins anew; one with a version that was stopped goes
+    on, and the report says how many rankings are from before. Two processes at one receipt wait for each
+    other. Without a folder nothing is kept. A system that learns from the documents is left out,
     which the report says, where they are too few. `progress(done, total, what)` counts systems. With a Dask
-    `client` (kgot_lab.io.dask_workers.workers_at) its workers run them, each of yours pickled. Raises BadInput for
-    data without two judged queries, for systems that cannot be measured or rank wrongly, and for a folder
-    that holds another plan or other data; UnknownName for the baseline or the embedder; NotInstalled;
-    LabError for an error of a system's own code, which is its cause.
+    `client` (kgot_lab.io.dask_workers.workers_at) its workers run them, each of yours pickled. Raises
+    BadInput for data without two judged queries, for systems that cannot be measured or rank wrongly, and for
+    a folder that holds another plan or other data; UnknownName for the baseline or the embedder;
+    NotInstalled; LabError for an error of a system's own code, which is its cause.
     """
     if plan is not None:
         require(plan, Plan, "a plan is Plan(baseline), with what else is to be settled before")

@@ -89,7 +89,7 @@ def kept_depth(plan: Plan, keep: int = KEEP) -> int:
 
 def by_plan(system: Contender, plan: Plan) -> Contender:
     """A system as it is built by a plan."""
-    return partial(system.build, plan) if isinstance(system, ByPlan) else system
+    return system.by(plan) if isinstance(system, ByPlan) else system
 
 
 def receipt(folder: Path, dataset: Dataset, system: str) -> Path:

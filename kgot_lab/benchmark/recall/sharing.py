@@ -26,16 +26,16 @@ from kgot_lab.benchmark.recall.filling import (
     receipt,
     said_again,
 )
-from kgot_lab.benchmark.recall.systems import Stages, systems
+from kgot_lab.benchmark.recall.systems import BundledSystem, Stages, systems
 from kgot_lab.embedding.embedder import Embedder, Matrix
 from kgot_lab.embedding.vectors import text_key
 from kgot_lab.errors import BadInput, LabError, TooLittle
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.results import CODE_HASH, additions, fingerprints
-from kgot_lab.evaluation.runner import question_put, replace_receipt, rerun_reason, run_whole, stored_run
+from kgot_lab.evaluation.results import additions, fingerprints, save_receipt
+from kgot_lab.evaluation.runner import question_put, rerun_reason, run_whole, stored_run
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.evaluation.source import embedders_in, source_digest
+from kgot_lab.evaluation.source import declared_version, embedders_in
 from kgot_lab.io.dask_workers import part_failed
 from kgot_lab.io.locking import one_at_a_time
 from kgot_lab.retrieval.stage import Stage
@@ -49,7 +49,7 @@ class Errand:
     """One system on one data set, as a worker is sent it: by its name where it is one of ours, else as bytes."""
 
     system: str
-    code: str
+    version: str
     keep: int
     plan: Plan
     embedder: tuple[str, str, int] | None = None  # of ours: name, digest and dimension of the one it is given
@@ -68,12 +68,12 @@ class VectorLot:
 @dataclass(frozen=True)
 class TextsLacking:
     """What a worker answers that needs the vectors of some texts first, or whose data are too little, or
-    whose code is another.
+    whose version is another.
     """
 
     texts: tuple[str, ...] = ()
     too_little: str = ""
-    other_code: str = ""
+    other_version: str = ""
 
 
 def fill_by_workers(
@@ -88,7 +88,8 @@ def fill_by_workers(
 
     Receipts are those of one process but for their last line, which says how long it took there. A system
     that was stopped begins anew. Ours travel by their names; any other is pickled. Raises BadInput for one
-    that cannot be, and LabError for another error of a worker, or one that has other code than runs here.
+    that cannot be, and LabError for another error of a worker, or one that has another version than runs
+    here.
     """
     jobs = [_Job(dataset, name, system) for dataset, some in wanted for name, system in some.items()]
     told = {dataset.name: Filled() for dataset, _ in wanted}
@@ -99,7 +100,7 @@ def fill_by_workers(
             done += 1
             if isinstance(made, Run):
                 path = receipt(folder, job.dataset, job.name)
-                replace_receipt(made, path, kept_depth(plan))
+                save_receipt(made, path, kept_depth(plan))
                 path.with_name(f"{path.name}.partial").unlink(missing_ok=True)
                 told[job.dataset.name].again.update({job.name: job.again} if job.again else {})
             elif job.name == plan.baseline:
@@ -133,10 +134,10 @@ def _left(
     """The jobs whose receipts are not there, their locks held; they are taken in one order, or two processes
     could wait for each other.
     """
-    left, ours = [], dict[str, Stages]()
+    left = []
     for job in sorted(jobs, key=lambda job: receipt(folder, job.dataset, job.name)):
         path, system = receipt(folder, job.dataset, job.name), by_plan(job.system, plan)
-        wanted = question_put(job.dataset, job.name, kept_depth(plan)) | {CODE_HASH: source_digest(system)}
+        wanted = question_put(job.dataset, job.name, kept_depth(plan))
         if stored_run(path, system, job.dataset, wanted) is not None:
             continue
         held.enter_context(
@@ -146,9 +147,8 @@ def _left(
         )
         if stored_run(path, system, job.dataset, wanted) is None:
             job.again = rerun_reason(path, system, job.dataset)
-            job.errand = Errand(job.name, str(wanted[CODE_HASH]), kept_depth(plan), plan)
-            by_name = ours.setdefault(job.dataset.name, systems(job.dataset, _Lent("", "", 0))).get(job.name)
-            if by_name is not None and source_digest(by_plan(by_name, plan)) == job.errand.code:
+            job.errand = Errand(job.name, declared_version(system), kept_depth(plan), plan)
+            if isinstance(system, BundledSystem) and system.name == job.name:
                 job.embedder = cast(Embedder, next(iter(embedders_in(system)), _Lent("", "", 0)))
             left.append(job)
     return [
@@ -222,9 +222,9 @@ def _answers(client: Any, jobs: Sequence[_Job]) -> Any:
             if isinstance(made, TextsLacking) and made.texts:
                 cloud.embed(job, made.texts)
                 send(job)
-            elif isinstance(made, TextsLacking) and made.other_code:
+            elif isinstance(made, TextsLacking) and made.other_version:
                 same = "install the same kgot_lab on each, and start it anew"
-                raise LabError(f"a worker has other code of {job.name!r} than runs here: {same}")
+                raise LabError(f"a worker has another version of {job.name!r} than runs here: {same}")
             else:
                 yield job, made.too_little if isinstance(made, TextsLacking) else made
     finally:
@@ -320,11 +320,9 @@ def run_there(errand: Errand, dataset: Dataset, *lots: VectorLot) -> Run | Texts
                 if errand.embedder is None
                 else by_plan(_ours(errand, dataset, lots), errand.plan)
             )
-            if errand.embedder is not None and source_digest(system) != errand.code:
-                return TextsLacking(other_code=source_digest(system))
-            return run_whole(
-                system, dataset, code=errand.code, name=errand.system, keep=errand.keep, ties=errand.plan.ties
-            )
+            if errand.embedder is not None and declared_version(system) != errand.version:
+                return TextsLacking(other_version=declared_version(system))
+            return run_whole(system, dataset, name=errand.system, keep=errand.keep, ties=errand.plan.ties)
         except _NotSent as lacking:
             return TextsLacking(lacking.args[0])
         except TooLittle as error:

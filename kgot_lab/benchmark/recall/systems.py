@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA, with_edges
@@ -42,6 +42,23 @@ TURNS = Walk(interleaved=True, rest=True)
 TURNS_DELTA = replace(TURNS, computed=(DELTA,))
 
 
+VERSION = "1"  # of the bundled systems: raise it with a change of what one of them finds
+_WITHOUT_VECTORS = {"like", "fts5", "bm25", "static vectors", "lsa", "infonce", "graph boost only", "jaccard"}
+
+
+@dataclass(frozen=True, eq=False)
+class BundledSystem:
+    """What builds one of the bundled systems, with its version and the embedder that it is given."""
+
+    name: str
+    build: Callable[[], Stage]
+    embedder: Embedder | None
+    version: str
+
+    def __call__(self) -> Stage:
+        return self.build()
+
+
 @dataclass(frozen=True, eq=False)
 class ByPlan:
     """A system that is tuned by the plan of a benchmark: for its primary measure, with its margin; without a
@@ -49,9 +66,16 @@ class ByPlan:
     """
 
     build: Callable[[Plan], Stage]
+    name: str = ""
+    embedder: Embedder | None = None
+    version: str = ""
 
     def __call__(self) -> Stage:
         return self.build(WRITTEN_BEFORE)
+
+    def by(self, plan: Plan) -> BundledSystem:
+        """Return the system tuned by a plan."""
+        return BundledSystem(self.name, partial(self.build, plan), self.embedder, self.version)
 
 
 def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -> Stages:
@@ -119,10 +143,11 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
         "follow, titles only": lambda: parts.convex >> follow(*parts.own, Reach(shared=0), graph=parts.names),
         "follow, names only": lambda: parts.convex >> follow(*parts.own, Reach(title=0), graph=parts.names),
     }
+    tuned: dict[str, Callable[[Plan], Stage]] = {}
     if len(dataset.develop.queries) >= FEWEST:
-        made["convex, tuned"] = ByPlan(parts.tuned)
-        made["gate"] = ByPlan(lambda plan: parts.gated(_equal, plan, "gate"))
-        made["gate, rrf"] = ByPlan(lambda plan: parts.gated(_by_rank, plan, "gate with rrf"))
+        tuned["convex, tuned"] = parts.tuned
+        tuned["gate"] = lambda plan: parts.gated(_equal, plan, "gate")
+        tuned["gate, rrf"] = lambda plan: parts.gated(_by_rank, plan, "gate with rrf")
     if dataset.triples:
         made["pagerank, triples"] = lambda: (
             parts.convex >> pagerank(parts.phrases, parts.near, first_hits(1000, 0.3))
@@ -140,7 +165,11 @@ def systems(data: Dataset | str | Path, vectors: Embedder | str | None = None) -
         made["control: delta shuffled"] = lambda: traverse(
             parts.delta_shuffled, parts.convex, walk=TURNS_DELTA, through_hubs=False
         )
-    return made
+    built: dict[str, Callable[[], Stage]] = {
+        name: BundledSystem(name, build, None if name in _WITHOUT_VECTORS else given, VERSION)
+        for name, build in made.items()
+    }
+    return built | {name: ByPlan(build, name, given, VERSION) for name, build in tuned.items()}
 
 
 def gate_decisions(dataset: Dataset, vectors: Embedder, plan: Plan = WRITTEN_BEFORE) -> list[Json]:

@@ -18,7 +18,7 @@ def tell_drift(
     store: StoreOfExperts = None,
     graphs: FolderOfGraphs = None,
     days: Annotated[
-        int | None, typer.Option("--days", min=1, help="how far back what people said counts, 90 unless told")
+        int | None, typer.Option("--days", min=1, help="days of conversations to count (default: 90)")
     ] = None,
     words: Annotated[bool, typer.Option("--words", help="show what people said, too")] = False,
     as_json: options.AsJson = False,

@@ -17,14 +17,12 @@ from kgot_lab.errors import BadInput
 from kgot_lab.text.counted import counted
 
 experts = typer.Typer(
-    help="List, publish and fetch experts, see what people contradict in their graphs, and withdraw tokens.",
+    help="List, publish and fetch experts, show drift, and revoke tokens.",
     no_args_is_help=True,
 )
 StoreOfExperts = Annotated[
     str | None,
-    typer.Option(
-        "--store", help="where experts and conversations are kept: a file, or postgresql://HOST/NAME"
-    ),
+    typer.Option("--store", help="storage of experts and conversations: a file, or postgresql://HOST/NAME"),
 ]
 FolderOfGraphs = Annotated[
     Path | None, typer.Option("--graphs", help="the folder of graphs that `kgot-lab serve` is started with")
@@ -109,14 +107,12 @@ def fetch_expert(
     standing_for: Annotated[
         list[str] | None,
         typer.Option(
-            "--graph", help="THEIRS=OURS: which graph of yours stands for one that the expert names; repeat"
+            "--graph", help="THEIRS=OURS: your graph for one that the expert names; repeat for more"
         ),
     ] = None,
-    dry: Annotated[bool, typer.Option("--dry", help="only see whether it fits, and keep nothing")] = False,
+    dry: Annotated[bool, typer.Option("--dry", help="check only, store nothing")] = False,
 ) -> None:
-    """Fetch an expert from a marketplace: one with another hash than the index says is refused, and what does
-    not fit leaves nothing.
-    """
+    """Fetch an expert from a marketplace; a file whose hash differs from the index is refused."""
     from kgot_lab.experts.federation.marketplace import fetched_expert
     from kgot_lab.experts.portable import taken
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def list_tokens(store: StoreOfExperts = None, as_json: options.AsJson = False) -> None:
-    """List the tokens that hold: whose, the role, when each was made. The tokens themselves are kept nowhere."""
+    """List valid tokens: tenant, role and date. The tokens themselves are not stored."""
     from kgot_lab.experts.http.tokens import held_tokens
 
     with _existing_tables(store) as tables:
@@ -34,14 +34,10 @@ def list_tokens(store: StoreOfExperts = None, as_json: options.AsJson = False) -
 
 
 def revoke_tenant(
-    tenant: Annotated[
-        str, typer.Argument(help="whose tokens are to hold no more, as `kgot-lab experts tokens` shows it")
-    ],
+    tenant: Annotated[str, typer.Argument(help="the tenant, as `kgot-lab experts tokens` shows it")],
     store: StoreOfExperts = None,
 ) -> None:
-    """Withdraw all tokens of a tenant, also on servers that are running; the conversations stay, for a token
-    made anew.
-    """
+    """Revoke all tokens of a tenant, also on running servers; the conversations stay, for a new token."""
     from kgot_lab.experts.http.tokens import revoke_tokens
 
     with _existing_tables(store) as tables:

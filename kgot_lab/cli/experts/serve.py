@@ -35,16 +35,14 @@ class _ModelOptions:
 class _ListenOptions:
     """Where the server listens, and who may ask."""
 
-    host: Annotated[str, typer.Option("--host", help="off loopback tokens are demanded")] = "127.0.0.1"
+    host: Annotated[str, typer.Option("--host", help="tokens are required off loopback")] = "127.0.0.1"
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 for any that is free")] = 8400
     share_port: Annotated[
         bool,
-        typer.Option(
-            "--share-port", help="several servers on one port share what comes; with --store postgresql://…"
-        ),
+        typer.Option("--share-port", help="several servers share one port; with --store postgresql://…"),
     ] = False
     tokens: Annotated[
-        bool, typer.Option("--tokens", help="demand tokens on loopback too, as behind a proxy")
+        bool, typer.Option("--tokens", help="require tokens on loopback too, as behind a proxy")
     ] = False
     name: Annotated[
         list[str] | None,
@@ -100,7 +98,7 @@ def serve_experts(
     store: Annotated[
         str | None,
         typer.Option(
-            "--store", help="where experts and conversations are kept: a file, or postgresql://HOST/NAME"
+            "--store", help="storage of experts and conversations: a file, or postgresql://HOST/NAME"
         ),
     ] = None,
 ) -> None:
@@ -199,7 +197,7 @@ def make_ready(office: ExpertService) -> None:
         terminal.say(
             f"note: no question can be answered yet, the model {office.models.usual} is not there: {error}"
         )
-        terminal.say("note: each question looks for it again, so this server need not be begun anew")
+        terminal.say("note: each question looks for it again, so this server need not be restarted")
     for name in office.graphs.names():
         try:
             office.graphs.graph(name)

@@ -23,14 +23,14 @@ _PANEL = "In words"
 _Model = Annotated[
     str | None,
     typer.Option(
-        "--model", help=f"who tells it in words; without one the context is told as it is; {options.MODELS}"
+        "--model", help=f"the model that answers in words; without one the context is shown; {options.MODELS}"
     ),
 ]
 _Session = Annotated[
     Path | None, typer.Option("--session", help="a file that keeps question and answer, for follow-up")
 ]
 _Json = Annotated[
-    bool, typer.Option("--json", help="tell it as one JSON object, with the context and what is cited")
+    bool, typer.Option("--json", help="print one JSON object, with the context and what is cited")
 ]
 _Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, help="stop after so many seconds")]
 _Limit = Annotated[

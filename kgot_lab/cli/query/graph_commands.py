@@ -101,11 +101,11 @@ def _pipeline(
     format: _Format = OutputForm.TABLE,
     output: AnswerFile = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="tell all columns and how it came about")
+        bool, typer.Option("--explain", help="show all columns and how it came about")
     ] = False,
     timeout: _Timeout = None,
 ) -> None:
-    """Ask one question after another, each about what the one before found; the last answer is told."""
+    """Ask one question after another, each about what the one before found; the last answer is shown."""
     from kgot_lab.kgos.query.batch import piped
 
     named: Named = context.obj
@@ -128,7 +128,7 @@ def _validate(
     ] = HeldTo.UNIFIED,
     format: _Format = OutputForm.TABLE,
     output: AnswerFile = None,
-    most: Annotated[int, typer.Option("--max-results", min=1, help="tell so many faults at most")] = 50,
+    most: Annotated[int, typer.Option("--max-results", min=1, help="show at most so many violations")] = 50,
     timeout: _Timeout = None,
 ) -> None:
     """Check the graph against the twelve rules; ends with 4 where one of severity error is broken."""

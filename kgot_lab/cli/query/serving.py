@@ -47,7 +47,7 @@ def serve_mcp(
         Path | None,
         typer.Option(
             "--write",
-            help="let assistants change the graph, and keep the whole in this file; one that is there is gone on with",
+            help="let assistants change the graph, and keep the whole in this file; an existing one is continued",
         ),
     ] = None,
 ) -> None:

@@ -137,14 +137,14 @@ AnswerFile = Annotated[
     Path | None, typer.Option("--output", callback=spared, help="write the answer into this file")
 ]
 _Explain = Annotated[
-    bool, typer.Option("--explain", help="tell all columns, the score by lane, and how it came about")
+    bool, typer.Option("--explain", help="show all columns, the score by retriever, and how it came about")
 ]
 _Quiet = Annotated[bool, typer.Option("--quiet", help="say nothing on standard error but errors")]
 _Verbose = Annotated[bool, typer.Option("--verbose", help="the same as --explain")]
 _Color = Annotated[
     bool | None, typer.Option("--color/--no-color", help="colours in tables; by default on a terminal")
 ]
-_Most = Annotated[int | None, typer.Option("--max-results", min=1, help="tell so many rows at most")]
+_Most = Annotated[int | None, typer.Option("--max-results", min=1, help="show at most so many rows")]
 _Threshold = Annotated[
     float | None, typer.Option("--threshold", help="only rows with at least this score or risk")
 ]

@@ -235,7 +235,7 @@ def open_accounts(
 
 def _user(user: str) -> str:
     if not isinstance(user, str) or not user.strip() or len(user) > LONGEST_ID:
-        raise BadInput(f"a user has a name or a number, as a text of at most {LONGEST_ID} letters")
+        raise BadInput(f"a user has a name or a number, as a text of at most {LONGEST_ID} characters")
     return storable_text(user)
 
 

@@ -20,7 +20,7 @@ _NAMED_BY = {
     "Insight": "summary",
 }
 _DATES = ("date", "published_at", "generated_at")
-LONGEST_ID = 200  # letters: an index of PostgreSQL takes three such ids
+LONGEST_ID = 200  # characters: an index of PostgreSQL takes three such ids
 SYMBOLS = {"Asset": "symbol", "Company": "ticker"}
 
 
@@ -58,7 +58,7 @@ def shown_name(node: Node) -> str:
 
 
 def fold(name: str) -> str:
-    """A name as it is compared: in small letters, with one space between words."""
+    """A name as it is compared: in lower case, with one space between words."""
     return " ".join(storable_text(name).split()).casefold()
 
 

@@ -45,7 +45,9 @@ def require_key(text: str, what: str) -> None:
     """Raise BadInput for what no table takes as an id or a name, saying what it is."""
     fit_text(text, what)
     if "\0" in text or len(text) > LONGEST_ID:
-        raise BadInput(f"{what} is a text of at most {LONGEST_ID} letters without a NUL, not {shortly(text)}")
+        raise BadInput(
+            f"{what} is a text of at most {LONGEST_ID} characters without a NUL, not {shortly(text)}"
+        )
 
 
 def edge_in_order(edge: Edge, vocabulary: Vocabulary) -> Edge:

@@ -16,7 +16,7 @@ from kgot_lab.types import Json
 
 TEXT_LISTS = ("public", "knowledge_scope")  # attributes that are lists of texts
 MOST_STEPS = 100  # of a rule
-_LONGEST = 400  # letters of a name or type, each of which an index holds
+_LONGEST = 400  # characters of a name or type, each of which an index holds
 
 
 def fit_id(id: str) -> str:
@@ -90,6 +90,6 @@ def short_text(text: str, what: str, *, blank: bool = False) -> str:
     text = plain_text(text, what, blank=blank)
     if len(text) > _LONGEST:
         raise BadInput(
-            f"{what} has {len(text):,} letters: say it in {_LONGEST} or fewer, and the rest in an attribute"
+            f"{what} has {len(text):,} characters: say it in {_LONGEST} or fewer, and the rest in an attribute"
         )
     return text

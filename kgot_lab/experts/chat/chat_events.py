@@ -6,37 +6,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.chat.thought import Thought
 from kgot_lab.types import Json, Usage
 
 
-@dataclass(frozen=True)
-class ConversationStarted:
-    """The question is kept, in this conversation."""
+class _Event:
+    """An event whose fields are those of its JSON."""
 
-    conversation_id: str
+    type: ClassVar[str]
 
     def to_json(self) -> dict[str, Json]:
-        return {"type": "conversation_start", "conversation_id": self.conversation_id}
+        return {"type": self.type, **vars(self)}
 
 
 @dataclass(frozen=True)
-class Injected:
+class ConversationStarted(_Event):
+    """The question is kept, in this conversation."""
+
+    type = "conversation_start"
+    conversation_id: str
+
+
+@dataclass(frozen=True)
+class Injected(_Event):
     """What was put into the prompt besides the question."""
 
+    type = "injection_meta"
     memories: bool
     skills: bool
     kg_nodes: int
-
-    def to_json(self) -> dict[str, Json]:
-        return {
-            "type": "injection_meta",
-            "memories": self.memories,
-            "skills": self.skills,
-            "kg_nodes": self.kg_nodes,
-        }
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class SourceNode:
     score: float
 
     def to_json(self) -> dict[str, Json]:
-        return {"id": self.id, "name": self.name, "type": self.type, "score": self.score, "graph": self.graph}
+        return dict(vars(self))
 
 
 @dataclass(frozen=True)
@@ -74,23 +75,19 @@ class ThoughtEvent:
 
 
 @dataclass(frozen=True)
-class TokenEvent:
+class TokenEvent(_Event):
     """A piece of the answer; a false citation in it is marked."""
 
+    type = "token"
     content: str
-
-    def to_json(self) -> dict[str, Json]:
-        return {"type": "token", "content": self.content}
 
 
 @dataclass(frozen=True)
-class ChatFailed:
+class ChatFailed(_Event):
     """Why there is no answer, or no whole one; no more comes but the end."""
 
+    type = "error"
     content: str
-
-    def to_json(self) -> dict[str, Json]:
-        return {"type": "error", "content": self.content}
 
 
 @dataclass(frozen=True)

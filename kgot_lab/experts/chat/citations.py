@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 _OPENS = "source:"  # behind a bracket; a model may write round ones too, which are told as square ones
 _CLOSES = {"[": "]", "(": ")"}
-_SHORTEST = 4  # letters of a name that is looked for in an answer
-_LONGEST = 400  # letters of a citation; what is longer is text
+_SHORTEST = 4  # characters of a name that is looked for in an answer
+_LONGEST = 400  # characters of a citation; what is longer is text
 FALSE_MARK = " (not in the context)"
 CITED = re.compile(r"\[source:([^\]\n]{1,400})\]", re.I)
 

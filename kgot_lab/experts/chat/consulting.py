@@ -40,17 +40,11 @@ class Consultants:
     _offered: dict[str, tuple[float, Advertised]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def fitting(self, question: str, named: Sequence[str]) -> list[tuple[Peer, str]]:
-        """Of some experts named PEER/EXPERT the one that fits a question best by what it offers; of one
-        peer's silence nothing follows.
-        """
-        return self._fitting(question, named)[0]
-
     def _fitting(
         self, question: str, named: Sequence[str]
     ) -> tuple[list[tuple[Peer, str]], list[DelegatedAnswer]]:
-        """The same, and the experts of which nothing is known, each with the reason that its instance did not
-        say what it offers.
+        """Of some experts named PEER/EXPERT the one that fits a question best by what it offers; and the experts
+        of which nothing is known, each with the reason that its instance did not say what it offers.
         """
         wanted = [(self.federation.peers.named(name), expert) for name, expert in map(remote_name, named)]
         offered, silent = self._offers({peer.name: peer for peer, _ in wanted})
@@ -61,18 +55,13 @@ class Consultants:
         ]
         allowed = {(peer.name, expert) for peer, expert in wanted}
         kept = [
-            Advertised(
-                each.peer,
-                tuple(one for one in each.experts if (each.peer.name, one.id) in allowed),
-                each.signed_at,
-                each.digest,
-            )
+            replace(each, experts=tuple(one for one in each.experts if (each.peer.name, one.id) in allowed))
             for each in offered
         ]
         best = best_peer(question, kept)
         return [] if best is None else [(best.peer, best.expert.id)], unknown
 
-    def asked(self, question: str, named: Sequence[str]) -> tuple[DelegatedAnswer, ...]:
+    def ask(self, question: str, named: Sequence[str]) -> tuple[DelegatedAnswer, ...]:
         """What the fitting one of some experts answers in time, or why it does not; nothing where none fits.
 
         An expert whose instance does not say what it offers, as one that reads its graphs yet, is told with

@@ -200,7 +200,7 @@ def _limits(index: GraphIndex, told: Iterable[str]) -> dict[str, tuple[Limitatio
 
 def _citable(known: KnownGraphs, index: GraphIndex, id: str) -> CitableNode:
     row = known.graph.row(id)
-    name, own = known.apart(id)
+    name, own = known.split_id(id)
     return CitableNode(name, own, index.names[row], index.kinds[row])
 
 

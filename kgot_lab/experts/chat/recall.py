@@ -11,7 +11,7 @@ from kgot_lab.text.words import content_words
 from kgot_lab.types import Document
 
 _LOOKED_AT = 2_000  # messages of the past, the last first
-_LONGEST = 400  # letters of each that are told
+_LONGEST = 400  # characters of each that are told
 
 
 def recollected(

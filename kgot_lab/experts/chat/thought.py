@@ -73,7 +73,7 @@ def thought_of(
     shown = {(node.graph, node.id) for node in told.nodes}
     nodes = []
     for node in found.nodes:
-        graph, id = known.apart(node.id)
+        graph, id = known.split_id(node.id)
         lanes: dict[str, Any] = {
             "embedding": node.embedding,
             "text": node.text,

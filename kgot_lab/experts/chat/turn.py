@@ -48,12 +48,24 @@ _LOOKED_BACK = 2_000  # messages of earlier conversations that are looked throug
 
 
 @dataclass(frozen=True)
+class TurnServices:
+    """What every turn of a service shares: where it is kept, and what helps to answer."""
+
+    tables: ExpertTables
+    playbooks: Mapping[str, Playbook] = field(hash=False)
+    embedder: Embedder | None = None
+    consultants: Consultants | None = None
+    clock: Callable[[], float] = time.monotonic
+    tell_failure: Callable[..., str] = failure_message  # of an error, without the words that follow it
+
+
+@dataclass(frozen=True)
 class ExpertTurn:
     """A question to an expert that is kept already, and what is needed to answer it; `events` answers it,
     once.
     """
 
-    tables: ExpertTables
+    services: TurnServices
     expert: Expert
     known: KnownGraphs
     llm: LLM
@@ -61,13 +73,8 @@ class ExpertTurn:
     conversation: str
     question: str
     said: tuple[tuple[str, str], ...]
-    playbooks: Mapping[str, Playbook] = field(hash=False)
-    embedder: Embedder | None = None
     wishes: str = ""
     choice: TrialChoice | None = None
-    consultants: Consultants | None = None
-    clock: Callable[[], float] = time.monotonic
-    tell_failure: Callable[..., str] = failure_message  # of an error, without the words that follow it
     asked_as: str = ""  # the message that holds the question
 
     def events(self) -> Generator[ChatEvent, None, None]:
@@ -75,7 +82,7 @@ class ExpertTurn:
         that it is at work.
         """
         yield ConversationStarted(self.conversation)
-        begun = self.clock()
+        begun = self.services.clock()
         try:
             made = self._prepared()
         except LabError as error:
@@ -85,7 +92,8 @@ class ExpertTurn:
         yield SourcesEvent(made.sources)
         yield ThoughtEvent(made.thought)
         answer = _Answer(
-            CitationCheck(made.citables), {**made.about, "searched_ms": round(1000 * (self.clock() - begun))}
+            CitationCheck(made.citables),
+            {**made.about, "searched_ms": round(1000 * (self.services.clock() - begun))},
         )
         try:
             yield from (
@@ -106,12 +114,18 @@ class ExpertTurn:
         all.
         """
         config = self.choice.config if self.choice else self.expert.config
-        earlier = self.tables.earlier_messages(self.expert.id, self.owner, self.conversation, _LOOKED_BACK)
+        earlier = self.services.tables.earlier_messages(
+            self.expert.id, self.owner, self.conversation, _LOOKED_BACK
+        )
         memories = recollected(self.question, earlier)
         looked = looked_for(self.question, self.said)
-        found = intent_search(self.known.asked, looked, config=config.search_config(), embedder=self.embedder)
+        found = intent_search(
+            self.known.asked, looked, config=config.search_config(), embedder=self.services.embedder
+        )
         intent = found.intents.best.name if found.intents.best else ""
-        sections = matching_sections(self.question, config.playbook_skills, self.playbooks, intent=intent)
+        sections = matching_sections(
+            self.question, config.playbook_skills, self.services.playbooks, intent=intent
+        )
         missing = unsaid_words(looked, found)
         own = tuple(
             word for word in missing.words if word in self.question
@@ -139,7 +153,7 @@ class ExpertTurn:
             elsewhere,
             unsaid,
         )
-        by_node = {self.known.apart(id): score for id, score in scores.items()}
+        by_node = {self.known.split_id(id): score for id, score in scores.items()}
         sources = tuple(
             SourceNode(node.graph, node.id, node.name, node.type, by_node.get((node.graph, node.id), 0.0))
             for node in told.nodes
@@ -168,9 +182,9 @@ class ExpertTurn:
 
     def _consulted(self, config: ExpertConfig) -> tuple[DelegatedAnswer, ...]:
         """What experts of other instances say, where the own graphs say little."""
-        if self.consultants is None or not config.delegates_to:
+        if self.services.consultants is None or not config.delegates_to:
             return ()
-        return self.consultants.asked(self.question, config.delegates_to)
+        return self.services.consultants.ask(self.question, config.delegates_to)
 
     def _answered(self, prompt: Prompt, answer: _Answer, begun: float) -> Iterator[ChatEvent]:
         """Stages 5 to 8: the model's words, checked as they come, and what is kept of them."""
@@ -186,7 +200,7 @@ class ExpertTurn:
                     answer.form.tell(_keepable(piece)) if answer.form else _keepable(piece)
                 )
                 if said and not answer.text:
-                    answer.about["first_token_ms"] = round(1000 * (self.clock() - begun))
+                    answer.about["first_token_ms"] = round(1000 * (self.services.clock() - begun))
                 answer.text += said
                 yield TokenEvent(said)
             if rest := answer.check.tell(answer.form.rest() if answer.form else "") + answer.check.rest():
@@ -225,12 +239,12 @@ class ExpertTurn:
         about["tokens"] = [answer.usage.prompt_tokens, answer.usage.completion_tokens]
         about |= {"stopped": True} if stopped else {}
         about |= {"failed": True} if failed else {}
-        return self.tables.say(self.conversation, "assistant", answer.text, about)
+        return self.services.tables.say(self.conversation, "assistant", answer.text, about)
 
     def _failed(self, error: LabError, answer: _Answer | None = None) -> Iterator[ChatEvent]:
         answer = answer or _Answer(CitationCheck(Citables(())), {"expert_id": self.expert.id})
         kept = self._keep(answer, failed=True)
-        yield ChatFailed(self.tell_failure(error, self.question))
+        yield ChatFailed(self.services.tell_failure(error, self.question))
         yield ChatDone(kept.id, text=answer.text)
 
 

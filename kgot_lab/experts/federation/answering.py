@@ -15,7 +15,7 @@ from typing import Any
 from kgot_lab.errors import BadInput, RefusedEnvelope
 from kgot_lab.experts.federation.envelope import REFUSALS, Envelope, refused
 from kgot_lab.experts.federation.keys import InstanceKey
-from kgot_lab.experts.federation.messages import RemoteAnswer, RemoteQuestion, remote_question
+from kgot_lab.experts.federation.messages import RemoteAnswer, RemoteQuestion
 from kgot_lab.experts.federation.nonces import SeenNonces
 from kgot_lab.experts.federation.peers import Peer, Peers
 from kgot_lab.experts.federation.signing import opened_envelope, signed_envelope
@@ -60,7 +60,7 @@ def accepted_question(data: bytes, federation: Federation) -> DelegatedQuestion:
     """The question in the bytes that a peer sent; raises RefusedEnvelope."""
     envelope, peer = federation.opened(data, "question")
     try:
-        return DelegatedQuestion(peer, remote_question(envelope.body), envelope)
+        return DelegatedQuestion(peer, RemoteQuestion(**envelope.body), envelope)
     except BadInput:
         raise refused("malformed") from None
 

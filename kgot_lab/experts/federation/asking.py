@@ -15,7 +15,7 @@ from kgot_lab.experts.federation.answering import ASK_PATH
 from kgot_lab.experts.federation.envelope import CLOCK_SKEW, LONGEST_LIFE, MOST_ENVELOPE, REFUSALS, Envelope
 from kgot_lab.experts.federation.exchange import NOT_IN_TIME, Exchanged, all_in_time, exchanged
 from kgot_lab.experts.federation.keys import InstanceKey
-from kgot_lab.experts.federation.messages import RemoteQuestion, remote_answer
+from kgot_lab.experts.federation.messages import RemoteAnswer, RemoteQuestion
 from kgot_lab.experts.federation.peers import Peer, Peers
 from kgot_lab.experts.federation.signing import opened_envelope, signed_envelope
 from kgot_lab.memory.claims.times import utc_now
@@ -106,7 +106,7 @@ def delegate_to_all(
     """
     if len(experts) > MOST_ASKED:
         raise BadInput(f"at most {MOST_ASKED} experts are asked at once: choose among them")
-    asked = [RemoteQuestion(expert, question) for _, expert in experts]
+    asked = [RemoteQuestion(expert=expert, question=question) for _, expert in experts]
 
     def job(peer: Peer, one: RemoteQuestion) -> Callable[[], DelegatedAnswer]:
         return lambda: _asked(one, peer, _question(one, peer, key, timeout, now), timeout, now)
@@ -158,7 +158,7 @@ def _asked(
 ) -> DelegatedAnswer:
     reply = reply_of(peer, sent, ASK_PATH, "answer", seconds, now)
     try:
-        said = remote_answer(reply.body)
+        said = RemoteAnswer(**reply.body)
     except BadInput:
         return DelegatedAnswer(peer.name, one.expert, reason="what it sent is no answer", signed=reply.wire)
     if said.expert != one.expert:

@@ -4,18 +4,19 @@ and without a model.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
 
-from kgot_lab.errors import BadInput, require, require_count
+from pydantic import Field, model_validator
+
+from kgot_lab.errors import BadInput
 from kgot_lab.experts.federation.answering import CAPABILITIES_PATH, Federation
 from kgot_lab.experts.federation.asking import reason_for, reply_of
 from kgot_lab.experts.federation.exchange import all_in_time
 from kgot_lab.experts.federation.keys import InstanceKey
-from kgot_lab.experts.federation.messages import single_line, texts
+from kgot_lab.experts.federation.messages import Line, SentValue
 from kgot_lab.experts.federation.peers import Peer
 from kgot_lab.experts.federation.signing import signed_envelope
 from kgot_lab.memory.claims.times import utc_now
@@ -23,57 +24,46 @@ from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.text.words import content_words
 from kgot_lab.types import Document
 
-_MOST_EXPERTS, _MOST_LIST, _MOST_TEXT, _NAME = 200, 100, 2_000, 200
+_Count = Annotated[int, Field(strict=True, ge=0)]
+Description = Annotated[str, Field(max_length=2_000)]
+MeasuredScores = (
+    Annotated[dict[Line, Annotated[float, Field(strict=True, allow_inf_nan=False)]], Field(max_length=100)]
+    | None
+)
 
 
-@dataclass(frozen=True)
-class AdvertisedGraph:
+class AdvertisedGraph(SentValue):
     """A graph that an expert knows, and its size in nodes and edges; raises BadInput."""
 
-    name: str
-    nodes: int
-    edges: int
-
-    def __post_init__(self) -> None:
-        single_line(self.name, "the name of a graph", _NAME)
-        require_count(self.nodes, 0, "the nodes of a graph")
-        require_count(self.edges, 0, "the edges of a graph")
+    name: Line
+    nodes: _Count
+    edges: _Count
 
 
-@dataclass(frozen=True)
-class AdvertisedExpert:
+class AdvertisedExpert(SentValue):
     """An expert as its instance offers it; `scores` are what was measured of it there, which only that
     instance vouches for, or None.
 
     Raises BadInput.
     """
 
-    id: str
-    name: str
-    description: str = ""
-    topics: tuple[str, ...] = ()
-    graphs: tuple[AdvertisedGraph, ...] = ()
-    schema_version: int = 1
-    scores: Mapping[str, float] | None = None
+    id: Line
+    name: Line
+    description: Description = ""
+    topics: Annotated[tuple[Line, ...], Field(max_length=100)] = ()
+    graphs: Annotated[tuple[AdvertisedGraph, ...], Field(max_length=100)] = ()
+    schema_version: Annotated[int, Field(strict=True, ge=1)] = 1
+    scores: MeasuredScores = None
 
-    def __post_init__(self) -> None:
-        single_line(self.id, "the id of an expert", _NAME)
-        single_line(self.name, "the name of an expert", _NAME)
-        require(self.description, str, "a description is a text")
-        if len(self.description) > _MOST_TEXT or max(len(self.topics), len(self.graphs)) > _MOST_LIST:
-            raise BadInput(
-                f"an expert is described in {_MOST_TEXT:,} letters, {_MOST_LIST} topics and as many graphs at most"
-            )
-        for topic in self.topics:
-            single_line(topic, "a topic", _NAME)
-        require_count(self.schema_version, 1, "schema_version")
-        measured_scores(self.scores)
 
-    def to_json(self) -> dict[str, Any]:
-        """The expert as it stands in the signed document."""
-        scores = None if self.scores is None else dict(self.scores)
-        graphs = [asdict(graph) for graph in self.graphs]
-        return dict(vars(self)) | {"topics": list(self.topics), "graphs": graphs, "scores": scores}
+class _Offer(SentValue):
+    experts: Annotated[tuple[AdvertisedExpert, ...], Field(max_length=200)]
+
+    @model_validator(mode="after")
+    def _check_ids(self) -> _Offer:
+        if len({expert.id for expert in self.experts}) < len(self.experts):
+            raise ValueError("two experts have one id")
+        return self
 
 
 @dataclass(frozen=True)
@@ -138,45 +128,14 @@ def best_peer(question: str, advertised: Iterable[Advertised]) -> FittingExpert 
     return FittingExpert(peer, expert, hits[0].score)
 
 
-def measured_scores(scores: object) -> dict[str, float] | None:
-    """Scores that were measured, by name, or None; raises BadInput for what is no finite number."""
-    if scores is None:
-        return None
-    if not isinstance(scores, Mapping) or len(scores) > _MOST_LIST:
-        raise BadInput(f"scores are at most {_MOST_LIST} numbers by name, or None")
-    for name, score in scores.items():
-        single_line(name, "the name of a score", _NAME)
-        if isinstance(score, bool) or not isinstance(score, int | float) or not math.isfinite(score):
-            raise BadInput("a score is a finite number")
-    return {name: float(score) for name, score in scores.items()}
-
-
 def _offered(peer: Peer, key: InstanceKey, seconds: float, now: Callable[[], datetime]) -> Advertised:
     sent = signed_envelope("introduction", {}, key, peer.public_key, now=now)
     reply = reply_of(peer, sent, CAPABILITIES_PATH, "capabilities", seconds, now)
     try:
-        experts = _experts(reply.body)
-    except (BadInput, TypeError):  # a field that is missing, or not known
+        experts = _Offer(**reply.body).experts
+    except BadInput:
         return Advertised(peer, reason="what it sent are no capabilities")
     return Advertised(peer, experts, reply.issued_at, reply.digest)
-
-
-def _experts(body: Mapping[str, Any]) -> tuple[AdvertisedExpert, ...]:
-    found = [_expert(told) for told in _objects(body.get("experts"), _MOST_EXPERTS)]
-    if len({expert.id for expert in found}) < len(found):
-        raise BadInput("two experts have one id")
-    return tuple(found)
-
-
-def _expert(told: Mapping[str, Any]) -> AdvertisedExpert:
-    graphs = tuple(AdvertisedGraph(**graph) for graph in _objects(told.get("graphs"), _MOST_LIST))
-    return AdvertisedExpert(**{**told, "topics": texts(told.get("topics"), "topics"), "graphs": graphs})
-
-
-def _objects(value: object, most: int) -> Sequence[dict[str, Any]]:
-    if not isinstance(value, list) or len(value) > most or not all(isinstance(each, dict) for each in value):
-        raise BadInput(f"this is a list of at most {most} objects")
-    return value
 
 
 def _described(expert: AdvertisedExpert) -> str:

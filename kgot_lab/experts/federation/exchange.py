@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 from kgot_lab.errors import BadInput, ToolFailed, require_amount
 from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library
@@ -23,6 +24,17 @@ class Exchanged(NamedTuple):
 
     status: int
     body: bytes
+
+
+def is_plain_url(url: str) -> bool:
+    """Whether a text is http(s)://HOST[:PORT][/PATH], without a password, a query or a fragment."""
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is none
+        return False
+    more = "@" in parts.netloc or parts.query or parts.fragment
+    return bool(whole) and not more and url.isprintable() and " " not in url
 
 
 def exchanged(url: str, seconds: float, most: int, *, sent: bytes | None = None) -> Exchanged:

@@ -7,6 +7,7 @@ import binascii
 import os
 import stat
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 from uuid import uuid4
@@ -18,8 +19,8 @@ _MOST_FILE = 10_000
 
 
 class InstanceKey:
-    """What an instance signs with; `public` is its name to others: 43 letters of base64url. The private half
-    is never shown or copied.
+    """What an instance signs with; `public` is its name to others: 43 characters of base64url. The private
+    half is never shown or copied.
     """
 
     def __init__(self, private: Any) -> None:
@@ -148,16 +149,15 @@ def _read(path: Path) -> InstanceKey:
 
 
 def _ed25519() -> Any:
-    try:
-        from cryptography.hazmat.primitives.asymmetric import ed25519
-    except ImportError:
-        raise NotInstalled("serve", "cryptography") from None
-    return ed25519
+    return _cryptography("asymmetric.ed25519")
 
 
 def _serialization() -> Any:
+    return _cryptography("serialization")
+
+
+def _cryptography(name: str) -> Any:
     try:
-        from cryptography.hazmat.primitives import serialization
+        return import_module(f"cryptography.hazmat.primitives.{name}")
     except ImportError:
         raise NotInstalled("serve", "cryptography") from None
-    return serialization

@@ -13,17 +13,17 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, model_validator
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, ToolFailed, UnknownName, require
-from kgot_lab.experts.federation.capabilities import measured_scores
-from kgot_lab.experts.federation.exchange import all_in_time, exchanged
-from kgot_lab.experts.federation.messages import single_line
+from kgot_lab.experts.federation.capabilities import Description, MeasuredScores
+from kgot_lab.experts.federation.exchange import all_in_time, exchanged, is_plain_url
+from kgot_lab.experts.federation.messages import Line, SentValue
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.io.text_files import read_regular
 
@@ -31,39 +31,36 @@ INDEX = "index.json"
 MOST_EXPERT, MOST_INDEX = 5_000_000, 5_000_000  # bytes
 HASH_MISMATCH = "the exported expert is not the one that the index of the marketplace speaks of: its hash is another, and nothing was taken over"
 _FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}\.json")  # so none leads anywhere else
-_HASH = re.compile(r"[0-9a-f]{64}")
-_MOST_LISTED, _DESCRIPTION = 10_000, 2_000
+_DESCRIPTION = 2_000
 
 
-@dataclass(frozen=True)
-class ListedExpert:
+def _check_file(name: str) -> str:
+    if not _FILE.fullmatch(name) or name == INDEX:
+        raise ValueError("a file of a marketplace is called such as an_expert.json")
+    return name
+
+
+class ListedExpert(SentValue):
     """An expert of a marketplace: its name, its file, the SHA-256 of that, its scores as its publisher
     measured them (or None).
     """
 
-    name: str
-    file: str
-    sha256: str
-    description: str = ""
-    scores: Mapping[str, float] | None = None
+    name: Line
+    file: Annotated[str, AfterValidator(_check_file)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    description: Description = ""
+    scores: MeasuredScores = None
 
-    def __post_init__(self) -> None:
-        single_line(self.name, "the name of an expert", 200)
-        require(self.description, str, "a description is a text")
-        for pattern, value in ((_FILE, self.file), (_HASH, self.sha256)):
-            if not isinstance(value, str) or not pattern.fullmatch(value):
-                raise BadInput(
-                    "the index of a marketplace names files such as an_expert.json, each with its SHA-256"
-                )
-        if self.file == INDEX or len(self.description) > _DESCRIPTION:
-            raise BadInput(
-                f"an expert is in a file of its own, and described in {_DESCRIPTION:,} letters at most"
-            )
-        measured_scores(self.scores)
 
-    def to_json(self) -> dict[str, Any]:
-        """The expert as it stands in the index."""
-        return dict(vars(self)) | {"scores": None if self.scores is None else dict(self.scores)}
+class _Index(SentValue):
+    version: int = 1
+    experts: Annotated[tuple[ListedExpert, ...], Field(max_length=10_000)]
+
+    @model_validator(mode="after")
+    def _check_names(self) -> _Index:
+        if len({each.name for each in self.experts}) < len(self.experts):
+            raise ValueError("it names an expert twice")
+        return self
 
 
 def listed_experts(place: Path | str, *, timeout: float = 30.0) -> tuple[ListedExpert, ...]:
@@ -88,9 +85,7 @@ def fetched_expert(place: Path | str, name: str, *, timeout: float = 30.0) -> di
     return _object(data, "the exported expert")
 
 
-def published_expert(
-    folder: Path | str, expert_json: str, scores: Mapping[str, float] | None = None
-) -> ListedExpert:
+def published_expert(folder: Path | str, expert_json: str, scores: MeasuredScores = None) -> ListedExpert:
     """Add an exported expert to the marketplace in a folder, in the place of one with its name; the index is
     whole at any time.
 
@@ -102,12 +97,14 @@ def published_expert(
     if len(data) > MOST_EXPERT:
         raise BadInput(f"an exported expert has at most {MOST_EXPERT // 1_000_000} MB")
     told = _object(data, "the exported expert")
-    name = single_line(told.get("name"), "the name of an expert", 200)
+    name: Any = told.get("name")
     sha256 = hashlib.sha256(data).hexdigest()
-    start = re.sub(r"[^a-z0-9]+", "_", name.casefold()).strip("_")[:60] or "expert"
+    start = re.sub(r"[^a-z0-9]+", "_", str(name).casefold()).strip("_")[:60] or "expert"
     said = told.get("description", "")
     about = said[:_DESCRIPTION] if isinstance(said, str) else ""
-    added = ListedExpert(name, f"{start}-{sha256[:16]}.json", sha256, about, measured_scores(scores))
+    added = ListedExpert(
+        name=name, file=f"{start}-{sha256[:16]}.json", sha256=sha256, description=about, scores=scores
+    )
     place = Path(folder)
     with _alone(place):
         there = _of_index(_from_folder(place, INDEX, MOST_INDEX)) if (place / INDEX).exists() else ()
@@ -133,17 +130,7 @@ def _read(place: Path | str, file: str, most: int, seconds: float) -> bytes:
 
 
 def _from_address(place: str, file: str, most: int, seconds: float) -> bytes:
-    try:
-        parts = urlsplit(place)
-    except ValueError:
-        parts = urlsplit("")
-    if (
-        parts.scheme not in ("http", "https")
-        or not parts.hostname
-        or "@" in parts.netloc
-        or parts.query
-        or parts.fragment
-    ):
+    if not is_plain_url(place):
         raise BadInput(
             "a marketplace is a folder or an address: https://HOST/PATH, without a password or a query"
         )
@@ -174,18 +161,12 @@ def _from_folder(folder: Path, file: str, most: int) -> bytes:
 
 
 def _of_index(data: bytes) -> tuple[ListedExpert, ...]:
-    told = _object(data, "the index of the marketplace").get("experts")
-    if not isinstance(told, list) or len(told) > _MOST_LISTED:
-        raise BadInput(f'the index of a marketplace is {{"experts": […]}}, of {_MOST_LISTED:,} at most')
+    told = _object(data, "the index of the marketplace")
     try:
-        found = tuple(ListedExpert(**each) for each in told)
-    except TypeError:
-        raise BadInput(
-            "an expert in the index of a marketplace has name, file, sha256, description and scores, and nothing else"
-        ) from None
-    if len({each.name for each in found}) < len(found):
-        raise BadInput("the index of the marketplace names an expert twice")
-    return tuple(sorted(found, key=lambda each: each.name))
+        index = _Index(**told)
+    except BadInput as error:
+        raise BadInput(f"the index of the marketplace: {error}") from None
+    return tuple(sorted(index.experts, key=lambda each: each.name))
 
 
 def _object(data: bytes, what: str) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from kgot_lab.errors import BadInput, UnknownName, require, shortly
+from kgot_lab.experts.federation.exchange import is_plain_url
 from kgot_lab.experts.federation.keys import is_public_key
 from kgot_lab.io.proxies import is_loopback
 from kgot_lab.io.text_files import read_regular, utf8_text
@@ -37,29 +37,17 @@ class Peer:
             or not self.name.isprintable()
             or not 1 <= len(self.name.strip()) <= 100
         ):
-            raise BadInput("the name of a peer is 1 to 100 letters on one line")
+            raise BadInput("the name of a peer is 1 to 100 characters on one line")
         if not is_public_key(self.public_key):
             raise BadInput(
-                f"the public key of the peer {shortly(self.name)} is 43 letters of base64url, as its instance shows it"
+                f"the public key of the peer {shortly(self.name)} is 43 characters of base64url, as its instance shows it"
             )
         require(self.url, str, "the url of a peer is a text")
-        try:
-            parts = urlsplit(self.url)
-            usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        except ValueError:  # a port that is none
-            usable = False
-        if (
-            not usable
-            or "@" in parts.netloc
-            or parts.query
-            or parts.fragment
-            or not self.url.isprintable()
-            or " " in self.url
-        ):
+        if not is_plain_url(self.url):
             raise BadInput(
                 f"the url of the peer {shortly(self.name)} is https://HOST[:PORT][/PATH], without a password or a query"
             )
-        if parts.scheme == "http" and not self.plain_http and not is_loopback(self.url):
+        if self.url.casefold().startswith("http:") and not self.plain_http and not is_loopback(self.url):
             told = (
                 "a question may be private: use https, or say plain_http where the network between is yours"
             )

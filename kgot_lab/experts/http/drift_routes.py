@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, ClassVar
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from kgot_lab.experts.http.error_responses import documented, may_change
+from kgot_lab.experts.http.error_responses import NOT_FOUND, Admin
 from kgot_lab.experts.http.learning_routes import ProposalShown, shown_proposal
-from kgot_lab.experts.http.tokens import Tenant
 from kgot_lab.experts.learning.contradictions import contradiction_proposal
 from kgot_lab.experts.learning.drift import DRIFT_DAYS, MOST_DRIFT_DAYS, drift_of_expert
 from kgot_lab.experts.learning.ledger import ProposalSource
@@ -20,7 +19,6 @@ from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.text.surrogates import whole
 
-_Admin = Annotated[Tenant, Depends(may_change)]
 _Id = Annotated[str, Path(max_length=200)]
 _Days = Annotated[int, Query(ge=1, le=MOST_DRIFT_DAYS, description="how far back what people said counts")]
 
@@ -65,42 +63,34 @@ def drift_router(office: ExpertService, desk: ReviewQueue) -> APIRouter:
     """The routes of dimensions that drift."""
     router = APIRouter(prefix="/api/experts/{id}/drift", tags=["learning"])
 
-    @router.get("", response_model=DriftsShown, responses=documented(403, 404, 422))
-    def get_drift(who: _Admin, id: _Id, days: _Days = DRIFT_DAYS) -> Any:
+    @router.get("", response_model=DriftsShown, responses=NOT_FOUND)
+    def get_drift(who: Admin, id: _Id, days: _Days = DRIFT_DAYS) -> Any:
         """The values of dimensions that people who talk to an expert contradict; it reads everybody's words
         and tells numbers.
         """
         reports = drift_of_expert(office, id, days=days)
-        drifted = []
-        for graph, report in reports.items():
-            for each in report.found:
-                told = {
-                    name: getattr(each, name)
-                    for name in ("node", "dimension", "value", "way", "against", "agreeing", "p")
-                }
-                drifted.append(
-                    {
-                        "graph": graph,
-                        **told,
-                        "quotes": [one.words for one in each.evidence if one.by == who.name],
-                    }
-                )
-        numbers = {
-            name: sum(getattr(report, name) for report in reports.values()) for name in ("watched", "stale")
-        }
-        return whole({"days": days, **numbers, "drifted": drifted})
+        drifted = [
+            {
+                **vars(each),
+                "graph": graph,
+                "quotes": [one.words for one in each.evidence if one.by == who.name],
+            }
+            for graph, report in reports.items()
+            for each in report.found
+        ]
+        watched, stale = (
+            sum(getattr(each, name) for each in reports.values()) for name in ("watched", "stale")
+        )
+        return whole({"days": days, "watched": watched, "stale": stale, "drifted": drifted})
 
-    @router.post("", response_model=ProposalShown, status_code=201, responses=documented(403, 404, 422))
-    def mend_drift(who: _Admin, id: _Id, sent: DriftCorrection, days: _Days = DRIFT_DAYS) -> Any:
+    @router.post("", response_model=ProposalShown, status_code=201, responses=NOT_FOUND)
+    def mend_drift(who: Admin, id: _Id, sent: DriftCorrection, days: _Days = DRIFT_DAYS) -> Any:
         """Propose another value where people contradict one; it waits beside what people propose, until it is
         accepted.
         """
         report = drift_of_expert(office, id, days=days).get(sent.graph)
-        found = (
-            [each for each in report.found if (each.node, each.dimension) == (sent.node, sent.dimension)]
-            if report
-            else []
-        )
+        asked = (sent.node, sent.dimension)
+        found = [each for each in report.found if (each.node, each.dimension) == asked] if report else []
         if not found:
             raise NotFound("contradicted value")
         proposal = contradiction_proposal(sent.graph, found[0], sent.value)

@@ -5,33 +5,24 @@ of the inside.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request
+from fastapi import Depends, FastAPI, Path, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from kgot_lab.errors import (
-    BadInput,
-    LabError,
-    LLMError,
-    ModelMissing,
-    NotInstalled,
-    OutOfMemory,
-    StoreUnavailable,
-)
-from kgot_lab.experts.error_messages import failure_message
+from kgot_lab.errors import BadInput, LabError, StoreUnavailable
+from kgot_lab.experts.error_messages import MODEL_ERRORS, failure_message
 from kgot_lab.experts.http.auth import error_body
 from kgot_lab.experts.http.schemas import ApiErrorBody
 from kgot_lab.experts.http.tokens import Tenant
 from kgot_lab.experts.repository import NotFound
 
-_SAID = {
+_DESCRIPTIONS = {
     400: "The request is no request",
     401: "No token, or none that holds",
     403: "The caller may not do this",
-    404: "There is none, or it is not the caller's",
     408: "The body did not come in time",
     413: "The body is too large",
     415: "The body is not JSON",
@@ -40,8 +31,13 @@ _SAID = {
     429: "Too often",
     503: "Busy, or a part that is needed is away: try again later",
 }
-_ALWAYS = (400, 401, 403, 408, 413, 415, 421, 422, 429, 503)
-_LONGEST = 300  # letters of a sentence that may repeat what was sent
+ERRORS: dict[int | str, dict[str, Any]] = {  # of every route, for OpenAPI
+    status: {"model": ApiErrorBody, "description": said} for status, said in _DESCRIPTIONS.items()
+}
+NOT_FOUND: dict[int | str, dict[str, Any]] = {
+    404: {"model": ApiErrorBody, "description": "There is none, or it is not the caller's"}
+}
+_LONGEST = 300  # characters of a sentence that may repeat what was sent
 
 
 class Forbidden(LabError):
@@ -63,14 +59,6 @@ class MarketAway(LabError):
     """The marketplace of the server gives nothing that can be used; its words are for the caller."""
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The errors of a route, as OpenAPI tells them."""
-    return {
-        status: {"model": ApiErrorBody, "description": _SAID[status]}
-        for status in sorted({*_ALWAYS, *statuses})
-    }
-
-
 def tenant(request: Request) -> Tenant:
     """Who asks; the guard has seen to it that there is somebody."""
     found: Tenant | None = request.scope.get("tenant")
@@ -87,27 +75,29 @@ def may_change(request: Request) -> Tenant:
     return found
 
 
+Caller = Annotated[Tenant, Depends(tenant)]
+Admin = Annotated[Tenant, Depends(may_change)]
+ExpertId = Annotated[str, Path(max_length=200, description="the id of an expert", examples=["expert_cook"])]
+
+
 def error_response(error: LabError) -> tuple[int, str, str]:
     """The status, the word and the sentence of an error of ours."""
-    match error:
-        case NotFound():
-            return 404, "not_there", str(error)
-        case Forbidden():
-            return 403, "forbidden", str(error)
-        case TooBusy():
-            return 503, "too_busy", str(error)
-        case MarketAway():
-            return 503, "market_away", str(error)
-        case TurnFailed():
-            return 503, "model_away", str(error)
-        case BadInput():
-            return 422, "bad_input", str(error)
-        case StoreUnavailable():
-            return 503, "store_away", failure_message(error)
-        case LLMError() | ModelMissing() | NotInstalled() | OutOfMemory():
-            return 503, "model_away", failure_message(error)
-        case _:
-            return 503, "unavailable", failure_message(error)
+    status, code = next((told for kind, told in _STATUSES.items() if isinstance(error, kind)), _UNAVAILABLE)
+    words_for_caller = isinstance(error, BadInput | Forbidden | TooBusy | MarketAway | TurnFailed)
+    return status, code, str(error) if words_for_caller else failure_message(error)
+
+
+_STATUSES: Mapping[type[LabError], tuple[int, str]] = {  # the first that fits
+    NotFound: (404, "not_there"),
+    Forbidden: (403, "forbidden"),
+    TooBusy: (503, "too_busy"),
+    MarketAway: (503, "market_away"),
+    TurnFailed: (503, "model_away"),
+    BadInput: (422, "bad_input"),
+    StoreUnavailable: (503, "store_away"),
+    **dict.fromkeys(MODEL_ERRORS, (503, "model_away")),
+}
+_UNAVAILABLE = 503, "unavailable"
 
 
 def tell_errors(app: FastAPI) -> None:

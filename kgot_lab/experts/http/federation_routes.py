@@ -74,12 +74,12 @@ async def answered_for_peer(
         _, pour = await faucet.begin(partial(office.ask, expert, owner, question.asked.question))
         text, _, done = await pour.whole()
     except NotFound:
-        return RemoteAnswer(expert, None, reason="there is no such expert here")
+        return RemoteAnswer(expert=expert, answer=None, reason="there is no such expert here")
     except LabError:
-        return RemoteAnswer(expert, None, reason="the expert could not answer")
+        return RemoteAnswer(expert=expert, answer=None, reason="the expert could not answer")
     if not text.strip():
-        return RemoteAnswer(expert, None, reason="the expert said nothing")
-    return RemoteAnswer(expert, text, tuple(node.handle for node in done.cited))
+        return RemoteAnswer(expert=expert, answer=None, reason="the expert said nothing")
+    return RemoteAnswer(expert=expert, answer=text, sources=tuple(node.handle for node in done.cited))
 
 
 def advertised(office: ExpertService) -> list[AdvertisedExpert]:
@@ -91,11 +91,19 @@ def advertised(office: ExpertService) -> list[AdvertisedExpert]:
             name for graph in graphs.values() for name in _best_linked(graph, _MOST_TOPICS // len(graphs))
         ]
         sizes = tuple(
-            AdvertisedGraph(name, len(graph), len(graph.edge_keys)) for name, graph in graphs.items()
+            AdvertisedGraph(name=name, nodes=len(graph), edges=len(graph.edge_keys))
+            for name, graph in graphs.items()
         )
         name, about = " ".join(each.name.split()), each.description[:2000]
         offered.append(
-            AdvertisedExpert(each.id, name, about, tuple(dict.fromkeys(topics)), sizes, each.schema_version)
+            AdvertisedExpert(
+                id=each.id,
+                name=name,
+                description=about,
+                topics=tuple(dict.fromkeys(topics)),
+                graphs=sizes,
+                schema_version=each.schema_version,
+            )
         )
     return offered
 

@@ -7,20 +7,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
-from fastapi import APIRouter, Body, Depends
+from fastapi import APIRouter, Body
 from pydantic import BaseModel, ConfigDict, Field
 
 from kgot_lab.errors import LabError, UnknownName
 from kgot_lab.experts.error_messages import log, reason_logged
 from kgot_lab.experts.federation.marketplace import HASH_MISMATCH, fetched_expert, listed_experts
-from kgot_lab.experts.http.error_responses import MarketAway, documented, may_change
+from kgot_lab.experts.http.error_responses import NOT_FOUND, Admin, MarketAway
 from kgot_lab.experts.http.sharing_routes import ImportedExpert
-from kgot_lab.experts.http.tokens import Tenant
 from kgot_lab.experts.portable import taken
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
 
-_Admin = Annotated[Tenant, Depends(may_change)]
 _SECONDS = 10.0  # that the marketplace has to answer
 _AWAY = "the marketplace of this server gives nothing that can be used: the owner of the server finds the reason in its log"
 
@@ -47,18 +45,16 @@ def trading_router(office: ExpertService, market: Path | str) -> APIRouter:
     """The routes of a marketplace: a folder, or an address."""
     router = APIRouter(prefix="/api/market", tags=["sharing"])
 
-    @router.get("", response_model=list[OfferedExpert], responses=documented(403))
-    def list_market(who: _Admin) -> Any:
+    @router.get("", response_model=list[OfferedExpert])
+    def list_market(who: Admin) -> Any:
         """The experts of the marketplace of this server."""
         try:
             return [each.to_json() for each in listed_experts(market, timeout=_SECONDS)]
         except LabError as error:
             raise _away(error) from None
 
-    @router.post(
-        "/import", response_model=ImportedExpert, status_code=201, responses=documented(403, 404, 422)
-    )
-    def import_from_market(who: _Admin, sent: Annotated[MarketImport, Body()]) -> Any:
+    @router.post("/import", response_model=ImportedExpert, status_code=201, responses=NOT_FOUND)
+    def import_from_market(who: Admin, sent: Annotated[MarketImport, Body()]) -> Any:
         """Take an expert of the marketplace in, if its hash is that of the index and it fits; what is lacking
         is told.
         """

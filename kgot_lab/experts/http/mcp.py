@@ -95,9 +95,20 @@ def expert_tools(
         not told is marked.
         """
         try:
-            return await _asked(office, pours, owner(), (expert, question, conversation))
+            ask = partial(office.ask, expert, owner(), question, conversation_id=conversation or None)
+            turn, pour = await pours.begin(ask)
+            text, sources, done = await pour.whole()
         except Exception as error:
             raise ToolError(_words(error)) from None
+        return ExpertAnswer(
+            answer=text,
+            citations=[f"{node.graph}:{node.id}" for node in done.cited],
+            false_citations=list(done.false),
+            sources=[f"{node.graph}:{node.id}" for node in sources],
+            conversation=turn.conversation,
+            message=done.message_id,
+            cut=done.cut,
+        )
 
     @server.tool(annotations=reads)
     def search_expert(expert: _Expert, query: Annotated[str, Field(description="what is looked for")]) -> str:
@@ -123,33 +134,14 @@ def expert_tools(
         told, cited and cut.
         """
 
-        def told() -> dict[str, Any]:
+        def metadata() -> dict[str, Any]:
             messages = office.conversation(conversation, expert, owner())[1]
             answers = [each for each in messages if each.role == "assistant" and message in ("", each.id)]
             return dict(answers[-1].metadata) if answers else {}
 
-        return _with_mcp_errors(told)
+        return _with_mcp_errors(metadata)
 
     return server
-
-
-async def _asked(
-    office: ExpertService, faucet: StreamLimiter, owner: str, asked: tuple[str, str, str]
-) -> ExpertAnswer:
-    expert, question, conversation = asked
-    turn, pour = await faucet.begin(
-        partial(office.ask, expert, owner, question, conversation_id=conversation or None)
-    )
-    text, sources, done = await pour.whole()
-    return ExpertAnswer(
-        answer=text,
-        citations=[f"{node.graph}:{node.id}" for node in done.cited],
-        false_citations=list(done.false),
-        sources=[f"{node.graph}:{node.id}" for node in sources],
-        conversation=turn.conversation,
-        message=done.message_id,
-        cut=done.cut,
-    )
 
 
 def _with_mcp_errors(make: Callable[[], _Made]) -> _Made:

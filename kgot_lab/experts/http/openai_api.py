@@ -14,7 +14,7 @@ from functools import partial
 from typing import Annotated, Any, ClassVar
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Path, Request
+from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from kgot_lab.errors import BadInput
@@ -22,12 +22,9 @@ from kgot_lab.experts.chat.chat_events import ChatDone, ChatFailed, SourcesEvent
 from kgot_lab.experts.chat.citations import CITED, CitableNode
 from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.http import schemas as shapes
-from kgot_lab.experts.http.error_responses import documented, tenant
+from kgot_lab.experts.http.error_responses import NOT_FOUND, Caller
 from kgot_lab.experts.http.streaming import EventStreamResponse, Pour, StreamLimiter
-from kgot_lab.experts.http.tokens import Tenant
 from kgot_lab.experts.service import ExpertService
-
-_Who = Annotated[Tenant, Depends(tenant)]
 
 
 class _Loose(BaseModel):
@@ -73,26 +70,22 @@ def completions_router(office: ExpertService, faucet: StreamLimiter) -> APIRoute
     """The routes under /v1."""
     router = APIRouter(prefix="/v1", tags=["openai"])
 
-    @router.get("/models", response_model=dict[str, Any], responses=documented())
-    def list_models(who: _Who) -> Any:
+    @router.get("/models", response_model=dict[str, Any])
+    def list_models(who: Caller) -> Any:
         """The experts, each as a model."""
         return {
             "object": "list",
             "data": [_model(each.id, each.created_at.timestamp()) for each in office.tables.experts()],
         }
 
-    @router.get("/models/{id}", response_model=dict[str, Any], responses=documented(404))
-    def get_model(who: _Who, id: Annotated[str, Path(max_length=200)]) -> Any:
+    @router.get("/models/{id}", response_model=dict[str, Any], responses=NOT_FOUND)
+    def get_model(who: Caller, id: Annotated[str, Path(max_length=200)]) -> Any:
         """An expert as a model."""
         found = office.expert(id)
         return _model(found.id, found.created_at.timestamp())
 
-    @router.post(
-        "/chat/completions",
-        response_model=dict[str, Any],
-        responses=documented(404, 422, 503) | shapes.STREAMED,
-    )
-    async def complete(who: _Who, asked: CompletionRequest, request: Request) -> Any:
+    @router.post("/chat/completions", response_model=dict[str, Any], responses=NOT_FOUND | shapes.STREAMED)
+    async def complete(who: Caller, asked: CompletionRequest, request: Request) -> Any:
         """Ask an expert, named as the model; with `stream` the answer comes in pieces, and `data: [DONE]`
         ends it.
         """

@@ -24,23 +24,8 @@ _KINDS = {
     ".css": "text/css; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-_PAGES = (
-    *("chat.html", "expert.html", "node.html"),
-    *("page.css", "chat.css", "graph.css", "icon.svg"),
-    *(
-        "api.js",
-        "dom.js",
-        "answer.js",
-        "thought.js",
-        "graph.js",
-        "tabs.js",
-        "talks.js",
-        "chat.js",
-        "expert.js",
-        "node.js",
-    ),
-)
-_FILES = {name: _FOLDER / name for name in _PAGES} | {"cytoscape.min.js": _DRAWING / "cytoscape.min.js"}
+_FILES = {path.name: path for path in _FOLDER.iterdir() if path.suffix in _KINDS}
+_FILES["cytoscape.min.js"] = _DRAWING / "cytoscape.min.js"
 
 
 class PageFile(NamedTuple):

@@ -20,8 +20,8 @@ class RequestRefused(Exception):
 
 
 async def whole_body(receive: Receive, most: int, seconds: float) -> bytes | None:
-    """The body, `most` bytes at most; None where the client left before its end. Raises RequestRefused: 413, or
-    408 after so many seconds.
+    """The body, `most` bytes at most; None where the client left before its end. Raises RequestRefused: 413,
+    or 408 after so many seconds.
     """
     parts: list[bytes] = []
     size = 0
@@ -49,7 +49,7 @@ def replayed(body: bytes, receive: Receive) -> Receive:
     """
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def told() -> Message:
+    async def receive_body() -> Message:
         return waiting.pop() if waiting else await receive()
 
-    return told
+    return receive_body

@@ -11,15 +11,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Body, Depends, Path, Query, Response
+from fastapi import APIRouter, Body, Path, Query, Response
 
 from kgot_lab.errors import UnknownName
 from kgot_lab.experts.chat.chat_events import ThoughtEvent
 from kgot_lab.experts.expert import Expert
 from kgot_lab.experts.http import schemas as shapes
-from kgot_lab.experts.http.error_responses import documented, may_change, tenant
+from kgot_lab.experts.http.error_responses import NOT_FOUND, Admin, Caller, ExpertId
 from kgot_lab.experts.http.streaming import EventStreamResponse, Pour, StreamLimiter
-from kgot_lab.experts.http.tokens import Tenant
 from kgot_lab.experts.neighbourhood import surroundings
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
@@ -36,9 +35,6 @@ from kgot_lab.text.surrogates import whole
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph
 
-_Who = Annotated[Tenant, Depends(tenant)]
-_Admin = Annotated[Tenant, Depends(may_change)]
-_ExpertId = Annotated[str, Path(max_length=200, description="the id of an expert", examples=["expert_cook"])]
 _ConversationId = Annotated[str, Path(max_length=200, description="the id of a conversation")]
 _GraphName = Annotated[
     str, Path(max_length=100, description="the id of a graph of this server", examples=["cookbook"])
@@ -70,24 +66,17 @@ _Json = dict[str, Any]
 _PAGE = 50  # experts of a page, where nobody says how many
 
 
-def rest_router(office: ExpertService, faucet: StreamLimiter) -> APIRouter:
-    """The routes under /api."""
-    router = APIRouter(prefix="/api")
-    _experts(router, office)
-    _chats(router, office, faucet)
-    _direct(router, office)
-    return router
+def rest_routers(office: ExpertService, faucet: StreamLimiter) -> tuple[APIRouter, ...]:
+    """The routes under /api: experts, chats, graphs."""
+    return _experts(office), _chats(office, faucet), _direct(office)
 
 
-def _experts(router: APIRouter, office: ExpertService) -> None:
-    @router.get(
-        "/experts",
-        response_model=list[shapes.ExpertShown],
-        responses=documented(422) | shapes.PAGED,
-        tags=["experts"],
-    )
+def _experts(office: ExpertService) -> APIRouter:
+    router = APIRouter(prefix="/api/experts", tags=["experts"])
+
+    @router.get("", response_model=list[shapes.ExpertShown], responses=shapes.PAGED)
     def list_experts(
-        who: _Who,
+        who: Caller,
         response: Response,
         limit: Annotated[
             int | None, Query(ge=1, le=200, description="how many; without it, all there are")
@@ -108,71 +97,51 @@ def _experts(router: APIRouter, office: ExpertService) -> None:
             )
         return found
 
-    @router.post(
-        "/experts",
-        response_model=shapes.ExpertMade,
-        status_code=201,
-        responses=documented(403, 422),
-        tags=["experts"],
-    )
-    def create_expert(who: _Admin, told: Annotated[_Json, Body(examples=[_EXPERT])]) -> Any:
+    @router.post("", response_model=shapes.ExpertMade, status_code=201)
+    def create_expert(who: Admin, told: Annotated[_Json, Body(examples=[_EXPERT])]) -> Any:
         """Create an expert."""
-        return _made(office.create(told))
+        return office.create(told)
 
-    @router.get(
-        "/experts/{id}", response_model=shapes.ExpertWhole, responses=documented(404), tags=["experts"]
-    )
-    def get_expert(who: _Who, id: _ExpertId) -> Any:
+    @router.get("/{id}", response_model=shapes.ExpertWhole, responses=NOT_FOUND)
+    def get_expert(who: Caller, id: ExpertId) -> Any:
         """An expert with all that is set of it."""
         return _whole(office.expert(id))
 
-    @router.put(
-        "/experts/{id}",
-        response_model=shapes.ExpertWhole,
-        responses=documented(403, 404, 422),
-        tags=["experts"],
-    )
+    @router.put("/{id}", response_model=shapes.ExpertWhole, responses=NOT_FOUND)
     def update_expert(
-        who: _Admin,
-        id: _ExpertId,
+        who: Admin,
+        id: ExpertId,
         change: Annotated[_Json, Body(examples=[{"retrieval": {"alpha": 0.3, "delta": 0.2}}])],
     ) -> Any:
         """Change some fields: objects are merged, lists replaced, null takes a field back to what is usual."""
         return _whole(office.update(id, change))
 
-    @router.delete(
-        "/experts/{id}", response_model=shapes.ExpertDeleted, responses=documented(403, 404), tags=["experts"]
-    )
-    def delete_expert(who: _Admin, id: _ExpertId, delete_conversations: bool = False) -> Any:
+    @router.delete("/{id}", response_model=shapes.ExpertDeleted, responses=NOT_FOUND)
+    def delete_expert(who: Admin, id: ExpertId, delete_conversations: bool = False) -> Any:
         """Delete an expert, with all conversations if that is wanted, else they stay their owners'; its id is
         never used again.
         """
-        return {
-            "deleted": True,
-            "conversations_deleted": office.delete(id, conversations=delete_conversations),
-        }
+        count = office.delete(id, conversations=delete_conversations)
+        return {"deleted": True, "conversations_deleted": count}
 
-    @router.post(
-        "/experts/{id}/duplicate",
-        response_model=shapes.ExpertMade,
-        status_code=201,
-        responses=documented(403, 404, 422),
-        tags=["experts"],
-    )
-    def duplicate_expert(who: _Admin, id: _ExpertId, copy: shapes.Duplicated) -> Any:
+    @router.post("/{id}/duplicate", response_model=shapes.ExpertMade, status_code=201, responses=NOT_FOUND)
+    def duplicate_expert(who: Admin, id: ExpertId, copy: shapes.Duplicated) -> Any:
         """A copy under another name, with some fields of its own."""
-        return _made(office.duplicate(id, copy.new_name, copy.overrides))
+        return office.duplicate(id, copy.new_name, copy.overrides)
+
+    return router
 
 
-def _chats(router: APIRouter, office: ExpertService, faucet: StreamLimiter) -> None:
+def _chats(office: ExpertService, faucet: StreamLimiter) -> APIRouter:
+    router = APIRouter(prefix="/api", tags=["chat"])
+
     @router.post(
         "/experts/{id}/chat",
-        status_code=200,  # said, since it cannot be read off the class
+        status_code=200,  # the response class does not say it
         response_class=EventStreamResponse,
-        responses=documented(404, 422, 503) | shapes.STREAMED,
-        tags=["chat"],
+        responses=NOT_FOUND | shapes.STREAMED,
     )
-    async def chat(who: _Who, id: _ExpertId, asked: shapes.ChatRequest) -> Any:
+    async def chat(who: Caller, id: ExpertId, asked: shapes.ChatRequest) -> Any:
         """Ask an expert; the answer comes as server-sent events: conversation_start, injection_meta, sources,
         token …, done.
 
@@ -183,15 +152,10 @@ def _chats(router: APIRouter, office: ExpertService, faucet: StreamLimiter) -> N
         _, pour = await faucet.begin(partial(ask, id, who.name, asked.query))
         return EventStreamResponse(pour, _lines(pour, trace=asked.trace))
 
-    @router.get(
-        "/experts/{id}/conversations",
-        response_model=shapes.ConversationsShown,
-        responses=documented(404, 422),
-        tags=["chat"],
-    )
+    @router.get("/experts/{id}/conversations", response_model=shapes.ConversationsShown, responses=NOT_FOUND)
     def list_conversations(
-        who: _Who,
-        id: _ExpertId,
+        who: Caller,
+        id: ExpertId,
         limit: Annotated[int, Query(ge=1, le=200)] = 20,
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
     ) -> Any:
@@ -201,11 +165,9 @@ def _chats(router: APIRouter, office: ExpertService, faucet: StreamLimiter) -> N
         found, total = office.conversations(id, who.name, limit=limit, offset=offset)
         return {"conversations": found, "total": total, "limit": limit, "offset": offset}
 
-    @router.get(
-        "/conversations", response_model=shapes.OwnedConversations, responses=documented(422), tags=["chat"]
-    )
+    @router.get("/conversations", response_model=shapes.OwnedConversations)
     def list_owned(
-        who: _Who,
+        who: Caller,
         gone: Annotated[bool, Query(description="only those with experts that were deleted")] = False,
         limit: Annotated[int, Query(ge=1, le=200)] = 20,
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
@@ -217,12 +179,9 @@ def _chats(router: APIRouter, office: ExpertService, faucet: StreamLimiter) -> N
         return {"conversations": found, "total": total, "limit": limit, "offset": offset}
 
     @router.get(
-        "/experts/{id}/conversations/{cid}",
-        response_model=shapes.ConversationWhole,
-        responses=documented(404),
-        tags=["chat"],
+        "/experts/{id}/conversations/{cid}", response_model=shapes.ConversationWhole, responses=NOT_FOUND
     )
-    def get_conversation(who: _Who, id: _ExpertId, cid: _ConversationId) -> Any:
+    def get_conversation(who: Caller, id: ExpertId, cid: _ConversationId) -> Any:
         """A conversation with all messages, and what each answer rests on."""
         conversation, messages = office.conversation(cid, id, who.name)
         thumbs = office.tables.thumbs(cid)
@@ -239,12 +198,9 @@ def _chats(router: APIRouter, office: ExpertService, faucet: StreamLimiter) -> N
         }
 
     @router.delete(
-        "/experts/{id}/conversations/{cid}",
-        response_model=shapes.ConversationDeleted,
-        responses=documented(404),
-        tags=["chat"],
+        "/experts/{id}/conversations/{cid}", response_model=shapes.ConversationDeleted, responses=NOT_FOUND
     )
-    def delete_conversation(who: _Who, id: _ExpertId, cid: _ConversationId) -> Any:
+    def delete_conversation(who: Caller, id: ExpertId, cid: _ConversationId) -> Any:
         """Delete a conversation."""
         office.remove_conversation(cid, id, who.name)
         return {"deleted": True}
@@ -252,11 +208,10 @@ def _chats(router: APIRouter, office: ExpertService, faucet: StreamLimiter) -> N
     @router.put(
         "/experts/{id}/conversations/{cid}/messages/{mid}/opinion",
         response_model=shapes.StoredOpinion,
-        responses=documented(404, 422),
-        tags=["chat"],
+        responses=NOT_FOUND,
     )
     def put_opinion(
-        who: _Who, id: _ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: shapes.OpinionSent
+        who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: shapes.OpinionSent
     ) -> Any:
         """Say what you think of an answer: thumb 1 or -1."""
         office.tables.put_opinion(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
@@ -265,18 +220,21 @@ def _chats(router: APIRouter, office: ExpertService, faucet: StreamLimiter) -> N
     @router.delete(
         "/experts/{id}/conversations/{cid}/messages/{mid}/opinion",
         response_model=shapes.OpinionTakenBack,
-        responses=documented(404),
-        tags=["chat"],
+        responses=NOT_FOUND,
     )
-    def delete_opinion(who: _Who, id: _ExpertId, cid: _ConversationId, mid: _ConversationId) -> Any:
+    def delete_opinion(who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId) -> Any:
         """Take back what you think of an answer."""
         office.tables.take_opinion_back(mid, conversation=cid, expert=id, owner=who.name)
         return {"deleted": True}
 
+    return router
 
-def _direct(router: APIRouter, office: ExpertService) -> None:
-    @router.post("/kgos/query/{db_id}", response_model=_Json, responses=documented(404, 422), tags=["graphs"])
-    def query_graph(who: _Who, db_id: _GraphName, asked: shapes.QuerySent) -> Any:
+
+def _direct(office: ExpertService) -> APIRouter:
+    router = APIRouter(prefix="/api/kgos", tags=["graphs"])
+
+    @router.post("/query/{db_id}", response_model=_Json, responses=NOT_FOUND)
+    def query_graph(who: Caller, db_id: _GraphName, asked: shapes.QuerySent) -> Any:
         """Search a graph by four lanes: meaning, words, edges, intent."""
         graph, how = _graph(office, db_id), asked.config
         config = RetrievalConfig(
@@ -311,13 +269,8 @@ def _direct(router: APIRouter, office: ExpertService) -> None:
             "why": list(found.why),
         }
 
-    @router.post(
-        "/kgos/impact/{db_id}/{node_id:path}",
-        response_model=_Json,
-        responses=documented(404, 422),
-        tags=["graphs"],
-    )
-    def impact(who: _Who, db_id: _GraphName, node_id: _NodeId, asked: shapes.ImpactSent) -> Any:
+    @router.post("/impact/{db_id}/{node_id:path}", response_model=_Json, responses=NOT_FOUND)
+    def impact(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: shapes.ImpactSent) -> Any:
         """What a change of a node reaches, by depth, with risks."""
         graph = _graph(office, db_id)
         _there(graph, node_id)
@@ -338,21 +291,14 @@ def _direct(router: APIRouter, office: ExpertService) -> None:
             "critical_path": list(found.critical_path),
         }
 
-    @router.post(
-        "/kgos/compose/{db_id}", response_model=_Json, responses=documented(404, 422), tags=["graphs"]
-    )
-    def compose(who: _Who, db_id: _GraphName, asked: shapes.ComposeSent) -> Any:
+    @router.post("/compose/{db_id}", response_model=_Json, responses=NOT_FOUND)
+    def compose(who: Caller, db_id: _GraphName, asked: shapes.ComposeSent) -> Any:
         """A plan for a goal of several steps."""
         graph = _graph(office, db_id)
         return _composed(graph, compose_for(graph, asked.goal, max_tools=asked.max_tools))
 
-    @router.post(
-        "/kgos/similar/{db_id}/{node_id:path}",
-        response_model=_Json,
-        responses=documented(404, 422),
-        tags=["graphs"],
-    )
-    def similar(who: _Who, db_id: _GraphName, node_id: _NodeId, asked: shapes.SimilarSent) -> Any:
+    @router.post("/similar/{db_id}/{node_id:path}", response_model=_Json, responses=NOT_FOUND)
+    def similar(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: shapes.SimilarSent) -> Any:
         """Nodes whose neighbours, type and name are like those of a node."""
         graph = _graph(office, db_id)
         _there(graph, node_id)
@@ -368,25 +314,15 @@ def _direct(router: APIRouter, office: ExpertService) -> None:
         ]
         return {"source_node": _node(graph, node_id), "similar": rows}
 
-    @router.get(
-        "/kgos/graphs/{db_id}",
-        response_model=shapes.GraphShown,
-        responses=documented(404, 422),
-        tags=["graphs"],
-    )
-    def graph_size(who: _Who, db_id: _GraphName) -> Any:
+    @router.get("/graphs/{db_id}", response_model=shapes.GraphShown, responses=NOT_FOUND)
+    def graph_size(who: Caller, db_id: _GraphName) -> Any:
         """How large a graph is, and which types of nodes it has most of, at most 12."""
         graph = _graph(office, db_id)
         types = dict(Counter(index_of(graph).kinds).most_common(12))
         return whole({"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types})
 
-    @router.get(
-        "/kgos/node/{db_id}/{node_id:path}",
-        response_model=shapes.NodeSeen,
-        responses=documented(404, 422),
-        tags=["graphs"],
-    )
-    def node_seen(who: _Who, db_id: _GraphName, node_id: _NodeId) -> Any:
+    @router.get("/node/{db_id}/{node_id:path}", response_model=shapes.NodeSeen, responses=NOT_FOUND)
+    def node_seen(who: Caller, db_id: _GraphName, node_id: _NodeId) -> Any:
         """A node with its properties, its limitations, and at most 40 neighbours, the best linked first,
         placed for a drawing.
         """
@@ -408,10 +344,8 @@ def _direct(router: APIRouter, office: ExpertService) -> None:
             }
         )
 
-    @router.get(
-        "/kgos/dimensions", response_model=shapes.DimensionsShown, responses=documented(), tags=["graphs"]
-    )
-    def list_dimensions(who: _Who) -> Any:
+    @router.get("/dimensions", response_model=shapes.DimensionsShown)
+    def list_dimensions(who: Caller) -> Any:
         """The 56 dimensions, and what the ends of each mean."""
         shown = [
             {
@@ -426,6 +360,8 @@ def _direct(router: APIRouter, office: ExpertService) -> None:
         ]
         counts = {name: sum(each.category == name for each in DIMENSIONS) for name in DIMENSION_CATEGORIES}
         return {"dimensions": shown, "total": len(shown), "categories": counts}
+
+    return router
 
 
 async def _lines(pour: Pour, *, trace: bool) -> AsyncIterator[str]:
@@ -470,10 +406,6 @@ def _composed(graph: PropertyGraph, plan: Composition) -> _Json:
     ]
     told = {"goal": plan.goal, "steps": steps, "edges": edges, "prerequisites": list(plan.prerequisites)}
     return told | {"warnings": list(plan.warnings), "is_valid": bool(plan.steps) and plan.sound}
-
-
-def _made(expert: Expert) -> _Json:
-    return {"id": expert.id, "name": expert.name, "created_at": expert.created_at}
 
 
 def _whole(expert: Expert) -> _Json:

@@ -13,15 +13,15 @@ from starlette.routing import Route
 from kgot_lab import __version__
 from kgot_lab.experts.http.auth import AuthMiddleware, GuardRules
 from kgot_lab.experts.http.drift_routes import drift_router
-from kgot_lab.experts.http.error_responses import documented, tell_errors
+from kgot_lab.experts.http.error_responses import ERRORS, tell_errors
 from kgot_lab.experts.http.federation_routes import federation_router
 from kgot_lab.experts.http.learning_routes import lessons_router
 from kgot_lab.experts.http.marketplace_routes import trading_router
 from kgot_lab.experts.http.mcp import expert_tools
 from kgot_lab.experts.http.openai_api import completions_router
 from kgot_lab.experts.http.pages import pages_router
-from kgot_lab.experts.http.rest_api import rest_router
-from kgot_lab.experts.http.sharing_routes import sharing_router
+from kgot_lab.experts.http.rest_api import rest_routers
+from kgot_lab.experts.http.sharing_routes import sharing_router, trials_router
 from kgot_lab.experts.http.streaming import StreamLimiter
 from kgot_lab.experts.learning.review_queue import ReviewQueue
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
@@ -64,11 +64,14 @@ def expert_app(
         docs_url=None,
         redoc_url=None,
         lifespan=living,
+        responses=ERRORS,
     )
     tell_errors(app)
-    app.include_router(rest_router(office, faucet))
+    for router in rest_routers(office, faucet):
+        app.include_router(router)
     app.include_router(completions_router(office, faucet))
     app.include_router(sharing_router(office))
+    app.include_router(trials_router(office))
     if desk is not None:
         app.include_router(lessons_router(office, faucet, desk))
         app.include_router(drift_router(office, desk))
@@ -78,7 +81,7 @@ def expert_app(
         app.include_router(trading_router(office, office.market))
     app.include_router(pages_router())
 
-    @app.get("/health", responses=documented(), tags=["server"])
+    @app.get("/health", tags=["server"])
     def health() -> dict[str, Any]:
         """Whether the server is up, and how many chats are going on."""
         return {"up": True, "chats": faucet.open}

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from fastapi import APIRouter, Body, Depends, Path
+from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from kgot_lab.experts.ab_trials import verdict_on
-from kgot_lab.experts.http.error_responses import documented, may_change, tenant
-from kgot_lab.experts.http.tokens import Tenant
+from kgot_lab.experts.http.error_responses import NOT_FOUND, Admin, Caller
 from kgot_lab.experts.portable import KIND, exported, taken
 from kgot_lab.experts.repository import StoredTrial
 from kgot_lab.experts.scores import expert_scores
@@ -18,8 +17,6 @@ from kgot_lab.experts.service import ExpertService
 from kgot_lab.experts.spans import genai_spans
 from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict
 
-_Who = Annotated[Tenant, Depends(tenant)]
-_Admin = Annotated[Tenant, Depends(may_change)]
 _Id = Annotated[str, Path(max_length=200)]
 _Json = dict[str, Any]
 
@@ -72,69 +69,52 @@ class TrialShown(BaseModel):
 
 
 def sharing_router(office: ExpertService) -> APIRouter:
-    """The routes of experts that are shared and compared."""
-    router = APIRouter(prefix="/api")
+    """The routes of experts that are shared."""
+    router = APIRouter(prefix="/api", tags=["sharing"])
 
-    @router.get("/experts/{id}/export", response_model=_Json, responses=documented(404), tags=["sharing"])
-    def export_expert(who: _Who, id: _Id) -> Any:
+    @router.get("/experts/{id}/export", response_model=_Json, responses=NOT_FOUND)
+    def export_expert(who: Caller, id: _Id) -> Any:
         """An expert as portable JSON, without its graphs, with a hash."""
         return exported(office.expert(id), office.graphs)
 
-    @router.post(
-        "/import",
-        response_model=ImportedExpert,
-        status_code=201,
-        responses=documented(403, 422),
-        tags=["sharing"],
-    )
-    def import_expert(who: _Admin, sent: Annotated[ImportSent, Body()]) -> Any:
+    @router.post("/import", response_model=ImportedExpert, status_code=201)
+    def import_expert(who: Admin, sent: Annotated[ImportSent, Body()]) -> Any:
         """Take an exported expert in, if it fits; what is lacking is told."""
         found = taken(sent.expert, office, graphs=sent.graphs)
         made = None if sent.dry else office.add(found.config)
         return {"id": made and made.id, "name": found.config.name, "warnings": list(found.warnings)}
 
-    @router.get("/experts/{id}/scores", response_model=_Json, responses=documented(404), tags=["sharing"])
-    def get_scores(who: _Who, id: _Id) -> Any:
+    @router.get("/experts/{id}/scores", response_model=_Json, responses=NOT_FOUND)
+    def get_scores(who: Caller, id: _Id) -> Any:
         """What was measured of an expert, and what came of its answers so far."""
         return expert_scores(office, id)
 
-    @router.get(
-        "/experts/{id}/conversations/{cid}/spans",
-        response_model=_Json,
-        responses=documented(404),
-        tags=["sharing"],
-    )
-    def get_spans(who: _Who, id: _Id, cid: _Id) -> Any:
+    @router.get("/experts/{id}/conversations/{cid}/spans", response_model=_Json, responses=NOT_FOUND)
+    def get_spans(who: Caller, id: _Id, cid: _Id) -> Any:
         """A conversation as OpenTelemetry spans (OTLP JSON), without words."""
         return genai_spans(office.expert(id), *office.conversation(cid, id, who.name))
 
-    @router.get(
-        "/experts/{id}/trials", response_model=list[TrialShown], responses=documented(404), tags=["trials"]
-    )
-    def list_trials(who: _Who, id: _Id) -> Any:
+    return router
+
+
+def trials_router(office: ExpertService) -> APIRouter:
+    """The routes of experts that are compared."""
+    router = APIRouter(prefix="/api/experts/{id}/trials", tags=["trials"])
+
+    @router.get("", response_model=list[TrialShown], responses=NOT_FOUND)
+    def list_trials(who: Caller, id: _Id) -> Any:
         """The trials of an expert, and what each shows so far."""
         office.expert(id)
         return [_shown(office, id, each) for each in office.tables.trials(id)]
 
-    @router.post(
-        "/experts/{id}/trials",
-        response_model=TrialShown,
-        status_code=201,
-        responses=documented(403, 404, 422),
-        tags=["trials"],
-    )
-    def start_trial(who: _Admin, id: _Id, sent: TrialSent) -> Any:
+    @router.post("", response_model=TrialShown, status_code=201, responses=NOT_FOUND)
+    def start_trial(who: Admin, id: _Id, sent: TrialSent) -> Any:
         """Begin a trial of two configurations on new and old conversations alike."""
         plan = TrialPlan(sent.primary, sent.alpha, sent.least)
         return _shown(office, id, office.begin_trial(id, sent.a, sent.b, plan))
 
-    @router.delete(
-        "/experts/{id}/trials/{tid}",
-        response_model=TrialShown,
-        responses=documented(403, 404),
-        tags=["trials"],
-    )
-    def end_trial(who: _Admin, id: _Id, tid: _Id) -> Any:
+    @router.delete("/{tid}", response_model=TrialShown, responses=NOT_FOUND)
+    def end_trial(who: Admin, id: _Id, tid: _Id) -> Any:
         """End a trial; what it showed stays."""
         verdict_on(office.tables, id, tid, office.tables.now())
         office.tables.end_trial(tid)
@@ -168,18 +148,15 @@ def _verdict(verdict: TrialVerdict) -> _Json:
         name: {
             "a": row.mean_a,
             "b": row.mean_b,
-            "n_a": row.n_a,
-            "n_b": row.n_b,
-            "difference": row.difference,
-            "low": row.low,
-            "high": row.high,
+            **{field: getattr(row, field) for field in ("n_a", "n_b", "difference", "low", "high")},
             "p": verdict.corrected.get(name, row.p),
         }
         for name, row in verdict.comparisons.items()
     }
-    told = {
+    return {
         "decision": verdict.decision,
         "declined": [each.text for each in verdict.declined],
         "costs": list(verdict.costs),
+        "correction": verdict.correction,
+        "comparisons": rows,
     }
-    return told | {"correction": verdict.correction, "comparisons": rows}

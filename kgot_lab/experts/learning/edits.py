@@ -39,27 +39,22 @@ class NodeToAdd:
 
 
 @dataclass(frozen=True)
-class EdgeToAdd:
+class _EdgeEdit:
+    source: str
+    type: str
+    target: str
+
+    def __str__(self) -> str:
+        verb = "add" if isinstance(self, EdgeToAdd) else "remove"
+        return f"{verb} {self.source} -{self.type}-> {self.target}"
+
+
+class EdgeToAdd(_EdgeEdit):
     """An edge that is not there."""
 
-    source: str
-    type: str
-    target: str
 
-    def __str__(self) -> str:
-        return f"add {self.source} -{self.type}-> {self.target}"
-
-
-@dataclass(frozen=True)
-class EdgeToRemove:
+class EdgeToRemove(_EdgeEdit):
     """An edge that is there, and that somebody says is wrong."""
-
-    source: str
-    type: str
-    target: str
-
-    def __str__(self) -> str:
-        return f"remove {self.source} -{self.type}-> {self.target}"
 
 
 @dataclass(frozen=True)

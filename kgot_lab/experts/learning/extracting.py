@@ -118,7 +118,7 @@ class _Reader:
 
     def __init__(self, graph: PropertyGraph, text: str) -> None:
         self.graph, self.text = graph, text
-        self.new: dict[str, str] = {}  # ids of new nodes by their name in small letters
+        self.new: dict[str, str] = {}  # ids of new nodes by their name in lower case
 
     def edit(self, noted: StatedChange) -> GraphEdit:
         quote = original_spelling(noted.quote, self.text)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from kgot_lab.experts.repository import ChatMessage, ExpertTables
-from kgot_lab.types import Json
 
 FAILURES = ("thumbs down", "does not know", "false citations", "nothing retrieved")
 _DOES_NOT_KNOW = re.compile(
@@ -92,10 +91,3 @@ def questions_of(
     thumbs = {each.message: each.thumb for each in tables.judged(expert) if each.thumb is not None}
     talks, _ = tables.conversations(expert, owner, limit=most)
     return tuple(each for talk in talks for each in question_records(tables.messages(talk.id), thumbs, graph))
-
-
-def failed_share(asked: Sequence[QuestionRecord]) -> dict[str, Json]:
-    """How many of some questions failed, and in which way."""
-    return {"asked": len(asked), "failed": sum(bool(each.failures) for each in asked)} | {
-        name: sum(name in each.failures for each in asked) for name in FAILURES
-    }

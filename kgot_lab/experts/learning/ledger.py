@@ -184,20 +184,15 @@ class ProposalLedger:
             raise UnknownName("decision", action, standings)
         ((last,),) = self.storage.rows(sql.LAST_VERDICT)
         diff, after = (Diff(), "") if change is None else (change.diff, change.after.digest)
-        told = {
-            "number": int(last) + 1,
-            "proposal": id,
-            "action": action,
-            "who": plain_text(by, "who decides (by)"),
-            "undoes": undoes,
-        }
-        told |= {
-            "at": instant(self.now(), "now"),
+        decided = {"number": int(last) + 1, "proposal": id, "action": action, "undoes": undoes}
+        by_whom = {"who": plain_text(by, "who decides (by)"), "at": instant(self.now(), "now")}
+        change_made = {
             "diff": diff_as_text(diff),
             "before": before,
             "after": after,
+            "settled": int(change is None),
         }
-        self.storage.rows(sql.ADD_VERDICT, {**told, "settled": int(change is None)})
+        self.storage.rows(sql.ADD_VERDICT, decided | by_whom | change_made)
         self.storage.rows(sql.STAND, {"id": id, "standing": standings[action]})
         return self.verdict(int(last) + 1)
 

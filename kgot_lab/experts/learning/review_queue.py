@@ -7,12 +7,11 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from kgot_lab.errors import BadInput
 from kgot_lab.experts.error_messages import log
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.learning.extracting import learn_from_message
 from kgot_lab.experts.learning.ledger import ProposalLedger, ProposalSource, StoredProposal
-from kgot_lab.experts.learning.reviewing import GraphReviewer, graph_as_far, held_graph
+from kgot_lab.experts.learning.reviewing import GraphReviewer, graph_with_decisions
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
@@ -58,12 +57,7 @@ class ReviewQueue:
             return kept[2]
 
     def _with_decisions(self, name: str, base: PropertyGraph) -> PropertyGraph:
-        try:
-            return held_graph(self.ledger, name, base).graph()
-        except (
-            BadInput
-        ):  # whoever changed the file knows of no decision, and nobody may be kept from asking by that
-            found, misfits = graph_as_far(self.ledger, name, base)
+        found, misfits = graph_with_decisions(self.ledger, name, base)
         if misfits:
             numbers = ", ".join(map(str, misfits))
             log.warning(

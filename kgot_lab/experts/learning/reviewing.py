@@ -4,8 +4,6 @@ exactly.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from threading import RLock
 from typing import Protocol
 
 from kgot_lab.errors import BadInput, LabError, require
@@ -27,46 +25,11 @@ class TaughtGraph(Protocol):
     def apply(self, diff: Diff) -> None: ...  # in one step; raises BadInput where it does not fit
 
 
-@dataclass
-class HeldGraph:
-    """A graph in memory that takes changes."""
-
-    held: PropertyGraph
-    _lock: RLock = field(default_factory=RLock, repr=False)
-
-    def graph(self) -> PropertyGraph:
-        return self.held
-
-    def apply(self, diff: Diff) -> None:
-        with self._lock:
-            self.held = self.held.apply(diff)
-
-
-def held_graph(ledger: ProposalLedger, graph: str, base: PropertyGraph) -> HeldGraph:
-    """A graph that lies in no store, such as the bundled one, with all that was accepted for it and not
-    undone; by its name and as it was.
-
-    Raises BadInput where the graph is another than the decisions were made on.
-    """
-    held = HeldGraph(base)
-    for verdict in reversed(ledger.decided(graph, most=_ALL)):
-        if verdict.settled and verdict.diff:
-            try:
-                held.apply(verdict.diff)
-            except BadInput as error:
-                raise BadInput(
-                    f"the graph {graph} is another than decision {verdict.number} was made on: {error}"
-                ) from None
-    return held
-
-
-def graph_as_far(
+def graph_with_decisions(
     ledger: ProposalLedger, graph: str, base: PropertyGraph
 ) -> tuple[PropertyGraph, tuple[int, ...]]:
-    """A graph that was changed since, with what was accepted and still fits it; and the numbers of the
-    decisions that fit no more.
-
-    A decision that was taken back is not made at all.
+    """A graph, by its name and as it was read, with all that was accepted for it and not undone; and the
+    numbers of the decisions that fit it no more, since it was changed otherwise.
     """
     decided = [each for each in reversed(ledger.decided(graph, most=_ALL)) if each.settled]
     undone, misfits = {each.undoes for each in decided}, []
@@ -89,12 +52,8 @@ class GraphReviewer:
 
     def __init__(self, ledger: ProposalLedger, taught: TaughtGraph, graph: str, by: str) -> None:
         require(ledger, ProposalLedger, "a reviewer decides on a ProposalLedger")
-        self.ledger, self.taught, self.graph, self.by = (
-            ledger,
-            taught,
-            graph,
-            plain_text(by, "who decides (by)"),
-        )
+        self.ledger, self.taught, self.graph = ledger, taught, graph
+        self.by = plain_text(by, "who decides (by)")
         self.settle()
 
     def planned(self, id: str) -> PlannedChange:

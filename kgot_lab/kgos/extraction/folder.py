@@ -115,9 +115,9 @@ def graph_of_folder(
     Hidden files, links, and folders of installed packages are passed over. `cache` is the folder in which
     facts of files are kept, None for that of the user, False for none; a file that has not changed is not
     read again, and the graph is that of a full reading. `progress` is told of each file. `client` is a Dask
-    client (`kgot_lab.io.dask_workers.workers_at`), whose workers are sent the bytes of files and need no folder; the
-    graph is the same. Raises BadInput where there is no folder or nothing that can be read in it, and
-    LabError where workers fail.
+    client (`kgot_lab.io.dask_workers.workers_at`), whose workers are sent the bytes of files and need no
+    folder; the graph is the same. Raises BadInput where there is no folder or nothing that can be read in it,
+    and LabError where workers fail.
     """
     require(folder, (str, Path), "a folder is named by its path")
     folder = Path(folder).expanduser()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _SHOWN = 10  # rows that are printed
-_WIDE = 70  # letters of a cell
+_WIDE = 70  # characters of a cell
 
 
 class NodeHit(NamedTuple):

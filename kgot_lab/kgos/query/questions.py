@@ -104,7 +104,7 @@ def _find(
     words: Annotated[str, "words, any of which a text of the node holds"],
     limit: _Most = 20,
 ) -> MethodResult:
-    """The nodes whose texts hold some words, letter by letter."""
+    """The nodes whose texts contain some words exactly."""
     return keyword_match(graph, words, limit)
 
 
@@ -117,7 +117,7 @@ def _search(
         str, "a preset of the four weights, such as default, balanced or precision"
     ] = "default",
 ) -> MethodResult:
-    """The nodes that answer a query, by words, meaning, edges and intent, with what else the query calls for."""
+    """The nodes that answer a query, by words, vectors, edges and intent, with what else the query calls for."""
     return intent_search(graph, query, config=RetrievalConfig(limit=limit, weights=weights))
 
 

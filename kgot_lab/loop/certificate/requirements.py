@@ -20,7 +20,7 @@ from kgot_lab.text.words import plain_answer, stands_in
 from kgot_lab.types import Document, Triple
 
 ANSWERED_BY, NAMED, LINKED = "is answered by", "is mentioned by", "leads to"  # relations of what is missing
-_LONGEST = 60  # letters of a relation that is taken from a sentence
+_LONGEST = 60  # characters of a relation that is taken from a sentence
 _ASKING = OPENERS | frozenset(
     "whose whom why does do did can could name both between among after before during if".split()
 )

@@ -268,7 +268,7 @@ def _short(event: Event | None) -> str:
 
 def _apart(one: Json, other: Json, where: str = "") -> tuple[str, str, str]:
     """The first place where two JSON values differ, by its path, and both values there, cut around the first
-    letters that differ.
+    characters that differ.
     """
     if isinstance(one, dict) and isinstance(other, dict):
         names = [*one, *(name for name in other if name not in one)]

@@ -238,8 +238,8 @@ class Beliefs:
         )
 
     def graph_hash(self, *, claims: bool = False) -> str:
-        """32 letters that stand for the facts that hold, by the names that are read; with `claims`, also for
-        what each holds by.
+        """32 characters that stand for the facts that hold, by the names that are read; with `claims`, also
+        for what each holds by.
 
         The same facts give the same hash, whatever was learnt, dropped, restored or merged in between, and in
         whatever order.

@@ -227,8 +227,8 @@ def hedged(answer: str, certificate: Certificate) -> str:
 
 
 def certificate_parts(question: str, answer: str, certificate: Certificate) -> dict[str, Json]:
-    """A certificate with its question and answer as plain JSON values, as a reader may see it (`certificate_text`);
-    a withheld answer is None.
+    """A certificate with its question and answer as plain JSON values, as a reader may see it
+    (`certificate_text`); a withheld answer is None.
     """
     told, given = hedged(answer, certificate), answer if certificate.ruling != "withheld" else None
     certificate = certificate.certificate_text(answer)

@@ -21,7 +21,7 @@ CLAIM_KINDS = ("stated", "inferred")
 
 @dataclass(frozen=True)
 class Span:
-    """Where in its source a claim is made: letters from start up to end, and their text."""
+    """Where in its source a claim is made: characters from start up to end, and their text."""
 
     start: int
     end: int
@@ -92,7 +92,7 @@ class Claim:
 
     @cached_property
     def id(self) -> str:
-        """What makes it this claim and no other: 32 letters made of all of it but the confidence."""
+        """What makes it this claim and no other: 32 characters made of all of it but the confidence."""
         span = None if self.span is None else [self.span.start, self.span.end, self.span.text]
         said = [*triple_key(self.fact), self.source, span, self.said_by, self.kind, *self.valid_micros]
         return digest([*said, [triple_key(each) for each in self.premises]])
@@ -104,12 +104,12 @@ def triple_key(fact: Triple) -> tuple[str, str, str]:
 
 
 def fact_id(fact: Triple) -> str:
-    """The id of a fact: 32 letters made of its three texts."""
+    """The id of a fact: 32 characters made of its three texts."""
     return digest(triple_key(fact))
 
 
 def digest(value: Json) -> str:
-    """32 letters that stand for a JSON value and, for all that is known, for no other."""
+    """32 characters that stand for a JSON value and, for all that is known, for no other."""
     return hashlib.blake2b(json.dumps(value, ensure_ascii=False).encode(), digest_size=16).hexdigest()
 
 

@@ -254,7 +254,7 @@ class Claims(Beliefs):
         )
 
     def ids_beginning(self, beginning: str) -> tuple[str, ...]:
-        """The ids of the claims, whether they count or not, that begin with some letters."""
+        """The ids of the claims, whether they count or not, that begin with some characters."""
         letters = plain_text(beginning, "how an id begins")
         return tuple(
             id

@@ -13,7 +13,7 @@ from kgot_lab.types import Triple
 _HONORIFICS = frozenset(
     "mr mrs ms miss dr prof professor sir dame lord lady king queen president st saint the".split()
 )
-_LONGEST = 100  # letters of what may be a name
+_LONGEST = 100  # characters of what may be a name
 _MOST = 50  # names that share a word and are compared with each other: a word of more tells nothing
 _SHARED = 2  # neighbours that two names have to share to be proposed for these and a word in common
 

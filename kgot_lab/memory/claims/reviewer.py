@@ -106,7 +106,7 @@ class Reviewer:
         waiting = [id for id in found if self.ledger.waits(id)]
         if len(waiting) > 1:
             raise BadInput(
-                f"{len(waiting)} claims that wait have an id that begins with {beginning}: give more letters of it"
+                f"{len(waiting)} claims that wait have an id that begins with {beginning}: give more characters of it"
             )
         if not waiting and len(found) == 1:
             raise self._no_longer(found[0])

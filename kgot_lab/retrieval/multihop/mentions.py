@@ -15,7 +15,7 @@ from kgot_lab.text.sentences import rough_sentences
 from kgot_lab.types import Document
 
 _BEFORE, _AFTER = 5, 4  # words beside a name that may say what it is to the passage
-STEM = 5  # letters: enough to see that a director directed
+STEM = 5  # characters: enough to see that a director directed
 
 
 def beginning(word: str) -> str:

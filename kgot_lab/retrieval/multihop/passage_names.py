@@ -11,8 +11,8 @@ _ARTICLES = frozenset(("the", "a", "an"))
 _HEADING, _HEADINGS = (
     80,
     5,
-)  # letters in a line above a text that is no sentence of it, and how many of them are looked at
-_HEAD = 300  # letters in which a first sentence says what it is about
+)  # characters in a line above a text that is no sentence of it, and how many of them are looked at
+_HEAD = 300  # characters in which a first sentence says what it is about
 _SUBJECT = re.compile(r"^\W*(.{2,80}?)\s*(?:\(|,|\b(?:is|was|are|were|refers|may refer)\b)")
 _BEGINS = re.compile(rf"^\W*(?:{CAPITALISED.pattern})")
 _LONGEST = 8  # words in a subject

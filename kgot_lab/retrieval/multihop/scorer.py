@@ -69,7 +69,7 @@ class Scorer:
 
     @property
     def mark(self) -> str:
-        """The first letters of a SHA-256 of the weights: a search by other weights has another name."""
+        """The first characters of a SHA-256 of the weights: a search by other weights has another name."""
         return hashlib.sha256(json.dumps(self.as_json()).encode()).hexdigest()[:8]
 
     def as_json(self) -> dict[str, Json]:

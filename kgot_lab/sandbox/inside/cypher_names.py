@@ -23,7 +23,7 @@ _NODES, _EDGES = "nodes", "edges"
 _LONGEST, _LONGEST_TOGETHER = (
     100,
     160,
-)  # letters of a file's name as the engine spells it, of one label and of all that a node has
+)  # characters of a file's name as the engine spells it, of one label and of all that a node has
 _NOT_TAKEN = frozenset("~,*")
 _PLACES = {
     "NodePattern": _NODES,

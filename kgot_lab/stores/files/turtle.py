@@ -13,7 +13,7 @@ from kgot_lab.io.text_files import read_regular, utf8_text
 from kgot_lab.sandbox.inside.rdf import PREFIXES
 from kgot_lab.stores.sparql.triples import graph_of, oxigraph, triple_of, triples_of
 
-_MOST_SAID = 500  # letters of what a parser says, which may be most of the file
+_MOST_SAID = 500  # characters of what a parser says, which may be most of the file
 
 
 def read_turtle(path: Path | str) -> PropertyGraph:

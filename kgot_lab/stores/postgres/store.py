@@ -1,5 +1,5 @@
-"""A graph in PostgreSQL, for the layers above that search and remember: tables of nodes and edges, and an index
-of their words.
+"""A graph in PostgreSQL, for the layers above that search and remember: tables of nodes and edges, and an
+index of their words.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from kgot_lab.errors import ToolFailed, require_count, shortly
 from kgot_lab.tools.web.pages import WebPage
 from kgot_lab.types import Document
 
-SCREEN = 5000  # letters, about 1,250 tokens
+SCREEN = 5000  # characters, about 1,250 tokens
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Browser:
         return self._shown(self._at - 1)
 
     def find(self, text: str) -> Screen:
-        """The first screen on which a text stands, in capital or small letters; raises ToolFailed when it
+        """The first screen on which a text stands, in either case; raises ToolFailed when it
         does not stand there.
         """
         self._sought, self._found = text, -1
@@ -116,7 +116,7 @@ class Browser:
         return self._shown(next(number for number, end in enumerate(ends) if self._found < end))
 
     def seen_whole(self, letters: int) -> None:
-        """Note that the first so many letters of the open page were read in another way."""
+        """Note that the first so many characters of the open page were read in another way."""
         starts = [0, *accumulate(map(len, self._screens))]
         self._seen[self.page.address][1].update(
             number for number in range(len(self._screens)) if starts[number] < letters
@@ -152,8 +152,8 @@ class Browser:
 
 
 def screens(text: str, letters: int = SCREEN) -> list[str]:
-    """A text in parts of at most so many letters, cut where a paragraph, line or word ends if one does near;
-    joined, they are the text.
+    """A text in parts of at most so many characters, cut where a paragraph, line or word ends if one does
+    near; joined, they are the text.
     """
     parts, start = [], 0
     while len(text) - start > letters:

@@ -20,7 +20,7 @@ from kgot_lab.types import Document
 
 OFFLINE = "http://offline.invalid/"  # a name that no computer can have (RFC 2606)
 _LARGEST = 50_000_000  # bytes of a file
-_NEAR = 300  # letters shown of a page that was found
+_NEAR = 300  # characters shown of a page that was found
 
 
 class Mirror:
@@ -155,7 +155,7 @@ def _with_slash(site: str) -> str:
 
 
 def _near(text: str, query: str) -> str:
-    """Some letters of a text around the first word of the query that stands in it."""
+    """Some characters of a text around the first word of the query that stands in it."""
     places = [
         match.start()
         for word in re.findall(r"\w{3,}", query)

@@ -28,7 +28,7 @@ _EXTENSIONS = {
 _UNKNOWN = ("", "application/octet-stream", "binary/octet-stream")  # what servers say of anything
 _UNSEEN = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _LONGEST_TITLE = 200
-_MOST_MARKUP = 1_500_000  # letters of HTML that are made text, which takes some seconds
+_MOST_MARKUP = 1_500_000  # characters of HTML that are made text, which takes some seconds
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from kgot_lab.similarity.delta import BANDS, STEPS, band
+from kgot_lab.viz.static.drawing import draw_path, draw_rect
 from kgot_lab.viz.static.markup import Markup, element, joined, text_width
 
 _INK, _MUTED = "#222", "#595959"
@@ -81,7 +82,7 @@ def _scale(axis: Axis) -> list[Markup]:
     made = [_said("cosine", axis.left - 22, AXIS + 16, 11.0, text_anchor="end", fill=_MUTED)]
     for tenth in tenths:
         x = axis.at(tenth / 10)
-        made.append(element("path", d=f"M{x:.1f} -4V{AXIS}", stroke="#999" if tenth == 0 else "#EEE"))
+        made.append(draw_path(f"M{x:.1f} -4V{AXIS}", "#999" if tenth == 0 else "#EEE"))
         if tenth % 2 == 0:
             made.append(
                 _said(
@@ -93,32 +94,18 @@ def _scale(axis: Axis) -> list[Markup]:
                     fill=_MUTED,
                 )
             )
-    return [*made, element("path", d=f"M{axis.left:.1f} {AXIS}H{axis.right:.1f}", stroke="#999")]
+    return [*made, draw_path(f"M{axis.left:.1f} {AXIS}H{axis.right:.1f}", "#999")]
 
 
 def _guide(axis: Axis, lane: str, value: float) -> Markup:
     """A dotted line from the end of a bar down to the bands."""
-    return element(
-        "path",
-        d=f"M{axis.at(value):.1f} {_LANES[lane] + _BAR}V{STRIP}",
-        stroke="#777",
-        stroke_dasharray="2 3",
-    )
+    return draw_path(f"M{axis.at(value):.1f} {_LANES[lane] + _BAR}V{STRIP}", "#777", stroke_dasharray="2 3")
 
 
 def _bar(axis: Axis, lane: str, value: float, colour: str) -> Markup:
     """A bar from 0 to a value, its name before it and the number behind it."""
     y, (start, end) = _LANES[lane], sorted((axis.at(0), axis.at(value)))
-    bar = element(
-        "rect",
-        x=start,
-        y=y,
-        width=max(end - start, 1.5),
-        height=_BAR,
-        fill=colour,
-        stroke="#333",
-        stroke_width=0.8,
-    )
+    bar = draw_rect(start, y, max(end - start, 1.5), _BAR, colour, stroke="#333", stroke_width=0.8)
     name = _said(lane, axis.left - 10, y + 12, text_anchor="end")
     return joined(
         [name, bar, _halo(f"{value:.3f}".replace("-", "\u2212"), end + 6, y + 12, font_weight="bold")]
@@ -137,9 +124,7 @@ def _threshold(axis: Axis, cosine: float, reach: tuple[float, float], words: str
     if not axis.holds(cosine):
         return Markup("")
     x, (top, bottom) = axis.at(cosine), reach
-    mark = element(
-        "path", d=f"M{x:.1f} {top:.1f}V{bottom:.1f}", stroke="#000", stroke_width=2, stroke_dasharray="3 2"
-    )
+    mark = draw_path(f"M{x:.1f} {top:.1f}V{bottom:.1f}", "#000", 2, stroke_dasharray="3 2")
     half = text_width(words, 11) / 2
     middle = min(max(x, axis.left + half), axis.right + 60 - half)
     return joined(
@@ -169,7 +154,7 @@ def _bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
             {"stroke": _INK, "stroke_width": 2} if name == own else {"stroke": "#AAA", "stroke_width": 0.8}
         )
         if width > 1:
-            strip = [element("rect", x=x, y=STRIP, width=width, height=16.0, fill=tint, **frame)]
+            strip = [draw_rect(x, STRIP, width, 16.0, tint, **frame)]
             if text_width(name, 11) + 4 <= width:
                 look = {"font_weight": "bold"} if name == own else {}
                 strip.append(_said(name, x + width / 2, STRIP + 12, 11.0, text_anchor="middle", **look))
@@ -185,7 +170,7 @@ def _delta(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
     colour, way = (MORE, 1) if delta >= 0 else (LESS, -1)
     head = min(9.0, abs(end - start))
     tip = f"M{end:.1f} {y:.1f}L{end - way * head:.1f} {y - 5:.1f}V{y + 5:.1f}Z"
-    shaft = element("path", d=f"M{start:.1f} {y:.1f}H{end - way * head:.1f}", stroke=colour, stroke_width=3)
+    shaft = draw_path(f"M{start:.1f} {y:.1f}H{end - way * head:.1f}", colour, 3)
     number = _halo(
         f"{delta:+.3f}".replace("-", "\u2212"), max(start, end) + 7, y + 4, font_weight="bold", fill=colour
     )

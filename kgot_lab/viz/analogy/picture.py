@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from kgot_lab.analogy.roles import Counterpart
 from kgot_lab.viz.analogy.gauge import gauge
+from kgot_lab.viz.static.drawing import draw_circle, draw_path, draw_rect, paper
 from kgot_lab.viz.static.markup import Markup, element, joined, keyed, shortened
 from kgot_lab.viz.static.wrapping import fitted
 
@@ -118,15 +119,10 @@ def picture(told: Likeness, alt: str) -> Markup:
     ):
         placed.append(element("g", part.drawn, transform=f"translate(0 {y:.1f})"))
         y += part.height
-    paper = element("rect", x=0.5, y=0.5, width=_WIDTH - 1, height=y + 5, rx=4, fill="#fff", stroke="#DDD")
+    background = draw_rect(0.5, 0.5, _WIDTH - 1, y + 5, "#fff", rx=4, stroke="#DDD")
     one, other = (shortened(title, 80) for title in told.titles)
     title = f"{one} and {other}: {told.headline}"
-    drawing = element(
-        "svg", element("title", title), element("desc", alt), paper, *placed,
-        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {_WIDTH:.0f} {y + 6:.0f}", width=_WIDTH, height=f"{y + 6:.0f}", role="img",
-        aria_label=title, font_family=FACES, style="max-width:100%;height:auto",
-    )  # fmt: skip
-    return keyed(drawing)
+    return keyed(paper(title, _WIDTH, y + 6, background, *placed, desc=alt, fonts=FACES))
 
 
 # --- words
@@ -134,7 +130,7 @@ def picture(told: Likeness, alt: str) -> Markup:
 
 
 def _more(left_out: int) -> list[str]:
-    return [f"({left_out:,} more letters)"] if left_out else []
+    return [f"({left_out:,} more characters)"] if left_out else []
 
 
 def _text(text: str, x: float, y: float, **look: object) -> Markup:
@@ -171,11 +167,9 @@ def _sign(sign: str, x: float, y: float) -> Markup:
         sign, ("M-4 0H4", _MUTED)
     )
     filled = sign in ("yes", "no")
-    ring = element(
-        "circle", cx=0, cy=0, r=10, fill=colour if filled else "#fff", stroke=colour, stroke_width=2
-    )
-    look = {"fill": "none", "stroke_width": 2.4, "stroke_linecap": "round", "stroke_linejoin": "round"}
-    stroke = element("path", d=path, stroke="#fff" if filled else colour, **look)
+    ring = draw_circle(0, 0, 10, colour if filled else "#fff", stroke=colour, stroke_width=2)
+    tint = "#fff" if filled else colour
+    stroke = draw_path(path, tint, 2.4, stroke_linecap="round", stroke_linejoin="round")
     return element("g", ring, stroke, transform=f"translate({x:.1f} {y:.1f})")
 
 
@@ -188,7 +182,7 @@ def _titles(titles: tuple[str, str], raw: float) -> PicturePart:
         for lines, x in zip(both, (_LEFT, RIGHT), strict=True)
         for number, line in enumerate(lines)
     ]
-    rule = element("path", d=f"M{_LEFT:.1f} -8H{_WIDTH - _EDGE:.1f}", stroke="#DDD")
+    rule = draw_path(f"M{_LEFT:.1f} -8H{_WIDTH - _EDGE:.1f}", "#DDD")
     caption = _text("as whole texts", _WIDTH / 2, 31, text_anchor="middle", font_size=11.0, fill=_MUTED)
     return PicturePart(
         joined([rule, *drawn, *_joint(PictureRow(Unit(""), Unit(""), raw, places=3), -1, 9, 14), caption]),
@@ -275,7 +269,7 @@ def _box(lines: Sequence[tuple[str, _Look]], x: float, height: float, alone: boo
         _text(line, x + PADDING, PADDING + 10 + LEADING * number, **look)
         for number, (line, look) in enumerate(lines)
     ]
-    return joined([element("rect", x=x, y=0.5, width=COLUMN, height=height - 1, rx=5, **frame), *words])
+    return joined([draw_rect(x, 0.5, COLUMN, height - 1, rx=5, **frame), *words])
 
 
 def _joint(row: PictureRow, least: float, y: float, short: float = 0) -> list[Markup]:
@@ -295,16 +289,7 @@ def _joint(row: PictureRow, least: float, y: float, short: float = 0) -> list[Ma
         }
     line = element("path", d=f"M{_LEFT + COLUMN + short:.1f} {y:.1f}H{RIGHT - short:.1f}", **look)
     half = 22 if row.places == 2 else 27
-    pill = element(
-        "rect",
-        x=_WIDTH / 2 - half,
-        y=y - 10,
-        width=2 * half,
-        height=20,
-        rx=10,
-        fill="#fff",
-        stroke=look["stroke"],
-    )
+    pill = draw_rect(_WIDTH / 2 - half, y - 10, 2 * half, 20, "#fff", rx=10, stroke=look["stroke"])
     parts = [line, pill, _text(row.between, _WIDTH / 2, y + 4.5, text_anchor="middle", font_weight="bold")]
     if row.clash:
         parts.append(_text("≠ one denies", _WIDTH / 2, y + 24, text_anchor="middle", **DENIAL))
@@ -320,9 +305,7 @@ def _roles(told: Likeness) -> Iterator[PicturePart]:
         colour, dashes = (_JOINS, None) if each.agrees else ("#777", "3 3")
         look = {"stroke": colour, "stroke_width": min(1.5 + each.times, 6), "stroke_dasharray": dashes}
         line = element("path", d=f"M{_LEFT + COLUMN + 4:.1f} 9H{RIGHT - 4:.1f}", **look)
-        pill = element(
-            "rect", x=_WIDTH / 2 - 22, y=-1, width=44, height=20, rx=10, fill="#fff", stroke=colour
-        )
+        pill = draw_rect(_WIDTH / 2 - 22, -1, 44, 20, "#fff", rx=10, stroke=colour)
         number = _text(
             f"{each.times:,} ×" if each.agrees else f"({each.times:,} ×)",
             _WIDTH / 2,

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from math import isfinite
-from pathlib import Path
 from textwrap import wrap
 
 from kgot_lab.analogy.candidates import described
@@ -15,7 +14,6 @@ from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
 from kgot_lab.analogy.verdict import Cutoffs
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.similarity.delta import SPECIFIED, Pair, Thresholds
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole
@@ -29,11 +27,12 @@ from kgot_lab.viz.analogy.words import (
     likeness_in_words,
     signed_delta,
 )
+from kgot_lab.viz.static.drawing import StaticPicture
 from kgot_lab.viz.static.markup import Markup, element, image, joined
 from kgot_lab.viz.static.table import Sheet, Table
 
 Texts = Mapping[str, str]
-_WIDE = 48  # letters of a column in plain text
+_WIDE = 48  # characters of a column in plain text
 NEITHER = "a structure view shows a Pair of compare_texts, a delta edge"
 
 
@@ -62,7 +61,7 @@ def structure(
 
 
 @dataclass(frozen=True, repr=False)
-class StructureView:
+class StructureView(StaticPicture):
     """A pair as a picture and as tables that say the same; the tables hold in full what the picture cuts."""
 
     pair: Pair
@@ -133,18 +132,6 @@ class StructureView:
             "details", element("summary", "The same as tables, with every text in full"), self.table().html
         )
         return joined([image(self.svg, self.alt), tables])
-
-    def save(self, path: Path | str) -> Path:
-        """Write the picture as .svg; raises BadInput for another kind of file."""
-        if Path(path).suffix != ".svg":
-            raise BadInput(f"a structure view is saved as .svg, not as {Path(path).name}")
-        return write_whole(path, self.svg, "the picture")
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def _repr_html_(self) -> str:
-        return image(self.svg, self.alt)
 
     def __repr__(self) -> str:
         count = len(self._source.edges)

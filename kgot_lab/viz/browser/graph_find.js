@@ -1,6 +1,6 @@
 // What is searched in a graph that is drawn: a text in names, relations and properties, and a way between two nodes.
 
-const QUOTED = 60; // letters of a property around what was searched
+const QUOTED = 60; // characters of a property around what was searched
 
 /** Everything drawn that holds a text, as pairs of an element and a quotation: names first, then relations, then what is known of nodes and of edges. */
 function holdingIn(cy, wanted) {
@@ -21,7 +21,7 @@ function holdingIn(cy, wanted) {
     ...told(nodes.filter((node) => !isNamed(node))), ...told(edges.filter((edge) => !isOfType(edge)))];
 }
 
-/** Some letters of a line "name: value" around the first place where the value holds a text. */
+/** Some characters of a line "name: value" around the first place where the value holds a text. */
 function quoted(line, wanted) {
   const begin = line.indexOf(": ") + 2, text = line.slice(begin), at = text.toLowerCase().indexOf(wanted.toLowerCase());
   const start = Math.max(0, at - Math.floor(QUOTED / 2)), end = Math.max(start + QUOTED, at + wanted.length);

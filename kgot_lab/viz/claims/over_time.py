@@ -19,8 +19,8 @@ from kgot_lab.types import Diff, Edge, Triple
 from kgot_lab.viz.claims.static_views import WrittenDown, format_claim, written_down
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.html import Page
-from kgot_lab.viz.live import Live, in_marimo, page_script, place, style
-from kgot_lab.viz.page import NEEDS_SCRIPT, STYLE, page_head
+from kgot_lab.viz.live import Live, LiveOutput, page_script, place, style
+from kgot_lab.viz.page import NEEDS_SCRIPT, STYLE, html_document
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.static.table import LEFT, Sheet, Table
 
@@ -56,7 +56,7 @@ class Moment:
         return f"{counted(len(self.facts), 'fact')} valid. " + (". ".join(changes) or "Nothing changed") + "."
 
 
-class OverTime:
+class OverTime(LiveOutput):
     """What `over_time` shows: a slider over its moments, each with its graph and a caption; `page` makes a
     file of it.
     """
@@ -86,13 +86,9 @@ class OverTime:
 
     def page(self, title: str = "What is true when") -> Page:
         """The slider as a page that works from disk, with the table for readers without a script."""
-        script, digest = page_script()
         tables = element("section", element("h2", "The same as a table"), self.table().html)
         body = element("main", element("h1", title), NEEDS_SCRIPT, place(self.live.data), tables)
-        head = page_head(title, STYLE + style(), script=digest)
-        return Page(
-            title, f"<!DOCTYPE html>\n{element('html', head, element('body', body, script), lang='en')}\n"
-        )
+        return Page(title, html_document(title, STYLE + style(), body, script=page_script()))
 
     def _still(self) -> WrittenDown:
         """An early, a middle and the last moment as pictures, and all of them as a table: what stands where
@@ -111,11 +107,6 @@ class OverTime:
             style="table-layout:fixed;width:100%",
         )
         return written_down(self.table(), drawn, self.table().html)
-
-    def _ipython_display_(self) -> None:
-        self.live._ipython_display_()
-
-    _display_ = in_marimo
 
     def __repr__(self) -> str:
         return f"<OverTime: {counted(len(self.moments), 'moment')}>\n{self.table()!r}"

@@ -16,15 +16,15 @@ from kgot_lab.memory.claims.times import format_span
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Document, Json, Triple
 from kgot_lab.viz.claims.static_views import WrittenDown, format_claim, written_down
-from kgot_lab.viz.live import Live, in_marimo
+from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.static.markup import shortened
 from kgot_lab.viz.static.table import Sheet, Table
 
-_AROUND = 160  # letters of the source before and after what was said
+_AROUND = 160  # characters of the source before and after what was said
 _LISTED = 10  # facts under a heading
 _LOGGED = 20
 _STILL = 20  # claims where nothing is live
-_FACT = 300  # letters of a fact, or of a quotation
+_FACT = 300  # characters of a fact, or of a quotation
 _DONE = {"accept": "Accepted", "reject": "Rejected", "override": "Overridden"}
 _DID = {
     "accepted": "accepted",
@@ -34,7 +34,7 @@ _DID = {
 }
 
 
-class Review:
+class Review(LiveOutput):
     """What `review` shows: the queue, one claim at a time; every decision is written to the ledger at once,
     under the reviewer's name.
     """
@@ -77,13 +77,10 @@ class Review:
         tables = self.table()
         return written_down(tables, tables.html)
 
-    def _ipython_display_(self) -> None:
+    def _refresh(self) -> None:
         self.reviewer.reload()
         self.live.picture = self._still()
         self.live.data = {**self.live.data, "shown": self._shown("")}
-        self.live._ipython_display_()
-
-    _display_ = in_marimo
 
     def __repr__(self) -> str:
         return f"<Review by {self.by}: {counted(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
@@ -98,10 +95,8 @@ class Review:
         said, wrong = "", ""
         try:
             said = self._done(message)
-        except LabError as error:
-            wrong = str(error)
-        except Exception as error:  # nobody reads what a handler of messages raises
-            wrong = f"{type(error).__name__}: {error}"
+        except Exception as error:
+            wrong = describe_error(error)
         try:
             self.reviewer.reload()
             stayed = bool(wrong and (seen := self.reviewer.in_view) and seen.claim.id == message.get("claim"))
@@ -208,7 +203,7 @@ class Review:
         return ("…" * (span.start > _AROUND) + before, there, after + "…" * (span.end + _AROUND < len(text)))
 
     def _origin(self, claim: Claim) -> str:
-        where = f", letters {claim.span.start:,} to {claim.span.end:,}" if claim.span else ""
+        where = f", characters {claim.span.start:,} to {claim.span.end:,}" if claim.span else ""
         span = claim.span
         moved = ""
         if (

@@ -16,7 +16,7 @@ from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 
 HANDED_IN = 1  # the version of the file
-_LONGEST_NAME, _LONGEST_ANSWER = 80, 200  # letters
+_LONGEST_NAME, _LONGEST_ANSWER = 80, 200  # characters
 _MOST_PARTS = 50  # of a collection
 _NOT_PROOF = (
     "The digest shows accidental damage. It is no proof: whoever can edit this file can work out another."

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from kgot_lab.text.counted import counted
 from kgot_lab.text.sentences import sentences
 from kgot_lab.viz.course.chapter import Chapter
-from kgot_lab.viz.page import page_head
+from kgot_lab.viz.page import html_document
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 
 FRONT_PAGE = "index.html"
@@ -35,7 +35,7 @@ ul { margin: .1rem 0 0; padding-left: 1.2rem; font-size: .95rem; }
 }
 @media print { body { max-width: none; margin: 0; } li { break-inside: avoid; } }
 """
-_ABOUT = 330  # letters of a notebook's first paragraph, in whole sentences
+_ABOUT = 330  # characters of a notebook's first paragraph, in whole sentences
 
 
 def front_page(title: str, said: str, chapters: Mapping[str, Chapter]) -> str:
@@ -56,7 +56,7 @@ def front_page(title: str, said: str, chapters: Mapping[str, Chapter]) -> str:
             ),
         ),
     )
-    return f"<!DOCTYPE html>\n{element('html', page_head(title, _STYLE), element('body', body), lang='en')}\n"
+    return html_document(title, _STYLE, body)
 
 
 def _entry(number: int, address: str, chapter: Chapter) -> Markup:

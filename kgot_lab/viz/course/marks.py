@@ -17,7 +17,7 @@ from kgot_lab.viz.course.attempts import HANDED_IN, Attempt, HandedIn, digest_of
 from kgot_lab.viz.static.table import Sheet
 
 _LARGEST = 1_000_000  # bytes of a file
-_KEPT = 120  # letters of a name or of an exercise's name
+_KEPT = 120  # characters of a name or of an exercise's name
 _FORMULA = ("=", "+", "-", "@")  # what a spreadsheet takes for the beginning of a formula
 
 

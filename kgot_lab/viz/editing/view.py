@@ -8,18 +8,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kgot_lab.errors import BadInput, LabError, require
+from kgot_lab.errors import BadInput, require
 from kgot_lab.kgos.editing.editor import MADE_BY_HAND, EditMade, Editor
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.claims.static_views import WrittenDown, written_down
-from kgot_lab.viz.live import Live, in_marimo
+from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.static.table import Sheet, Table
 
 _LISTED = 2_000  # ids that are offered while one types
 _EDGES = 200
 
 
-class Editing:
+class Editing(LiveOutput):
     """What `edit` shows. `editor` holds the graph and its history: what is done in the browser is done there."""
 
     def __init__(self, editor: Editor, node: str) -> None:
@@ -49,12 +49,9 @@ class Editing:
         tables = self.table()
         return written_down(tables, tables.html)
 
-    def _ipython_display_(self) -> None:
+    def _refresh(self) -> None:
         self.live.picture = self._still()
         self.live.data = {**self.live.data, "shown": self._shown("")}
-        self.live._ipython_display_()
-
-    _display_ = in_marimo
 
     def __repr__(self) -> str:
         return f"<Editing by {self.editor.by}: {self.node} of {self.editor.graph}>"
@@ -76,10 +73,8 @@ class Editing:
                     ]
                 )
             )
-        except LabError as error:
-            wrong = str(error)
-        except Exception as error:  # nobody reads what a handler of messages raises
-            wrong = f"{type(error).__name__}: {error}"
+        except Exception as error:
+            wrong = describe_error(error)
         self.live.data = {**self.live.data, "shown": self._shown(said, wrong)}
         self.live.send({"shown": self.live.data["shown"]})
         return {}

@@ -22,7 +22,7 @@ AsMarkup = Callable[[Drawable], Markup]
 
 LINE = Markup("<br>")
 _CHIP = "border:1px solid currentColor;border-radius:9px;padding:0 6px;white-space:nowrap"
-_DESCRIPTION, _EDGES, _LINE = 800, 15, 200  # letters, edges, letters of a line
+_DESCRIPTION, _EDGES, _LINE = 800, 15, 200  # characters, edges, characters of a line
 
 
 def answer_markup(answered: AnsweredTalk) -> Markup:

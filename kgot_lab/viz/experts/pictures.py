@@ -14,7 +14,7 @@ from kgot_lab.types import Edge
 from kgot_lab.viz.graph.shapes import Place
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.methods.answer_lanes import LANE_FILLS
-from kgot_lab.viz.static.drawing import Drawing, drawing
+from kgot_lab.viz.static.drawing import Drawing, draw_rect, draw_text, drawing
 from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
@@ -39,15 +39,15 @@ def lane_bars(thought: Thought) -> Drawing:
     ]
     alt = f"Nodes by score: {'; '.join(said) or 'none was found'}."
     height = _TOP + _ROW * max(len(shown), 1) + 6
-    nothing = [] if shown else [_text("Nothing was found.", _EDGE, _TOP + 24, 14.0, STRONG_INK)]
+    nothing = [] if shown else [draw_text("Nothing was found.", _EDGE, _TOP + 24, 14.0, STRONG_INK)]
     return drawing(alt, width, height, *_legend(), *rows, *nothing, sheets=[_sheet(thought)])
 
 
 def _legend() -> Iterator[Markup]:
     for number, (lane, said) in enumerate(_LANES.items()):
         left = _EDGE + 110.0 * number
-        yield element("rect", x=left, y=10.0, width=12, height=12, fill=LANE_FILLS[lane])
-        yield _text(said, left + 18, 20.5, 12.0, "#222222")
+        yield draw_rect(left, 10.0, 12, 12, LANE_FILLS[lane])
+        yield draw_text(said, left + 18, 20.5, 12.0, "#222222")
 
 
 def _row(number: int, node: ThoughtNode, y: float, most: float) -> Markup:
@@ -57,16 +57,14 @@ def _row(number: int, node: ThoughtNode, y: float, most: float) -> Markup:
     for lane, value in _lanes_of(node).items():
         if value > 0:
             wide = _BARS * value / most
-            bars.append(
-                element("rect", x=left, y=y + 6, width=wide, height=14, fill=LANE_FILLS[lane], stroke="#fff")
-            )
+            bars.append(draw_rect(left, y + 6, wide, 14, LANE_FILLS[lane], stroke="#fff"))
             left += wide
     return element(
         "g", element("title", f"{node.name} ({node.id}): {_format_parts(node)}{'; ' + node.path if node.path else ''}"),
-        _text(name, _EDGE, y + 17, 14.0, STRONG_INK if node.told else FAINT_INK, bold=True),
-        _text(about, _EDGE + 18, y + 32, 12.0, FAINT_INK),
-        *bars, _text(decimal(node.score), _EDGE + _NAMES + _BARS + 8, y + 18, 13.0, "#111111"),
-        _text(_format_parts(node), _EDGE + _NAMES, y + 32, 11.0, FAINT_INK),
+        draw_text(name, _EDGE, y + 17, 14.0, STRONG_INK if node.told else FAINT_INK, bold=True),
+        draw_text(about, _EDGE + 18, y + 32, 12.0, FAINT_INK),
+        *bars, draw_text(decimal(node.score), _EDGE + _NAMES + _BARS + 8, y + 18, 13.0, "#111111"),
+        draw_text(_format_parts(node), _EDGE + _NAMES, y + 32, 11.0, FAINT_INK),
     )  # fmt: skip
 
 
@@ -133,7 +131,3 @@ def _part(
     return svg(
         part, width=size[0], height=size[1], limit=len(ids) or 1, labels=tuple(labels), positions=places
     )
-
-
-def _text(line: str, x: float, y: float, size: float, colour: str, *, bold: bool = False) -> Markup:
-    return element("text", line, x=x, y=y, font_size=size, fill=colour, font_weight="bold" if bold else None)

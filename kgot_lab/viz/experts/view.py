@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kgot_lab.errors import LabError, require
+from kgot_lab.errors import require
 from kgot_lab.experts.chat.chat_events import ThoughtEvent, TokenEvent
 from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
 from kgot_lab.text.counted import counted
@@ -15,12 +15,12 @@ from kgot_lab.types import Json
 from kgot_lab.viz.claims.static_views import WrittenDown, written_down
 from kgot_lab.viz.experts.cards import answer_markup, chip_name, heading, node_card, with_lines
 from kgot_lab.viz.experts.steps import ThoughtPage, answer_pages, thought_pages
-from kgot_lab.viz.live import Drawable, Live, in_marimo
+from kgot_lab.viz.live import Drawable, Live, LiveOutput, describe_error
 from kgot_lab.viz.static.markup import Markup, element, joined
 from kgot_lab.viz.static.table import Sheet, Table
 
 
-class ThoughtView:
+class ThoughtView(LiveOutput):
     """What `show_thought` shows: one answer, stepped through."""
 
     def __init__(self, answered: AnsweredTalk) -> None:
@@ -35,16 +35,11 @@ class ThoughtView:
         """The question, the answer and what it cites."""
         return _table((self.answered,))
 
-    def _ipython_display_(self) -> None:
-        self.live._ipython_display_()
-
-    _display_ = in_marimo
-
     def __repr__(self) -> str:
         return f"<ThoughtView of {self.answered.question!r}>"
 
 
-class TalkView:
+class TalkView(LiveOutput):
     """What `show_talk` shows: a conversation that goes on in the browser. `talk` holds it: what is asked
     there is asked here.
     """
@@ -93,11 +88,8 @@ class TalkView:
             self.table(), element("h3", about["name"]), element("p", about["about"]), *turns, *last
         )
 
-    def _ipython_display_(self) -> None:
+    def _refresh(self) -> None:
         self.live.picture, self.live.data = self._still(), self._data()
-        self.live._ipython_display_()
-
-    _display_ = in_marimo
 
     def __repr__(self) -> str:
         return f"<TalkView of {self.talk!r}>"
@@ -132,10 +124,8 @@ class TalkView:
                     self.live.send({"piece": event.content})
         except KeyboardInterrupt:  # whoever interrupts the kernel stops the model; what it had said is kept
             wrong = "The kernel was interrupted, and the model with it."
-        except LabError as error:
-            wrong = str(error)
-        except Exception as error:  # nobody reads what a handler of messages raises
-            wrong = f"{type(error).__name__}: {error}"
+        except Exception as error:
+            wrong = describe_error(error)
         turns = self._turns()
         self.live.data = {**self.live.data, "turns": turns}
         self.live.send({"turns": turns[before:], "first": before, "wrong": wrong, "ended": True})

@@ -8,11 +8,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 
-from kgot_lab.errors import BadInput, LabError, UnknownName, require
+from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.retrieval.fusion import SCALES, scores_of, weighted
 from kgot_lab.retrieval.presets import WEIGHTS, Weights, lane_weights
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json, Query, Ranking
+from kgot_lab.viz.live import describe_error
 
 LETTERS: Mapping[str, str] = {"embedding": "α", "text": "β", "graph": "γ", "intent": "δ"}
 _SCALE = "maximum"  # of KG-OS, as in presets.hybrid
@@ -189,7 +190,7 @@ class Searched:
             found = stage.search(self.query)
             weighted((1.0, _standing(stage.name, found))).search(self.query)
         except Exception as error:  # a lane may be anybody's code, and in a browser nobody sees a traceback
-            self.failed[name] = error_text(error)
+            self.failed[name] = describe_error(error)
             return
         self.found[name], self.stages[name] = found, _standing(stage.name, found)
         self._columns[name] = _Columns.of(found)
@@ -245,11 +246,6 @@ def path_to(id: str, ranking: Ranking) -> str:
     if path := ranking.paths.get(id, ""):
         return path
     return next((path for _, lane in ranking.lanes if (path := path_to(id, lane))), "")
-
-
-def error_text(error: Exception) -> str:
-    """What an error says, with its kind where it is none of ours."""
-    return str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
 
 
 def _standing(name: str, found: Ranking) -> Stage:

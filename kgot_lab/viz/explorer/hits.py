@@ -15,7 +15,7 @@ from kgot_lab.viz.explorer.fusion_weights import LETTERS, ScorePart
 from kgot_lab.viz.static.markup import shortened
 from kgot_lab.viz.static.table import Sheet, Table
 
-_LONGEST = 210  # letters of a snippet
+_LONGEST = 210  # characters of a snippet
 LONGEST_TITLE = 120
 LONGEST_PATH = 300
 SAME, UP, DOWN, NEW, GONE = "same", "up", "down", "new", "gone"

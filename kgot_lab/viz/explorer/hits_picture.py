@@ -4,19 +4,21 @@ their scores.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.viz.explorer.fusion_weights import LETTERS, ScorePart
 from kgot_lab.viz.explorer.hits import Piece, Shown
-from kgot_lab.viz.static.drawing import Drawing, drawing
+from kgot_lab.viz.static.drawing import WIDE_HALO, Drawing, draw_path, draw_rect, draw_text, drawing
 from kgot_lab.viz.static.markup import Markup, element, escaped, joined, shortened, text_width
 from kgot_lab.viz.static.pipeline import sketch
 
 _WIDTH, _EDGE, INDENT = 760.0, 18.0, 30.0
 _BAR, BAR_HEIGHT = 460.0, 13.0  # a score of 1, and how high a bar is
 _MOST = 10  # hits that are drawn
-_LINE = 112  # letters of a line
+_LINE = 112  # characters of a line
 _INK, _MUTED = "#111111", "#555555"
 LANE_COLOURS: Mapping[str, str] = {
     "embedding": "#56B4E9",
@@ -35,10 +37,10 @@ def hits_picture(
     """
     y, parts = 34.0, []
     for line in _wrapped(question or "(no question)", 80)[:2]:
-        parts.append(_text(line, _EDGE, y, 16, bold=True))
+        parts.append(draw_text(line, _EDGE, y, 16, _INK, bold=True))
         y += 22
     for line in (part for each in told for part in _wrapped(each, 118)):
-        parts.append(_text(line, _EDGE, y, 12.5))
+        parts.append(draw_text(line, _EDGE, y, 12.5, _INK))
         y += 18
     drawn = sketch(
         stage, {lanes[name].name: colour for name, colour in LANE_COLOURS.items() if name in lanes}
@@ -56,7 +58,7 @@ def hits_picture(
         parts.append(made)
         y += height
     if len(hits) > _MOST:
-        parts.append(_text(f"and {len(hits) - _MOST} more", _EDGE + INDENT, y + 4, 12, _MUTED))
+        parts.append(draw_text(f"and {len(hits) - _MOST} more", _EDGE + INDENT, y + 4, 12, _MUTED))
         y += 20
     return drawing(_alt(question, hits, told, stage), _WIDTH, y + 6, *parts)
 
@@ -66,7 +68,7 @@ def _legend(parts: Sequence[ScorePart], y: float) -> Markup:
     made, x = [], _EDGE + INDENT
     for part in parts:
         text = f"{LETTERS[part.lane]} {part.lane}, counts {part.share:.2f}"
-        made += [_segment(part.lane, x, y - 11, 22), _text(text, x + 28, y, 12, _MUTED)]
+        made += [_segment(part.lane, x, y - 11, 22), draw_text(text, x + 28, y, 12, _MUTED)]
         x += text_width(text, 12) + 50
     return joined(made)
 
@@ -76,17 +78,15 @@ def _hit(hit: Shown, y: float) -> tuple[Markup, float]:
     left, title = _EDGE + INDENT, shortened(hit.name, 78)
     parts = [
         element("title", _exact(hit)),
-        element(
-            "path", d=f"M{_EDGE:.0f} {y - 3:.1f} H{_WIDTH - _EDGE:.0f}", stroke="#E4E4E4", stroke_width=1
-        ),
-        _text(str(hit.rank), _EDGE + 18, y + 16, 14, _MUTED, anchor="end"),
-        _text(title, left, y + 16, 14, bold=True),
+        draw_path(f"M{_EDGE:.0f} {y - 3:.1f} H{_WIDTH - _EDGE:.0f}", "#E4E4E4", 1),
+        draw_text(str(hit.rank), _EDGE + 18, y + 16, 14, _MUTED, text_anchor="end"),
+        draw_text(title, left, y + 16, 14, _INK, bold=True),
     ]
     if hit.gold:
         parts.append(_gold(_WIDTH - _EDGE - 52, y + 16))
     parts += [
         *_bar(hit, left, y + 24),
-        _text(f"{hit.score:.3f}", left + max(_BAR * hit.score, 0) + 8, y + 35, 12),
+        draw_text(f"{hit.score:.3f}", left + max(_BAR * hit.score, 0) + 8, y + 35, 12, _INK),
     ]
     height = 44.0
     for line, size in ((hit.snippet, 12.0), ((("path: " + hit.path, False),) if hit.path else (), 11.5)):
@@ -99,16 +99,7 @@ def _hit(hit: Shown, y: float) -> tuple[Markup, float]:
 def _bar(hit: Shown, x: float, y: float) -> list[Markup]:
     """The score as a bar, a segment for each lane; one plain bar for a hit whose score has no parts."""
     if not hit.parts:
-        return [
-            element(
-                "rect",
-                x=x,
-                y=y,
-                width=max(_BAR * min(hit.score, 1.0), 1.0),
-                height=BAR_HEIGHT,
-                fill="#BBBBBB",
-            )
-        ]
+        return [draw_rect(x, y, max(_BAR * min(hit.score, 1.0), 1.0), BAR_HEIGHT, "#BBBBBB")]
     made = []
     for part in hit.parts:
         width = _BAR * part.value
@@ -121,18 +112,7 @@ def _bar(hit: Shown, x: float, y: float) -> list[Markup]:
 def _segment(lane: str, x: float, y: float, width: float) -> Markup:
     """A piece of a bar: colour, marks and letter say which lane it is."""
     right, bottom = x + width, y + BAR_HEIGHT
-    parts = [
-        element(
-            "rect",
-            x=x,
-            y=y,
-            width=float(width),
-            height=BAR_HEIGHT,
-            fill=LANE_COLOURS[lane],
-            stroke="#fff",
-            stroke_width=1,
-        )
-    ]
+    parts = [draw_rect(x, y, float(width), BAR_HEIGHT, LANE_COLOURS[lane], stroke="#fff", stroke_width=1)]
     lines = {
         "text": [f"M{x:.1f} {y + part * BAR_HEIGHT / 4:.1f} H{right:.1f}" for part in (1, 3)],
         "graph": [f"M{at:.1f} {y:.1f} V{bottom:.1f}" for at in _steps(x + 3, right - 1, 6)],
@@ -141,22 +121,10 @@ def _segment(lane: str, x: float, y: float, width: float) -> Markup:
         ],
     }.get(lane, [])
     if lines:
-        parts.append(
-            element(
-                "path",
-                d=" ".join(lines),
-                stroke="#00000055",
-                stroke_width=1.4 if lane == "intent" else 1,
-                fill="none",
-            )
-        )
+        parts.append(draw_path(" ".join(lines), "#00000055", 1.4 if lane == "intent" else 1))
     if width >= 26:
-        parts.append(
-            element(
-                "text", LETTERS[lane], x=x + width / 2, y=y + 10.5, font_size=11, font_weight="bold", fill=_INK, text_anchor="middle",
-                stroke=LANE_COLOURS[lane], stroke_width=4, paint_order="stroke",
-            )
-        )  # fmt: skip
+        look: dict[str, Any] = {**WIDE_HALO, "stroke": LANE_COLOURS[lane], "text_anchor": "middle"}
+        parts.append(draw_text(LETTERS[lane], x + width / 2, y + 10.5, 11, _INK, bold=True, **look))
     return joined(parts)
 
 
@@ -165,37 +133,12 @@ def _steps(start: float, end: float, step: float) -> list[float]:
 
 
 def _gold(x: float, y: float) -> Markup:
-    frame = element(
-        "rect", x=x, y=y - 12, width=52.0, height=16.0, rx=3, fill=GOLD, stroke="#555", stroke_width=1
-    )
-    return joined([frame, _text("★ gold", x + 26, y, 12, anchor="middle", bold=True)])
-
-
-def _text(
-    text: str,
-    x: float,
-    y: float,
-    size: float,
-    colour: str = _INK,
-    *,
-    anchor: str = "start",
-    bold: bool = False,
-) -> Markup:
-    weight = "bold" if bold else None
-    return element(
-        "text",
-        text,
-        x=float(x),
-        y=float(y),
-        font_size=float(size),
-        fill=colour,
-        text_anchor=anchor,
-        font_weight=weight,
-    )
+    frame = draw_rect(x, y - 12, 52.0, 16.0, GOLD, rx=3, stroke="#555", stroke_width=1)
+    return joined([frame, draw_text("★ gold", x + 26, y, 12, _INK, bold=True, text_anchor="middle")])
 
 
 def _marked(pieces: Sequence[Piece], x: float, y: float, size: float) -> Markup:
-    """A line of at most so many letters as there is room for, marked words in bold."""
+    """A line of at most so many characters as there is room for, marked words in bold."""
     spans, room = [], _LINE
     for text, is_marked in pieces:
         kept = text if len(text) <= room else text[: max(room - 1, 0)] + "…"
@@ -218,13 +161,8 @@ def _exact(hit: Shown) -> str:
 
 
 def _wrapped(text: str, length: int) -> list[str]:
-    """A text in lines of at most so many letters, broken between words."""
-    lines = [""]
-    for word in shortened(text, 8 * length).split():
-        if lines[-1] and len(lines[-1]) + len(word) >= length:
-            lines.append("")
-        lines[-1] = shortened(f"{lines[-1]} {word}".strip(), length)
-    return lines
+    """A text in lines of at most so many characters, broken between words."""
+    return textwrap.wrap(shortened(text, 8 * length), length) or [""]
 
 
 def _alt(question: str, hits: Sequence[Shown], told: Sequence[str], stage: Stage) -> str:

@@ -18,7 +18,6 @@ from kgot_lab.viz.explorer.fusion_weights import (
     Mix,
     ScorePart,
     Searched,
-    error_text,
     mixed,
     path_to,
     shares,
@@ -26,6 +25,7 @@ from kgot_lab.viz.explorer.fusion_weights import (
 from kgot_lab.viz.explorer.hits import DocumentShelf, Gold, Shown, format_gold, moves_between, shown_hits
 from kgot_lab.viz.explorer.hits_picture import LANE_COLOURS
 from kgot_lab.viz.explorer.retriever_table import lane_sheet
+from kgot_lab.viz.live import describe_error
 from kgot_lab.viz.static.markup import Markup
 from kgot_lab.viz.static.pipeline import pipeline
 
@@ -223,7 +223,7 @@ class Searches:
             if (name, query) not in self._found:
                 _remember(self._found, (name, query), stage.search(query))
         except Exception as error:  # a system may be anybody's code, and in a browser nobody sees a traceback
-            raise BadInput(f"The system {name!r} could not search: {error_text(error)}") from error
+            raise BadInput(f"The system {name!r} could not search: {describe_error(error)}") from error
         ranking = self._found[name, query]
         return Side(name, stage, ranking, lambda id: ((), path_to(id, ranking)))
 

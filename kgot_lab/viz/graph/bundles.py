@@ -91,14 +91,8 @@ def lines(
     drawn_edges, drawn_bundles = edges[chosen[chosen < len(edges)]], chosen[chosen >= len(edges)] - len(edges)
     left_out = len(edges) - len(drawn_edges) + len(crossing) - int(counts[drawn_bundles].sum())
     drawn = np.isin(bundle_of, drawn_bundles)
-    made = _bundles(
-        codes,
-        bundle_of[drawn],
-        (one < other)[crossing[drawn]],
-        graph.type_codes[crossing[drawn]],
-        graph.type_names,
-        names,
-    )
+    crossed = crossing[drawn]
+    made = _bundles(graph, codes, bundle_of[drawn], (one < other)[crossed], crossed, names)
     return Lines(
         frozen(drawn_edges.astype(np.int32)), made, np.bincount(one[within], minlength=len(names)), left_out
     )
@@ -111,7 +105,7 @@ def uses(named: Sequence[tuple[str, int]], kinds: int, noun: str) -> str:
 
 
 def brief(text: str) -> str:
-    """A text as at most 24 letters on one line, none of which moves the others."""
+    """A text as at most 24 characters on one line, none of which moves the others."""
     return harmless(shortened(text, 24))
 
 
@@ -159,16 +153,17 @@ def _marked_rows(graph: PropertyGraph, marked: Collection[Identity], alone: NDAr
 
 
 def _bundles(
+    graph: PropertyGraph,
     codes: NodeNumbers,
     bundle_of: NodeNumbers,
     forward: NDArray[np.bool_],
-    types: Ints,
-    type_names: Sequence[str],
+    rows: NodeNumbers,
     names: Sequence[str],
 ) -> tuple[EdgeBundle, ...]:
-    """The bundles of some edges, given of each edge its bundle, whether it leads forward, and its type."""
+    """The bundles of some rows of edges, given of each its bundle and whether it leads forward."""
+    type_names = graph.type_names
     width = max(len(type_names), 1)
-    uses, counts = np.unique(bundle_of * width + types, return_counts=True)
+    uses, counts = np.unique(bundle_of * width + graph.type_codes[rows], return_counts=True)
     order = np.lexsort((-counts, uses // width))
     bundle = uses[order] // width
     place = np.arange(len(order)) - np.searchsorted(bundle, bundle)
@@ -181,14 +176,8 @@ def _bundles(
         np.bincount(which, minlength=len(codes))
         for which in (bundle_of[forward], bundle_of[~forward], bundle)
     )
+    ends = {b: (names[codes[b] // len(names)], names[codes[b] % len(names)]) for b in named}
     return tuple(
-        EdgeBundle(
-            names[codes[b] // len(names)],
-            names[codes[b] % len(names)],
-            int(ahead[b]),
-            int(back[b]),
-            tuple(types),
-            int(kinds[b]),
-        )
+        EdgeBundle(*ends[b], int(ahead[b]), int(back[b]), tuple(types), int(kinds[b]))
         for b, types in named.items()
     )

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.viz.graph.bending import controls
+from kgot_lab.viz.graph.edge_routing import controls
+from kgot_lab.viz.graph.label_placement import names_placed, words_placed
 from kgot_lab.viz.graph.layout import NodePairs, Points, force_layout, stretched
+from kgot_lab.viz.graph.overlap_removal import NodeRooms, untangled
 from kgot_lab.viz.graph.scene import DrawingPlan, EdgePlan, NodePlan, Scene
 from kgot_lab.viz.graph.shapes import Place
-from kgot_lab.viz.graph.untangle import NodeRooms, untangled
-from kgot_lab.viz.graph.wording import names_placed, words_placed
 from kgot_lab.viz.static.wrapping import balanced, line_width
 
 PLANNED = 150  # nodes up to which names and words have places of their own
@@ -30,9 +30,7 @@ _WIDTHS = (1.0, 0.6, 2.5, 0.0)
 _LOOP = 4.4  # radii that a loop is high
 
 
-def drawing_plan(
-    scene: Scene, area: tuple[float, float], *, positions: Mapping[str, Place], seed: int = 0
-) -> DrawingPlan:
+def drawing_plan(scene: Scene, area: tuple[float, float], *, positions: Mapping[str, Place]) -> DrawingPlan:
     """Plan a drawing: nodes with `positions`, fractions of the area, stay there; the others are laid out, and
     moved until all reads.
 
@@ -42,7 +40,7 @@ def drawing_plan(
     plans: list[DrawingPlan] = []
     for attempt in range(_ATTEMPTS if free and len(scene.nodes) <= MANY_NODES else 1):
         draft = _Draft(scene, area)
-        draft.lay_out(positions, seed + 1000 * attempt)
+        draft.lay_out(positions, seed=1000 * attempt)
         draft.write()
         plans.append(draft.plan())
         if not plans[-1].silent and not plans[-1].notes:
@@ -77,14 +75,14 @@ class _Draft:
         self.names = [balanced(scene.caption(node), wide, self.name_size, lines) for node in nodes]
         self.word_wide = 0.8 * wide
         self.words = [balanced(scene.words(edge), self.word_wide, self.word_size, 3) for edge in edges]
-        signed = np.array([1.4 * self.name_size * (node.id in scene.told.nodes) for node in nodes])
+        signed = np.array([1.4 * self.name_size * (node.id in scene.marked.nodes) for node in nodes])
         self.name_halves = _halves(self.names, self.name_size)
         self.name_halves[:, 0] += signed / 2
         self.word_halves = _halves(self.words, self.word_size)
         self.loops = self.ends[:, 0] == self.ends[:, 1]
         self.points: Points = np.empty((len(nodes), 2))
 
-    def lay_out(self, positions: Mapping[str, Place], seed: int) -> None:
+    def lay_out(self, positions: Mapping[str, Place], *, seed: int) -> None:
         """Find the place of each node."""
         area = np.array(self.area)
         given = np.array(
@@ -154,14 +152,14 @@ class _Draft:
         nodes = {}
         for number, node in enumerate(self.nodes):
             (x, y), (a, b) = self.points[number].tolist(), self.name_at.middles[number].tolist()
-            named = not self.name_at.clash[number] or node.id in self.scene.told.nodes
+            named = not self.name_at.clash[number] or node.id in self.scene.marked.nodes
             nodes[node.id] = NodePlan(
                 (x, y), float(self.radius[number]), self.names[number], (a - x, b - y), named
             )
         edges = {}
         for number, edge in enumerate(self.edges):
             control, at = self.controls[number].tolist(), self.word_at[number].tolist()
-            worded = not self.silent[number] or edge.identity in self.scene.told.edges
+            worded = not self.silent[number] or edge.identity in self.scene.marked.edges
             edges[edge.identity] = EdgePlan(
                 (control[0], control[1]), self.words[number], (at[0], at[1]), worded
             )

@@ -1,4 +1,6 @@
-"""A scene: what is drawn of a graph, as plain data. The still picture (SVG) and the live view (JSON) both render it."""
+"""A scene: what is drawn of a graph, as plain data. The still picture (SVG) and the live view (JSON) both
+render it.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,7 @@ class Scene:
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
-    told: Marked
+    marked: Marked
     labels: tuple[str, ...]
     view: View | None = None
     plan: DrawingPlan | None = None
@@ -144,7 +146,7 @@ class Scene:
         """What is written along an edge: its type, with the sign of its mark; nothing where the legend says
         it of all edges.
         """
-        mark = self.told.edges.get(edge.identity)
+        mark = self.marked.edges.get(edge.identity)
         return f"{MARKS[mark].sign} {edge.type}" if mark else "" if self.type_of_all else edge.type
 
     @cached_property
@@ -156,19 +158,19 @@ class Scene:
     @property
     def kinds_of_marks(self) -> tuple[str, ...]:
         """The kinds of marks that a legend has to explain: all of a write, even if it made only some."""
-        return kinds_of_marks(self.told.said, {*self.told.nodes.values(), *self.told.edges.values()})
+        return kinds_of_marks(self.marked.said, {*self.marked.nodes.values(), *self.marked.edges.values()})
 
     @property
     def title(self) -> str:
         """How large the graph is of which this is drawn."""
-        graph = self.told.graph
+        graph = self.marked.graph
         if not len(graph):
             return "An empty graph"
         return f"A graph with {counted(len(graph), 'node')} and {counted(len(graph.edges), 'edge')}"
 
     def left_out(self, first: str) -> str:
         """What is not drawn, in words, and which nodes came `first`: such as ", the best connected"."""
-        graph, said = self.told.graph, []
+        graph, said = self.marked.graph, []
         if len(self.nodes) < len(graph):
             said.append(f"Shows {len(self.nodes):,} of {len(graph):,} nodes{first}.")
         if len(self.edges) < len(graph.edges):
@@ -194,7 +196,7 @@ def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int, labels: Seq
     return Scene(
         nodes=tuple(part.nodes),
         edges=tuple(marked_first[: EDGES_PER_NODE * limit]),
-        told=told,
+        marked=told,
         labels=tuple(dict.fromkeys((*labels, *told.labels))),
     )
 

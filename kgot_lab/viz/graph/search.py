@@ -15,8 +15,8 @@ from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.static.markup import shortened
 from kgot_lab.viz.static.table import cell
 
-NAME_IN_SENTENCE = 60  # letters of a name in a sentence
-_QUOTED = 60  # letters of a property around what was searched
+NAME_IN_SENTENCE = 60  # characters of a name in a sentence
+_QUOTED = 60  # characters of a property around what was searched
 
 
 @dataclass(frozen=True, eq=False)

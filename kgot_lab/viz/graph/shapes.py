@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from kgot_lab.viz.static.drawing import draw_circle
 from kgot_lab.viz.static.markup import Markup, element, joined
 
 Place = tuple[float, float]
@@ -66,15 +68,16 @@ def styles(faint: bool) -> Style:
 def shape(look: NodeLook, place: Place, radius: float, *, ghost: bool = False) -> Markup:
     """A circle or a polygon with a dark rim; pale for what is gone."""
     x, y = place
-    rim = {"fill": look.colour, "stroke": "#333", "stroke_width": 1, "opacity": 0.4 if ghost else None}
+    rim: dict[str, Any] = {"stroke": "#333", "stroke_width": 1, "opacity": 0.4 if ghost else None}
     if not look.corners:
-        return element("circle", cx=x, cy=y, r=float(radius), **rim)
+        return draw_circle(x, y, radius, look.colour, **rim)
     turn = math.pi / 4 if look.corners == 4 else -math.pi / 2
     angles = [turn + 2 * math.pi * corner / look.corners for corner in range(look.corners)]
     size = radius * (1.2 if look.corners <= 4 else 1.08)  # so that all shapes look equally large
     return element(
         "polygon",
         points=_points([(x + size * math.cos(angle), y + size * math.sin(angle)) for angle in angles]),
+        fill=look.colour,
         **rim,
     )
 
@@ -82,17 +85,10 @@ def shape(look: NodeLook, place: Place, radius: float, *, ghost: bool = False) -
 def badge(mark: Style, place: Place, radius: float) -> Markup:
     """A ring around a node and a sign beside it."""
     (x, y), r = place, radius
-    ring = element(
-        "circle",
-        cx=x,
-        cy=y,
-        r=r + 5.0,
-        fill="none",
-        stroke=mark.colour,
-        stroke_width=mark.width,
-        stroke_dasharray=mark.dashes,
+    ring = draw_circle(
+        x, y, r + 5.0, stroke=mark.colour, stroke_width=mark.width, stroke_dasharray=mark.dashes
     )
-    disc = element("circle", cx=x + r + 3, cy=y - r - 3, r=6.0, fill=mark.ink)
+    disc = draw_circle(x + r + 3, y - r - 3, 6.0, mark.ink)
     middle = {"text_anchor": "middle", "font_weight": "bold", "font_size": 11}
     sign = element("text", mark.sign, x=x + r + 3, y=y - r + 0.8, fill="#fff", **middle)
     return joined([ring, disc, sign])

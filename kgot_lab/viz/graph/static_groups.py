@@ -14,7 +14,7 @@ from kgot_lab.viz.graph.marks import Marked
 from kgot_lab.viz.graph.shapes import Place
 from kgot_lab.viz.graph.view_data import data_of
 
-_MOST = 1_000_000  # letters of JSON, for all views together
+_MOST = 1_000_000  # characters of JSON, for all views together
 _LEVELS = 2  # groups of the whole graph, and those that these fall into
 _MISSES = 3  # views that find no room, until no more are made: each takes about a second
 NOTHING_OPENS = "On this page groups stay closed: opening one, and searching among the nodes inside, needs a running notebook."

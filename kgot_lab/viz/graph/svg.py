@@ -1,19 +1,16 @@
-"""A scene as a static picture that needs nothing else: its legend above, a note below, no script and no address
-inside.
+"""A scene as a static picture that needs nothing else: its legend above, a note below, no script and no
+address inside.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 
-from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.types import Edge, Json, Node
-from kgot_lab.viz.graph.marks import Highlight, marked
+from kgot_lab.viz.graph.marks import Highlight
 from kgot_lab.viz.graph.plan import drawing_plan
 from kgot_lab.viz.graph.scene import DrawingPlan, EdgePlan, NodePlan, Scene, scene_of
 from kgot_lab.viz.graph.shapes import (
@@ -29,7 +26,8 @@ from kgot_lab.viz.graph.shapes import (
     shape,
     styles,
 )
-from kgot_lab.viz.static.markup import Markup, element, image, joined, keyed, shortened, text_width
+from kgot_lab.viz.static.drawing import HALO, StaticPicture, draw_path, draw_rect, draw_text, paper
+from kgot_lab.viz.static.markup import Markup, element, joined, keyed, shortened, text_width
 from kgot_lab.viz.static.table import Sheet, Table, table
 from kgot_lab.viz.static.wrapping import fitted
 
@@ -38,60 +36,51 @@ NO_NODES = "This graph has no nodes"
 _EDGE = 6.0  # pixels around the drawing
 _ROW, _FIRST_ROW = 22.0, 16.0  # of the legend: the height of a row, and where the first one is
 _NOTE, _NOTE_LINES = 15.0, 3
-_TOLD = 300  # letters of a line of a tooltip
+_TOLD = 300  # characters of a line of a tooltip
 _TOLD_OF_MANY = 60  # with many nodes they would be most of the file
 
 
 @dataclass(frozen=True)
-class Picture:
-    """An SVG, and where each node is in it, as fractions of the drawing area: hand them to the next picture
-    to keep nodes in place.
+class Picture(StaticPicture):
+    """A scene as SVG, and where each node is in it, as fractions of the drawing area: hand them to the next
+    picture to keep nodes in place.
     """
 
     svg: Markup = field(repr=False)
+    alt: str
     positions: Mapping[str, Place] = field(repr=False, hash=False)
-    nodes: int
-    edges: int
-    all_nodes: int
-    all_edges: int
-    alt: str  # what it shows, in words
-    # where everything is in it; a live view begins with the same
-    plan: DrawingPlan = field(repr=False, compare=False)
-    # what was to be drawn, also what found no room
-    source: tuple[PropertyGraph, Highlight] = field(repr=False, compare=False)
+    scene: Scene = field(repr=False, compare=False)  # a live view begins with its plan
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes are drawn."""
+        return len(self.scene.nodes)
+
+    @property
+    def edges(self) -> int:
+        """How many edges are drawn."""
+        return len(self.scene.edges)
 
     def table(self, *, limit: int = 50) -> Table:
         """The same graph as tables, at most `limit` rows of each: what is marked, if anything is, and all
         nodes and edges.
         """
-        told = marked(*self.source)
+        told = self.scene.marked
         text = {node.id: node.text for node in told.graph.nodes}
         rows = [(mark, "node", text[id]) for id, mark in told.nodes.items()]
         rows += [
             (mark, "edge", f"{text[one]} – {type} – {text[other]}")
             for (one, type, other, _), mark in told.edges.items()
         ]
-        marks = (
-            (Sheet(("mark", "of a", "which"), tuple(rows[:limit]), len(rows), told.said.rstrip(".")),)
-            if rows
-            else ()
-        )
+        columns, name = ("mark", "of a", "which"), told.said.rstrip(".")
+        marks = [Sheet(columns, tuple(rows[:limit]), len(rows), name)] if rows else []
         return Table((*marks, *table(told.graph, limit=limit).sheets))
 
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def _repr_html_(self) -> str:
-        return image(self.svg, self.alt)
-
     def __repr__(self) -> str:
-        return f"<Picture: {self.nodes:,} of {self.all_nodes:,} nodes, {self.edges:,} of {self.all_edges:,} edges>"
-
-    def save(self, path: Path | str) -> Path:
-        """Write the SVG to a file; raises BadInput for another kind of file."""
-        if Path(path).suffix != ".svg":
-            raise BadInput(f"a picture is saved as .svg, not as {Path(path).name}")
-        return write_whole(path, self.svg, "the picture")
+        whole = self.scene.marked.graph
+        return (
+            f"<Picture: {self.nodes:,} of {len(whole):,} nodes, {self.edges:,} of {len(whole.edges):,} edges>"
+        )
 
 
 def svg(
@@ -101,7 +90,6 @@ def svg(
     limit: int = 150,
     width: int = 800,
     height: int = 540,
-    seed: int = 0,
     positions: Mapping[str, Place] | None = None,
     labels: Sequence[str] = (),
     arrows: bool = True,
@@ -114,19 +102,15 @@ def svg(
     Without `arrows` lines point nowhere.
     """
     scene = scene_of(graph, highlight, limit, labels)
-    paper = _Paper(scene, width, height, arrows=arrows)
-    plan = paper.planned(positions or {}, seed)
-    parts = [paper.background(), paper.legend(), *paper.drawing(plan), paper.note(plan)]
-    drawing = element(
-        "svg", element("title", scene.title), element("desc", _description(scene)), *parts,
-        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {width} {height}", width=width, height=height, role="img",
-        aria_label=scene.title, font_family="Helvetica, Arial, sans-serif", style="max-width:100%;height:auto",
-    )  # fmt: skip
-    said = f"{scene.title}. {_description(scene)}"
-    whole = scene.told.graph
-    counts = len(scene.nodes), len(scene.edges), len(whole), len(whole.edges)
+    sheet = _Paper(scene, width, height, arrows=arrows)
+    plan = sheet.planned(positions or {})
+    parts = [sheet.background(), sheet.legend(), *sheet.drawing(plan), sheet.note(plan)]
+    drawing = paper(scene.title, width, height, *parts, desc=_description(scene))
     return Picture(
-        keyed(drawing), {**plan.fractions(), **(positions or {})}, *counts, said, plan, (graph, highlight)
+        keyed(drawing),
+        f"{scene.title}. {_description(scene)}",
+        {**plan.fractions(), **(positions or {})},
+        replace(scene, plan=plan),
     )
 
 
@@ -136,7 +120,7 @@ def _description(scene: Scene) -> str:
         f"{shortened(e.source, 40)} {shortened(e.type, 40)} {shortened(e.target, 40)}"
         for e in scene.edges[:20]
     )
-    change = f"{scene.told.said} " * bool(scene.told.said)
+    change = f"{scene.marked.said} " * bool(scene.marked.said)
     more = f"; and {len(scene.edges) - 20} more" if len(scene.edges) > 20 else ""
     return f"{change}{scene.left_out(WHICH_FIRST)} Edges: {'; '.join(facts) or 'none'}{more}."
 
@@ -154,9 +138,9 @@ class _Paper:
         self.low = _NOTE * len(self._note_lines(None))
         self.most = _TOLD_OF_MANY if len(scene.nodes) > 60 else _TOLD
 
-    def planned(self, positions: Mapping[str, Place], seed: int) -> DrawingPlan:
+    def planned(self, positions: Mapping[str, Place]) -> DrawingPlan:
         """Where everything goes, in pixels of the drawing area."""
-        plan = drawing_plan(self.scene, self._area(), positions=positions, seed=seed)
+        plan = drawing_plan(self.scene, self._area(), positions=positions)
         low = _NOTE * len(self._note_lines(plan))
         if low > self.low:  # what has no room is said below, where there must be room for that
             self.low = low
@@ -180,15 +164,8 @@ class _Paper:
         style, path = self._edge_style(edge), self._curve(edge, plan)
         return element(
             "g",
-            element("title", _full_edge(edge, self.scene.told.edges.get(edge.identity, ""), self.most)),
-            element(
-                "path",
-                d=path.path,
-                fill="none",
-                stroke=style.colour,
-                stroke_width=style.width,
-                stroke_dasharray=style.dashes,
-            ),
+            element("title", _full_edge(edge, self.scene.marked.edges.get(edge.identity, ""), self.most)),
+            draw_path(path.path, style.colour, style.width, stroke_dasharray=style.dashes),
             element("polygon", points=path.arrow, fill=style.colour) if self.arrows else Markup(),
         )
 
@@ -207,7 +184,7 @@ class _Paper:
         return _lines(planned.lines, planned.at, size, self._edge_style(edge).ink)
 
     def _node(self, node: Node, plan: DrawingPlan) -> Markup:
-        mark, planned = self.scene.told.nodes.get(node.id), plan.nodes[node.id]
+        mark, planned = self.scene.marked.nodes.get(node.id), plan.nodes[node.id]
         told = element("title", _full_node(node, mark or "", self.most))
         parts = [told, shape(self.scene.look(node), planned.place, planned.radius, ghost=mark == "removed")]
         if mark:
@@ -222,11 +199,11 @@ class _Paper:
         return element("g", *parts)
 
     def _edge_style(self, edge: Edge) -> Style:
-        mark = self.scene.told.edges.get(edge.identity)
-        return MARKS[mark] if mark else styles(faint=bool(self.scene.told.said))
+        mark = self.scene.marked.edges.get(edge.identity)
+        return MARKS[mark] if mark else styles(faint=bool(self.scene.marked.said))
 
     def _rim(self, id: str, planned: NodePlan) -> float:
-        return planned.radius + (5 if id in self.scene.told.nodes else 0)  # the ring
+        return planned.radius + (5 if id in self.scene.marked.nodes else 0)  # the ring
 
     # --- what surrounds it ---
 
@@ -255,7 +232,7 @@ class _Paper:
             for word in self.scene.kinds_of_marks
         ] + entries
         if self.scene.type_of_all:
-            bar = element("rect", x=-7, y=-1, width=14, height=1.5, fill=styles(faint=False).colour)
+            bar = draw_rect(-7, -1, 14, 1.5, styles(faint=False).colour)
             entries.append((bar, f"every line: {shortened(self.scene.type_of_all, 40)}"))
         made, x, y = [], 20.0, _FIRST_ROW
         for number, (sample, text) in enumerate(entries):
@@ -305,11 +282,8 @@ def _lines(lines: Sequence[str], middle: Place, size: float, colour: str) -> Mar
     return made[0] if len(made) == 1 else element("g", *made)
 
 
-def _text(text: str, x: float, y: float, size: float, colour: str, anchor: str = "middle") -> Markup:
-    return element(
-        "text", text, x=float(x), y=float(y), font_size=float(size), fill=colour, text_anchor=anchor,
-        stroke="#fff", stroke_width=3, stroke_linejoin="round", paint_order="stroke",
-    )  # fmt: skip
+def _text(line: str, x: float, y: float, size: float, colour: str, anchor: str = "middle") -> Markup:
+    return draw_text(line, x, y, size, colour, text_anchor=anchor, **HALO)
 
 
 def _full_node(node: Node, mark: str, most: int) -> str:

@@ -18,7 +18,7 @@ from kgot_lab.viz.graph.shapes import Place
 from kgot_lab.viz.graph.static_groups import group_views
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view_data import NAMELESS, data_of
-from kgot_lab.viz.live import Live, in_marimo, is_for_pages
+from kgot_lab.viz.live import Live, LiveOutput, is_for_pages
 from kgot_lab.viz.static.table import Sheet, Table, cell, properties
 
 IN_PICTURE = 150  # nodes of the static picture
@@ -29,7 +29,7 @@ LEAST_HEIGHT, MOST_HEIGHT = 260, 640
 AROUND = 40  # neighbours drawn at once
 
 
-class GraphView:
+class GraphView(LiveOutput):
     """What `show_graph` shows: two outputs in a cell, and then what the reader picked in it."""
 
     def __init__(
@@ -56,12 +56,9 @@ class GraphView:
         """The graph, with what the highlighted write took away."""
         return self._told.graph
 
-    def _ipython_display_(self) -> None:
+    def _refresh(self) -> None:
         if is_for_pages():
             self.live.data = self.alone()
-        self.live._ipython_display_()
-
-    _display_ = in_marimo
 
     def __repr__(self) -> str:
         return f"<GraphView of {self.graph}" + (f", picked {self.picked!r}>" if self.picked else ">")
@@ -101,7 +98,9 @@ class GraphView:
             self._placed = {node["id"]: (node["x"], node["y"]) for node in data["nodes"]}
             return data
         is_as_pictured = not self.view.communities and len(self.view.nodes) == self.picture.nodes
-        return data_of(self.view, self._told, self._positions, self.picture.plan if is_as_pictured else None)
+        return data_of(
+            self.view, self._told, self._positions, self.picture.scene.plan if is_as_pictured else None
+        )
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
         """The answer to what a reader did in the browser, where an empty id is called otherwise."""

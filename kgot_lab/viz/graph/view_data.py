@@ -22,8 +22,8 @@ from kgot_lab.viz.static.table import cell
 
 DRAWN = 2000  # nodes of a live view
 NAMELESS = "\u2063"  # what stands for an empty id in the browser, whose graphs have none
-CAPTION = 24  # letters below a node
-_LINE = 300  # letters of a line that one sees on pointing at something
+CAPTION = 24  # characters below a node
+_LINE = 300  # characters of a line that one sees on pointing at something
 ASPECT = 1.5  # width of the unit square over its height
 _NAMED = 14  # communities that have a name when the whole is seen; the others when one comes closer
 AREA = 780.0, 440.0  # pixels a live view without still picture is planned for; a smaller one is drawn smaller
@@ -53,7 +53,7 @@ def data_of(
 
 def scene_data(scene: Scene, view: View) -> dict[str, Json]:
     """A scene with places as JSON."""
-    told, plan, more = scene.told, scene.plan, _more(view)
+    told, plan, more = scene.marked, scene.plan, _more(view)
     nodes = [
         _group(scene, node)
         if node.id in scene.groups

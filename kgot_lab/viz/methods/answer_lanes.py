@@ -10,7 +10,15 @@ from kgot_lab.errors import require_count
 from kgot_lab.evaluation.tables import decimal
 from kgot_lab.kgos.methods.search.results import ScoredNode, SearchResult
 from kgot_lab.text.counted import counted
-from kgot_lab.viz.static.drawing import Drawing, drawing
+from kgot_lab.viz.static.drawing import (
+    WIDE_HALO,
+    Drawing,
+    draw_arrow_head,
+    draw_path,
+    draw_rect,
+    draw_text,
+    drawing,
+)
 from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK, TINT
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
@@ -57,7 +65,7 @@ def search_picture(found: SearchResult, *, limit: int = _SHOWN) -> Drawing:
             _node(number, node, _TOP + _ROW * number, max((each.score for each in nodes), default=1.0))
             for number, node in enumerate(nodes)
         ),
-        _text(_foot(found, nodes), _EDGE, height - 14, 12.0, FAINT_INK),
+        draw_text(_foot(found, nodes), _EDGE, height - 14, 12.0, FAINT_INK),
     ]
     return drawing(_alt(found, nodes), width, height, *parts, sheets=[_sheet(found)])
 
@@ -67,26 +75,26 @@ def _head(found: SearchResult, width: float) -> Iterator[Markup]:
     intent = (
         f"{found.intents.best.name}, {found.intents.best.score:g}" if found.intents.best else "none found"
     )
-    yield _text(
+    yield draw_text(
         fitted(found.query, width - 2 * _EDGE, 20.0, 1)[0][0], _EDGE, 34.0, 20.0, "#111111", bold=True
     )
-    yield _text(f"Intent: {intent}. Purpose: {found.intents.purpose}.", _EDGE, 58.0, 13.0, FAINT_INK)
+    yield draw_text(f"Intent: {intent}. Purpose: {found.intents.purpose}.", _EDGE, 58.0, 13.0, FAINT_INK)
     x = _EDGE + _SEEDS + _GAP + _NAMES
     for name, weight in (("embedding", found.weights.embedding), ("text", found.weights.text), ("graph", found.weights.graph),
                          ("intent", found.weights.intent)):  # fmt: skip
         row = list(LANE_FILLS).index(name)
         left, top = x + 128.0 * (row % 2), 66.0 + 18.0 * (row // 2)
-        yield element("rect", x=left, y=top, width=12, height=12, fill=LANE_FILLS[name])
-        yield _text(f"{name} × {decimal(weight)}", left + 18, top + 10.5, 12.0, "#222222")
-    yield _text("SEEDS", _EDGE, 98.0, 12.0, FAINT_INK)
-    yield _text("EDGES FOLLOWED", _EDGE + _SEEDS + 20, 98.0, 12.0, FAINT_INK)
-    yield _text("ANSWERS", _EDGE + _SEEDS + _GAP, 98.0, 12.0, FAINT_INK)
+        yield draw_rect(left, top, 12, 12, LANE_FILLS[name])
+        yield draw_text(f"{name} × {decimal(weight)}", left + 18, top + 10.5, 12.0, "#222222")
+    yield draw_text("SEEDS", _EDGE, 98.0, 12.0, FAINT_INK)
+    yield draw_text("EDGES FOLLOWED", _EDGE + _SEEDS + 20, 98.0, 12.0, FAINT_INK)
+    yield draw_text("ANSWERS", _EDGE + _SEEDS + _GAP, 98.0, 12.0, FAINT_INK)
 
 
 def _seed(name: str, y: float) -> Markup:
     (line,) = fitted(name, _SEEDS - 24, 13.0, 1)[0] or [""]
-    box = element("rect", x=_EDGE, y=y - 14, width=_SEEDS - 4, height=28, rx=6, fill=TINT, stroke="#0072B2")
-    return element("g", element("title", name), box, _text(line, _EDGE + 10, y + 4.5, 13.0, "#111111"))
+    box = draw_rect(_EDGE, y - 14, _SEEDS - 4, 28, TINT, rx=6, stroke="#0072B2")
+    return element("g", element("title", name), box, draw_text(line, _EDGE + 10, y + 4.5, 13.0, "#111111"))
 
 
 def _followed_line(start: float, end: float, type: str, *, forward: bool) -> Markup:
@@ -97,10 +105,9 @@ def _followed_line(start: float, end: float, type: str, *, forward: bool) -> Mar
     path = f"M{x0:.1f} {start:.1f} C{middle:.1f} {start:.1f} {middle:.1f} {end:.1f} {x1 - 4:.1f} {end:.1f} H{x1:.1f}"
     tip, back, y = (right, right - 9, end) if forward else (left, left + 9, start)
     return element(
-        "g", element("path", d=path, fill="none", stroke="#009E73", stroke_width=1.8),
-        element("polygon", points=f"{tip:.1f},{y:.1f} {back:.1f},{y - 4.5:.1f} {back:.1f},{y + 4.5:.1f}", fill="#009E73"),
-        element("text", shortened(type, 18), x=right - 14, y=end - 6, font_size=12.0, fill="#222222", text_anchor="end",
-                stroke="#fff", stroke_width=4, paint_order="stroke"),
+        "g", draw_path(path, "#009E73", 1.8),
+        draw_arrow_head(tip, back, y, "#009E73"),
+        draw_text(shortened(type, 18), right - 14, end - 6, 12.0, text_anchor="end", **WIDE_HALO),
     )  # fmt: skip
 
 
@@ -113,16 +120,14 @@ def _node(number: int, node: ScoredNode, y: float, most: float) -> Markup:
     for lane, value in parts.items():
         wide = _BARS * value / (most or 1.0)
         if value > 0:
-            bars.append(
-                element("rect", x=left, y=y + 8, width=wide, height=14, fill=LANE_FILLS[lane], stroke="#fff")
-            )
+            bars.append(draw_rect(left, y + 8, wide, 14, LANE_FILLS[lane], stroke="#fff"))
             said.append(f"{lane} {decimal(value)}")
             left += wide
     return element(
         "g", element("title", f"{node.name} ({node.id}): {', '.join(said)}"),
-        _text(name, x, y + 20, 14.0, STRONG_INK, bold=True), _text(shortened(node.type, 40), x + 18, y + 36, 12.0, FAINT_INK),
-        *bars, _text(decimal(node.score), x + _NAMES + _BARS + 8, y + 20, 13.0, "#111111"),
-        _text(" + ".join(said), x + _NAMES, y + 36, 11.0, FAINT_INK),
+        draw_text(name, x, y + 20, 14.0, STRONG_INK, bold=True), draw_text(shortened(node.type, 40), x + 18, y + 36, 12.0, FAINT_INK),
+        *bars, draw_text(decimal(node.score), x + _NAMES + _BARS + 8, y + 20, 13.0, "#111111"),
+        draw_text(" + ".join(said), x + _NAMES, y + 36, 11.0, FAINT_INK),
     )  # fmt: skip
 
 
@@ -172,7 +177,3 @@ def _sheet(found: SearchResult) -> Sheet:
         )
     columns = ("rank", "node", "type", "score", *LANE_FILLS, "came by")
     return Sheet(columns, tuple(rows), len(rows), f"Answers to {found.query}")
-
-
-def _text(line: str, x: float, y: float, size: float, colour: str, *, bold: bool = False) -> Markup:
-    return element("text", line, x=x, y=y, font_size=size, fill=colour, font_weight="bold" if bold else None)

@@ -7,11 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 from kgot_lab.errors import require_count
 from kgot_lab.kgos.methods.impact_analysis import Impact, Impacted
 from kgot_lab.text.counted import counted
-from kgot_lab.viz.static.drawing import Drawing, drawing
+from kgot_lab.viz.static.drawing import WIDE_HALO, Drawing, draw_circle, draw_path, draw_text, drawing
 from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
@@ -20,7 +21,7 @@ from kgot_lab.viz.static.table import Sheet
 _STEP, _FARTHEST, _APART = (105.0, 260.0, 26.0)
 _LETTER, _EDGE = 6.6, 24.0  # the width of a letter of a caption, and what is left free around all
 _SHOWN = 28  # nodes of a ring
-_LONGEST = 26  # letters of a caption
+_LONGEST = 26  # characters of a caption
 _CRITICAL, _PLAIN = "#D55E00", "#56B4E9"
 _Point = tuple[float, float]
 _Angles = dict[str, float]
@@ -44,7 +45,7 @@ def impact_picture(impact: Impact, *, per_ring: int = _SHOWN) -> Drawing:
     critical = set(zip(impact.critical_path, impact.critical_path[1:], strict=False))
     most = max((node.risk for node in drawn.values()), default=1.0) or 1.0
     rings = [
-        element("circle", cx=0, cy=0, r=f"{radius:.1f}", fill="none", stroke="#DDDDDD", stroke_dasharray="4 4")
+        draw_circle(0, 0, radius, stroke="#DDDDDD", stroke_dasharray="4 4")
         for radius in radii[1:]
     ]  # fmt: skip
     lines = [
@@ -62,16 +63,8 @@ def impact_picture(impact: Impact, *, per_ring: int = _SHOWN) -> Drawing:
                 down,
             )
             captions.append(_beneath(points[id], down, told))
-        dots.append(
-            _dot(
-                node,
-                points[id],
-                None if leads_on else angles[id],
-                radius,
-                down,
-                marked=id in impact.critical_path,
-            )
-        )
+        angle, marked = None if leads_on else angles[id], id in impact.critical_path
+        dots.append(_dot(node, points[id], angle, radius, down, marked=marked))
         ends += (
             _beside(points[id], told)
             if leads_on
@@ -85,7 +78,7 @@ def impact_picture(impact: Impact, *, per_ring: int = _SHOWN) -> Drawing:
     moved = f"translate({(width - left - right) / 2:.1f} {_EDGE - top:.1f})"
     return drawing(
         _alt(impact), width, height, element("g", *rings, *lines, *dots, _centre(impact), transform=moved),
-        element("text", foot, x=_EDGE, y=height - 12, font_size=12.0, fill=FAINT_INK), sheets=[_sheet(impact)],
+        draw_text(foot, _EDGE, height - 12, 12.0, FAINT_INK), sheets=[_sheet(impact)],
     )  # fmt: skip
 
 
@@ -174,9 +167,7 @@ def _caption(told: str) -> str:
 def _line(start: _Point, end: _Point, via: str, *, marked: bool) -> Markup:
     path = f"M{start[0]:.1f} {start[1]:.1f} L{end[0]:.1f} {end[1]:.1f}"
     colour, wide = (_CRITICAL, 3.2) if marked else ("#A6A6A6", 1.0)
-    return element(
-        "g", element("title", via), element("path", d=path, stroke=colour, stroke_width=wide, fill="none")
-    )
+    return element("g", element("title", via), draw_path(path, colour, wide))
 
 
 def _dot(
@@ -191,24 +182,21 @@ def _dot(
     x0, y0, anchor = 0.0, down, "middle"
     if angle is not None:
         x0, y0, anchor = (-radius - 5, 4.0, "end") if left else (radius + 5, 4.0, "start")
-    caption = element(
-        "text", _caption(_bare(node.id, node.name)), x=f"{x0:.1f}", y=f"{y0:.1f}", font_size=12.0, fill="#111111", text_anchor=anchor,
-        font_weight="bold" if marked else None, stroke="#fff", stroke_width=4, paint_order="stroke",
-    )  # fmt: skip
+    look: dict[str, Any] = {"text_anchor": anchor, **WIDE_HALO}
+    caption = draw_text(_caption(_bare(node.id, node.name)), x0, y0, 12.0, "#111111", bold=marked, **look)
     turn = 0.0 if angle is None else math.degrees(angle) + 180 * left
     return element(
         "g", element("title", f"{node.id}: depth {node.depth}, risk {node.risk:.3g}, by {node.via} from {node.parent}"),
-        element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=f"{radius:.1f}", fill=_PLAIN, **rim),
+        draw_circle(x, y, radius, _PLAIN, **rim),
         element("g", caption, transform=f"translate({x:.1f} {y:.1f}) rotate({turn:.1f})"),
     )  # fmt: skip
 
 
 def _centre(impact: Impact) -> Markup:
-    caption = element("text", _caption(_bare(impact.node, impact.name)), x=0, y=30, font_size=15.0, fill=STRONG_INK,
-                      text_anchor="middle", font_weight="bold", stroke="#fff", stroke_width=4, paint_order="stroke")  # fmt: skip
-    return element(
-        "g", element("title", impact.node), element("circle", cx=0, cy=0, r=13, fill="#0072B2"), caption
-    )
+    name = _caption(_bare(impact.node, impact.name))
+    look: dict[str, Any] = {"text_anchor": "middle", **WIDE_HALO}
+    caption = draw_text(name, 0, 30, 15.0, STRONG_INK, bold=True, **look)
+    return element("g", element("title", impact.node), draw_circle(0, 0, 13, "#0072B2"), caption)
 
 
 def _bare(id: str, name: str) -> str:

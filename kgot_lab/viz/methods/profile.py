@@ -7,7 +7,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from kgot_lab.kgos.methods.dimension_profile import DimensionProfile, ProfileRow
-from kgot_lab.viz.static.drawing import Drawing, drawing
+from kgot_lab.viz.static.drawing import Drawing, draw_circle, draw_path, draw_rect, draw_text, drawing
 from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.static.table import Sheet
@@ -24,7 +24,7 @@ def profile_picture(profile: DimensionProfile) -> Drawing:
     """
     y, parts = _TOP, []
     for category, rows in groupby(profile.dimensions, key=lambda row: row.category):
-        parts.append(_text(category.upper(), _EDGE, y + 14, 12.0, FAINT_INK))
+        parts.append(draw_text(category.upper(), _EDGE, y + 14, 12.0, FAINT_INK))
         y += _HEAD
         for row in rows:
             parts.append(_line(row, y))
@@ -34,7 +34,7 @@ def profile_picture(profile: DimensionProfile) -> Drawing:
     return drawing(
         _alt(profile), width, y + 24,
         _key(profile.names[0], 34.0, first=True, width=width), _key(profile.names[1], 62.0, first=False, width=width),
-        _text(known, _EDGE, _TOP + 10, 14.0, "#222222"), *parts, sheets=[_sheet(profile)],
+        draw_text(known, _EDGE, _TOP + 10, 14.0, "#222222"), *parts, sheets=[_sheet(profile)],
     )  # fmt: skip
 
 
@@ -43,17 +43,15 @@ def _key(name: str, y: float, *, first: bool, width: float) -> Markup:
     return element(
         "g",
         _mark(_EDGE + 8, y - 6, first=first),
-        _text(line, _EDGE + 24, y, 18.0, STRONG_INK if first else _SECOND_INK, bold=True),
+        draw_text(line, _EDGE + 24, y, 18.0, STRONG_INK if first else _SECOND_INK, bold=True),
     )
 
 
 def _mark(x: float, y: float, *, first: bool) -> Markup:
     """The dot of the first node, or the square of the second, which leaves room to see a dot at its place."""
     if first:
-        return element("circle", cx=x, cy=y, r=6, fill=_FIRST)
-    return element(
-        "rect", x=x - 8, y=y - 8, width=16, height=16, fill="none", stroke=_SECOND, stroke_width=2.6
-    )
+        return draw_circle(x, y, 6, _FIRST)
+    return draw_rect(x - 8, y - 8, 16, 16, stroke=_SECOND, stroke_width=2.6)
 
 
 def _line(row: ProfileRow, y: float) -> Markup:
@@ -71,18 +69,14 @@ def _line(row: ProfileRow, y: float) -> Markup:
     between = []
     if row.first is not None and row.second is not None:
         ends = sorted((left + _SCALE * row.first, left + _SCALE * row.second))
-        between = [
-            element(
-                "path", d=f"M{ends[0]:.1f} {middle:.1f} H{ends[1]:.1f}", stroke="#888888", stroke_width=3.0
-            )
-        ]
+        between = [draw_path(f"M{ends[0]:.1f} {middle:.1f} H{ends[1]:.1f}", "#888888", 3.0)]
     said = ", ".join("no value" if value is None else f"{value:g}" for value in places.values())
     return element(
         "g", element("title", f"{row.dimension}: {said}; 0 {row.low}, 1 {row.high}"),
-        _text(row.dimension.replace("_", " "), _EDGE, middle + 4.5, 13.0, "#111111"),
-        element("text", low[0], x=left - 14, y=middle + 4, font_size=12.0, fill=FAINT_INK, text_anchor="end"),
-        element("path", d=f"M{left:.1f} {middle:.1f} H{left + _SCALE:.1f}", stroke="#CCCCCC", stroke_width=1.0),
-        *between, *marks, _text(high[0], left + _SCALE + 14, middle + 4, 12.0, FAINT_INK),
+        draw_text(row.dimension.replace("_", " "), _EDGE, middle + 4.5, 13.0, "#111111"),
+        draw_text(low[0], left - 14, middle + 4, 12.0, FAINT_INK, text_anchor="end"),
+        draw_path(f"M{left:.1f} {middle:.1f} H{left + _SCALE:.1f}", "#CCCCCC", 1.0),
+        *between, *marks, draw_text(high[0], left + _SCALE + 14, middle + 4, 12.0, FAINT_INK),
     )  # fmt: skip
 
 
@@ -108,7 +102,3 @@ def _sheet(profile: DimensionProfile) -> Sheet:
     return Sheet(
         ("dimension", "at 0", "at 1", *profile.names, "second less first"), rows, len(rows), profile.title
     )
-
-
-def _text(line: str, x: float, y: float, size: float, colour: str, *, bold: bool = False) -> Markup:
-    return element("text", line, x=x, y=y, font_size=size, fill=colour, font_weight="bold" if bold else None)

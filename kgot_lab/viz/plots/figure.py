@@ -25,7 +25,7 @@ from kgot_lab.viz.static.markup import Markup, escaped, image, shortened, text_w
 from kgot_lab.viz.static.table import Table, table
 
 INK, MUTED, FAINT, GRID = "#222222", "#666666", "#919191", "#E5E5E5"
-_LONGEST = 32  # letters of a name in a plot
+_LONGEST = 32  # characters of a name in a plot
 _KINDS = (".svg", ".pdf", ".png")
 _NAMESPACE = "http://www.w3.org/2000/svg"
 

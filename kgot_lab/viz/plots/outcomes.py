@@ -1,9 +1,9 @@
 """What became of the questions that several systems answered: how many were right, and how many steps the
 loop took.
 
-An answer is a row of a receipt of benchmarks/questions/question_answering.py: `em` and `f1` (SQuAD's measures, 0 to 1),
-the answer itself, and of the loop `forced` (no read gave rows, so it is a guess), `out_of_steps` (reading was
-forced) and `steps`.
+An answer is a row of a receipt of benchmarks/questions/question_answering.py: `em` and `f1` (SQuAD's
+measures, 0 to 1), the answer itself, and of the loop `forced` (no read gave rows, so it is a guess),
+`out_of_steps` (reading was forced) and `steps`.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ from kgot_lab.domains.investment.reach import PathHop
 from kgot_lab.memory.claims.times import format_time
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge
-from kgot_lab.viz.static.drawing import Drawing, drawing
+from kgot_lab.viz.static.drawing import Drawing, draw_lines, draw_rect, draw_text, drawing
 from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK, TINT, FactGraph, FactSelection, fact_graph
-from kgot_lab.viz.static.markup import Markup, element, shortened
+from kgot_lab.viz.static.markup import element, shortened
 from kgot_lab.viz.static.table import Sheet
 from kgot_lab.viz.static.wrapping import fitted
 
@@ -44,10 +44,11 @@ def briefing_picture(briefing: Briefing) -> Drawing:
     return drawing(
         f"{title}: {shortened(briefing.summary, 300)}. {'. '.join(_format_path(each.path) for each in briefing.reached)}.",
         width, height + 14,
-        _text([title], 40.0, _TITLE, STRONG_INK, bold=True), _text(summary, 66.0, _WORDS),
+        draw_text(title, _EDGE, 40.0, _TITLE, STRONG_INK, bold=True),
+        draw_lines(summary, _EDGE, 66.0, _WORDS, leading=19.0),
         element("g", graph.markup, transform=f"translate({(width - graph.width) / 2:.1f} {below + 8:.1f})"),
-        element("rect", x=_EDGE, y=foot, width=room, height=height - foot, rx=8, fill=TINT),
-        element("g", _text(notes, 24.0, _NOTE + 1, FAINT_INK), transform=f"translate(16 {foot:.1f})"),
+        draw_rect(_EDGE, foot, room, height - foot, TINT, rx=8),
+        element("g", draw_lines(notes, _EDGE, 24.0, _NOTE + 1, FAINT_INK, leading=19.0), transform=f"translate(16 {foot:.1f})"),
         sheets=[_sheet(briefing)],
     )  # fmt: skip
 
@@ -104,13 +105,3 @@ def _sheet(briefing: Briefing) -> Sheet:
         (each.symbol, hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path
     )
     return Sheet(("reaches", "from", "edge", "to"), rows, len(rows), "Hops of the briefing")
-
-
-def _text(
-    lines: Sequence[str], y: float, size: float, colour: str = "#222222", *, bold: bool = False
-) -> Markup:
-    look = {"font_size": size, "fill": colour, "font_weight": "bold" if bold else None}
-    return element(
-        "g",
-        *(element("text", line, x=_EDGE, y=y + 19.0 * number, **look) for number, line in enumerate(lines)),
-    )

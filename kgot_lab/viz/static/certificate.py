@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kgot_lab.memory.claims.certificate import (
     FACT_STATES,
@@ -15,7 +16,7 @@ from kgot_lab.memory.claims.certificate import (
     Ruling,
     hedged,
 )
-from kgot_lab.viz.static.drawing import Drawing, drawing
+from kgot_lab.viz.static.drawing import Drawing, draw_circle, draw_lines, draw_rect, draw_text, drawing
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 from kgot_lab.viz.static.table import Sheet
 from kgot_lab.viz.static.wrapping import fitted
@@ -106,7 +107,9 @@ def certificate_in_words(certificate: Certificate, question: str = "") -> str:
 def _heading(question: str) -> Iterator[_Piece]:
     if question.strip():
         lines = fitted(question, _WIDTH - 2 * _EDGE, _QUESTION * 1.08, 3)[0]
-        yield _Piece(_texts(lines, _EDGE, 16, _QUESTION, bold=True), 1.3 * _QUESTION * len(lines) + 12)
+        yield _Piece(
+            draw_lines(lines, _EDGE, 16, _QUESTION, _INK, bold=True), 1.3 * _QUESTION * len(lines) + 12
+        )
 
 
 def _path(facts: Sequence[CertifiedFact]) -> Iterator[_Piece]:
@@ -129,11 +132,13 @@ def _box(name: str, *, first: bool = False) -> _Piece:
     """
     lines = fitted(name, _BOX - 24, _NAME * 1.08, 2)[0] or ["?"]
     height, gap = 1.3 * _NAME * len(lines) + 14, 18.0 if first else 0.0
-    rim = element(
-        "rect", x=_EDGE, y=gap, width=_BOX, height=height, rx=7, fill="#FFFFFF", stroke=_INK,
-        stroke_width=1.2 if name == "?" else 2.0, stroke_dasharray="4 4" if name == "?" else None,
-    )  # fmt: skip
-    return _Piece(joined([rim, _texts(lines, _EDGE + 12, gap + 7 + _NAME, _NAME, bold=True)]), height + gap)
+    look: dict[str, Any] = (
+        {"stroke_width": 1.2, "stroke_dasharray": "4 4"} if name == "?" else {"stroke_width": 2.0}
+    )
+    rim = draw_rect(_EDGE, gap, _BOX, height, "#FFFFFF", rx=7, stroke=_INK, **look)
+    return _Piece(
+        joined([rim, draw_lines(lines, _EDGE + 12, gap + 7 + _NAME, _NAME, _INK, bold=True)]), height + gap
+    )
 
 
 def _link(fact: CertifiedFact) -> _Piece:
@@ -148,7 +153,7 @@ def _link(fact: CertifiedFact) -> _Piece:
     for lines, size, colour, bold in (
         (relation, _RELATION, _INK, False), (standing, _SMALL, look.colour, True), (quotes, _SMALL, _FAINT, False),
     ):  # fmt: skip
-        parts.append(_texts(lines, _TEXT, y, size, colour=colour, bold=bold))
+        parts.append(draw_lines(lines, _TEXT, y, size, colour, bold=bold))
         y += 1.3 * size * len(lines) + (3 if lines else 0)
     height = max(y, 66.0)
     xs = (_SPINE - 3, _SPINE + 3) if look.double else (_SPINE,)
@@ -172,57 +177,25 @@ def _ruling(certificate: Certificate, told: str) -> Iterator[_Piece]:
     ruled, room = _RULED[certificate.ruling], _WIDTH - 2 * _EDGE - 28
     lines = fitted(told, room, _RELATION, 5)[0] if told else []
     height = 40.0 + 1.3 * _RELATION * len(lines)
-    panel = element(
-        "rect",
-        x=_EDGE,
-        y=20,
-        width=_WIDTH - 2 * _EDGE,
-        height=height,
-        rx=7,
-        fill="#F2F2F2",
-        stroke=_INK,
-        stroke_width=1,
-    )
-    texts = _texts([ruled], _EDGE + 14, 42, _NAME, bold=True), _texts(lines, _EDGE + 14, 64, _RELATION)
-    yield _Piece(joined([panel, *texts]), height + 32)
+    panel = draw_rect(_EDGE, 20, _WIDTH - 2 * _EDGE, height, "#F2F2F2", rx=7, stroke=_INK, stroke_width=1)
+    verdict = draw_text(ruled, _EDGE + 14, 42, _NAME, _INK, bold=True)
+    reasons = draw_lines(lines, _EDGE + 14, 64, _RELATION, _INK)
+    yield _Piece(joined([panel, verdict, reasons]), height + 32)
 
 
 def _legend(certificate: Certificate) -> Iterator[_Piece]:
     """The signs that stand in the picture."""
     parts, x = [], _EDGE + 10
     for state in (each for each in FACT_STATES if each in certificate.states):
-        parts += [_sign(LINK_LOOKS[state], x, 10), _texts([state], x + 16, 14, _SMALL, colour=_FAINT)]
+        parts += [_sign(LINK_LOOKS[state], x, 10), draw_text(state, x + 16, 14, _SMALL, _FAINT)]
         x += 46 + 6.2 * len(state)
     if parts:
         yield _Piece(joined(parts), 26)
 
 
 def _sign(look: LinkLook, x: float, y: float) -> Markup:
-    disc = element("circle", cx=x, cy=y, r=10.0, fill="#FFFFFF", stroke=look.colour, stroke_width=1.8)
-    return joined(
-        [
-            disc,
-            element(
-                "text",
-                look.sign,
-                x=x,
-                y=y + 5,
-                font_size=14.0,
-                font_weight="bold",
-                text_anchor="middle",
-                fill=look.colour,
-            ),
-        ]
-    )
-
-
-def _texts(
-    lines: Sequence[str], x: float, y: float, size: float, *, colour: str = _INK, bold: bool = False
-) -> Markup:
-    look = {"font_size": size, "fill": colour, "font_weight": "bold" if bold else None}
-    return joined(
-        element("text", line, x=x, y=y + 1.3 * size * number, **look) for number, line in enumerate(lines)
-    )
+    disc = draw_circle(x, y, 10.0, "#FFFFFF", stroke=look.colour, stroke_width=1.8)
+    return joined([disc, draw_text(look.sign, x, y + 5, 14.0, look.colour, bold=True, text_anchor="middle")])
 
 
 # --- words

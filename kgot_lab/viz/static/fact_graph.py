@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kgot_lab.types import Edge
+from kgot_lab.viz.static.drawing import draw_arrow_head, draw_path, draw_rect
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.static.wrapping import fitted, line_width
 
@@ -230,8 +232,8 @@ class _FactCanvas:
         said = f"{self.told.names[edge.source]} – {edge.type} – {self.told.names[edge.target]}"
         return element(
             "g", element("title", said),
-            element("path", d=path, fill="none", stroke=colour, stroke_width=3.0 if strong else 1.2),
-            element("polygon", points=f"{tip:.1f},{y:.1f} {back:.1f},{y - 4.5:.1f} {back:.1f},{y + 4.5:.1f}", fill=colour),
+            draw_path(path, colour, 3.0 if strong else 1.2),
+            draw_arrow_head(tip, back, y, colour),
             element("text", self._caption(edge), x=(start + turn) / 2, y=y0 - 6, **look),
         )  # fmt: skip
 
@@ -240,10 +242,8 @@ class _FactCanvas:
         box, answer = self.boxes[id], id == self.told.hub and self.told.is_answer
         fill, rim = (_STRONG, _STRONG) if answer else (TINT, _STRONG) if box.strong else ("#FFFFFF", _FAINT)
         ink = "#FFFFFF" if answer else "#111111" if box.strong else FAINT_INK
-        frame = element(
-            "rect", x=box.x, y=box.y - box.height / 2, width=box.width, height=box.height, rx=8, fill=fill, stroke=rim,
-            stroke_width=2.0 if box.strong else 1.0,
-        )  # fmt: skip
+        look: dict[str, Any] = {"rx": 8, "stroke": rim, "stroke_width": 2.0 if box.strong else 1.0}
+        frame = draw_rect(box.x, box.y - box.height / 2, box.width, box.height, fill, **look)
         first = box.y - (len(box.lines) - 1) * box.size * 0.65 + box.size * 0.35
         look = {
             "font_size": box.size,

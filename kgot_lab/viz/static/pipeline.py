@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.viz.static.drawing import Drawing, drawing
+from kgot_lab.viz.static.drawing import Drawing, draw_arrow_head, draw_path, draw_rect, draw_text, drawing
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 from kgot_lab.viz.static.pipeline_parts import (
     GAP,
@@ -46,13 +47,8 @@ def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawi
     drawn = sketch(stage, colours or {})
     alt = f"A pipeline from the question to the ranking: {shortened(stage.name, MOST_LETTERS)}"
     rows = tuple(_rows(stage))
-    return drawing(
-        alt,
-        drawn.width,
-        drawn.height,
-        drawn.markup,
-        sheets=[Sheet(("number", "step", "options", "after"), rows, len(rows), "Steps")],
-    )
+    steps = Sheet(("number", "step", "options", "after"), rows, len(rows), "Steps")
+    return drawing(alt, drawn.width, drawn.height, drawn.markup, sheets=[steps])
 
 
 def sketch(stage: Stage, colours: Mapping[str, str]) -> Sketch:
@@ -152,10 +148,8 @@ def _box(box: StageBox, x: float, y: float) -> Markup:
         box.kind, ("#FFFFFF", 4, 1.2)
     )
     fill, corner, rim = look
-    frame = element(
-        "rect", x=x, y=y - _HEIGHT / 2, width=box.width, height=_HEIGHT, rx=corner, fill=fill, stroke=_INK if rim > 1 else "#888888",
-        stroke_width=rim,
-    )  # fmt: skip
+    edge: dict[str, Any] = {"rx": corner, "stroke": _INK if rim > 1 else "#888888", "stroke_width": rim}
+    frame = draw_rect(x, y - _HEIGHT / 2, box.width, _HEIGHT, fill, **edge)
     middle, lines = x + box.width / 2, box.lines
     first = y + 4.5 if len(lines) == 1 else y - 2.0
     said = [
@@ -166,9 +160,7 @@ def _box(box: StageBox, x: float, y: float) -> Markup:
 
 
 def _text(text: str, x: float, y: float, size: int) -> Markup:
-    return element(
-        "text", text, x=x, y=y, font_size=size, fill=_INK if size == 13 else "#555555", text_anchor="middle"
-    )
+    return draw_text(text, x, y, size, _INK if size == 13 else "#555555", text_anchor="middle")
 
 
 def _arrow(source: Exit, x: float, y: float) -> Markup:
@@ -176,21 +168,13 @@ def _arrow(source: Exit, x: float, y: float) -> Markup:
     tip, turn = x - 1.0, max(source.x, x - GAP + 6)
     bend = (tip - 8 - turn) / 2
     path = f"M{source.x:.1f} {source.y:.1f} H{turn:.1f} C{turn + bend:.1f} {source.y:.1f} {turn + bend:.1f} {y:.1f} {tip - 8:.1f} {y:.1f}"
-    head = f"{tip:.1f},{y:.1f} {tip - 9:.1f},{y - 4.5:.1f} {tip - 9:.1f},{y + 4.5:.1f}"
-    line = element("path", d=path, fill="none", stroke=source.colour, stroke_width=source.strength)
-    parts = [line, element("polygon", points=head, fill=source.colour)]
+    line = draw_path(path, source.colour, source.strength)
+    parts = [line, draw_arrow_head(tip, tip - 9, y, source.colour)]
     if source.label:
         # off the side to which the line bends
         away = 12 + source.strength / 2 if y < source.y - 1 else -5 - source.strength / 2
-        label = {
-            "x": source.x + 7,
-            "y": source.y + away,
-            "font_size": 12,
-            "fill": _INK,
-            "stroke": "#fff",
-            "stroke_width": 3,
-        }
-        parts.append(element("text", _number(source.label), paint_order="stroke", **label))
+        halo: dict[str, Any] = {"stroke": "#fff", "stroke_width": 3, "paint_order": "stroke"}
+        parts.append(draw_text(_number(source.label), source.x + 7, source.y + away, 12, _INK, **halo))
     return joined(parts)
 
 

@@ -15,7 +15,7 @@ _JOINS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are lane
 # their first argument is the stage that they start from
 STARTS = frozenset({"around", "jaccard", "neighbours", "pass-through"})
 MOST_LETTERS, MOST_BOXES, _DEEPEST = 2000, 40, 12  # of a name that is taken apart; any other is one box
-_LONGEST = 26  # letters of a line in a box
+_LONGEST = 26  # characters of a line in a box
 GAP, STEP = 56.0, 34.0  # between boxes where arrows meet or part, and where one follows the other
 WEIGHT = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d+)?) (.+)", re.DOTALL)
 _KEEP = re.compile(r"(.+) % (\d+)", re.DOTALL)

@@ -24,7 +24,7 @@ _Attributes = list[tuple[str, str]]
 
 
 class Tag(NamedTuple):
-    """A start tag, in small letters and without its namespace prefix; `content` is the text of a script, a
+    """A start tag, in lower case and without its namespace prefix; `content` is the text of a script, a
     style and the like.
     """
 

@@ -15,7 +15,7 @@ from kgot_lab.types import Json
 ASKED_ABOUT = ("tool", "fact", "vote", "statement", "answer")
 OTHERS = 3  # wrong choices beside the right one, where the choices are texts
 _ALIKE = 0.5  # the F1 from which two texts say the same
-_LONGEST = 160  # letters of a choice
+_LONGEST = 160  # characters of a choice
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kgot_lab.errors import BadInput, LabError
+from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.events import Answered, Event, Started
@@ -22,8 +22,9 @@ from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
 from kgot_lab.viz.graph.shapes import Place
 from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.live import Live, in_marimo
-from kgot_lab.viz.static.markup import Markup, element, key_of, keyed, shortened
+from kgot_lab.viz.live import Live, LiveOutput, describe_error
+from kgot_lab.viz.static.drawing import draw_rect, draw_text, paper
+from kgot_lab.viz.static.markup import Markup, key_of, keyed, shortened
 from kgot_lab.viz.static.table import Sheet, Table
 from kgot_lab.viz.stepping.captions import step_lines, step_name
 from kgot_lab.viz.stepping.data import fork_data, run_data
@@ -34,7 +35,7 @@ _LETTERS, STRONG = 118, 92  # of its lines
 STEPS_SHOWN = 8
 
 
-class Stepper:
+class Stepper(LiveOutput):
     """What `stepper` shows: two outputs in a cell; then the event the reader looks at, and the forks there
     are by now.
     """
@@ -96,11 +97,6 @@ class Stepper:
         forks = (_sheet(f"Fork {number}", fork.events, limit) for number, fork in enumerate(self.forks, 1))
         return Table((_sheet("The run", self.events, limit), *forks, *self.picture.table(limit=limit).sheets))
 
-    def _ipython_display_(self) -> None:
-        self.live._ipython_display_()
-
-    _display_ = in_marimo
-
     def __repr__(self) -> str:
         forks = f", {len(self.forks)} fork" + "s" * (len(self.forks) != 1) if self.forks else ""
         return f"<Stepper at event {self.at} of {len(self.events)}{forks}: {self.question!r}>"
@@ -124,10 +120,8 @@ class Stepper:
         self.live.send({"walking": True})
         try:
             self.fork(at, change)
-        except LabError as error:
-            return {"refused": str(error)}
         except Exception as error:
-            return {"refused": f"{type(error).__name__}: {error}"}
+            return {"refused": describe_error(error)}
         return {}
 
 
@@ -223,12 +217,9 @@ def story(run: Trace, forks: Sequence[Fork], graph: PropertyGraph, positions: Ma
     )
     title = f"A run of {len(events)} events: {replay.started(events).question}"
     said = f"{' '.join(line.text for line in lines)} {drawn.alt}"
-    whole = element(
-        "svg", element("title", title), element("desc", said),
-        element("rect", width=_WIDTH, height=top + GRAPH_HEIGHT, fill="#fff"), *texts, Markup(inner),
-        xmlns="http://www.w3.org/2000/svg", viewBox=f"0 0 {_WIDTH} {top + GRAPH_HEIGHT}", width=_WIDTH, height=top + GRAPH_HEIGHT,
-        role="img", aria_label=title, font_family="Helvetica, Arial, sans-serif", style="max-width:100%;height:auto",
-    )  # fmt: skip
+    height = top + GRAPH_HEIGHT
+    background = draw_rect(0, 0, _WIDTH, height, "#fff")
+    whole = paper(title, _WIDTH, height, background, *texts, Markup(inner), desc=said)
     return replace(drawn, svg=keyed(whole), alt=said)
 
 
@@ -278,7 +269,5 @@ def _of_forks(run: Trace, forks: Sequence[Fork]) -> Iterator[Line]:
 
 
 def _text(line: Line, y: float) -> Markup:
-    size, weight, colour = (15, "bold", "#111") if line.strong else (13, None, "#333")
-    return element(
-        "text", line.text, x=20.0 + line.indent, y=y, font_size=size, font_weight=weight, fill=colour
-    )
+    size, colour = (15, "#111") if line.strong else (13, "#333")
+    return draw_text(line.text, 20.0 + line.indent, y, size, colour, bold=line.strong)

@@ -11,7 +11,6 @@ from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput
 from kgot_lab.text.counted import counted
-from kgot_lab.viz.graph.marks import marked
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.side_by_side import in_columns
 from kgot_lab.viz.static.markup import Markup, element
@@ -109,5 +108,5 @@ def _pictured(knowing: Knowing, seen: VisibleWorld, whole: Picture) -> Picture:
         if knowing.knows and is_seen
         else None
     )
-    labels = marked(*whole.source).labels
+    labels = whole.scene.labels
     return svg(graph, highlight=way, positions=whole.positions, labels=labels, width=_WIDTH, height=_HEIGHT)

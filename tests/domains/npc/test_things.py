@@ -39,7 +39,7 @@ def test_an_id_is_made_where_none_is_given_and_written_in_one_way():
     ("given", "message"),
     [
         (lambda: Entity("npc", " "), "the name of an entity is blank"),
-        (lambda: Entity("npc", "x" * 401), "has 401 letters: say it in 400 or fewer"),
+        (lambda: Entity("npc", "x" * 401), "has 401 characters: say it in 400 or fewer"),
         (lambda: Entity("", "Grimjaw"), "the type of an entity is blank"),
         (lambda: Entity("npc", 3), "the name of an entity is a text, not 3"),
         (lambda: Entity("npc", "Grim\0jaw"), "holds a NUL"),

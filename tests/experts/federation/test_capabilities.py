@@ -20,19 +20,19 @@ from kgot_lab.experts.federation.peers import Peer
 
 ASKER = new_instance_key()
 HERBS = AdvertisedExpert(
-    "herbs",
-    "Herbalist",
-    "Plants that ease pain.",
-    ("medicine",),
-    (AdvertisedGraph("plants", 120, 300),),
+    id="herbs",
+    name="Herbalist",
+    description="Plants that ease pain.",
+    topics=("medicine",),
+    graphs=(AdvertisedGraph(name="plants", nodes=120, edges=300),),
     scores={"recall@5": 0.8},
 )
 SHIPS = AdvertisedExpert(
-    "ships",
-    "Harbour master",
-    "Ships, cargo and tides.",
-    ("trade_routes",),
-    (AdvertisedGraph("ports", 40, 90),),
+    id="ships",
+    name="Harbour master",
+    description="Ships, cargo and tides.",
+    topics=("trade_routes",),
+    graphs=(AdvertisedGraph(name="ports", nodes=40, edges=90),),
 )
 
 
@@ -114,11 +114,11 @@ def test_none_is_chosen_where_no_telling_word_is_shared():
 
 def test_an_expert_that_cannot_be_offered_is_refused():
     for make in (
-        lambda: AdvertisedExpert("", "a"),
-        lambda: AdvertisedExpert("a", "b", "x" * 2001),
-        lambda: AdvertisedExpert("a", "b", scores={"x": float("nan")}),
-        lambda: AdvertisedExpert("a", "b", schema_version=0),
-        lambda: AdvertisedGraph("g", 1, True),
+        lambda: AdvertisedExpert(id="", name="a"),
+        lambda: AdvertisedExpert(id="a", name="b", description="x" * 2001),
+        lambda: AdvertisedExpert(id="a", name="b", scores={"x": float("nan")}),
+        lambda: AdvertisedExpert(id="a", name="b", schema_version=0),
+        lambda: AdvertisedGraph(name="g", nodes=1, edges=True),
     ):
         with pytest.raises(BadInput):
             make()

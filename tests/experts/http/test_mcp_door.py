@@ -25,6 +25,7 @@ from support.expert_server import (
     expert_office,
     served,
 )
+from support.held_graph import HeldGraph
 from support.openai_server import openai_server, says_on
 from support.waiting import AMPLE, until
 
@@ -33,7 +34,7 @@ from kgot_lab.errors import LLMError
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.experts.learning.edits import GraphProposal, NodeToAdd
 from kgot_lab.experts.learning.ledger import ProposalSource, open_proposals
-from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph
+from kgot_lab.experts.learning.reviewing import GraphReviewer
 from kgot_lab.kgos.methods.cookbook import cookbook
 
 TOOLS = {"list_experts", "ask_expert", "search_expert", "why"}

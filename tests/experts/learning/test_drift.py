@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from support.every import every
+from support.held_graph import HeldGraph
+from support.simulated_learning import simulated_sayings
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.learning.contradictions import (
@@ -24,8 +26,7 @@ from kgot_lab.experts.learning.dimension_statements import (
 )
 from kgot_lab.experts.learning.edits import PropertyToChange, planned_change
 from kgot_lab.experts.learning.ledger import ProposalSource, open_proposals
-from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph
-from kgot_lab.experts.learning.simulated import simulated_sayings
+from kgot_lab.experts.learning.reviewing import GraphReviewer
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.kgos.methods.dimension_filter import dimension_filter
 from kgot_lab.types import Diff

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from support.claim_places import InPostgres
 from support.every import every
+from support.held_graph import HeldGraph
+from support.simulated_learning import SimulatedLearner
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.experts.learning.edits import (
@@ -20,8 +22,7 @@ from kgot_lab.experts.learning.edits import (
 )
 from kgot_lab.experts.learning.extracting import extract_changes, learn_from_message, original_spelling
 from kgot_lab.experts.learning.ledger import MOST_WAITING, ProposalSource, open_proposals
-from kgot_lab.experts.learning.reviewing import GraphReviewer, HeldGraph, held_graph
-from kgot_lab.experts.learning.simulated import SimulatedLearner
+from kgot_lab.experts.learning.reviewing import GraphReviewer, graph_with_decisions
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.llm.scripted import Scripted
@@ -134,14 +135,11 @@ def test_a_graph_that_lies_in_no_store_is_made_again_of_what_was_decided(ledger)
     reviewer.accept(second.proposal.id)
     reviewer.reject(third.proposal.id)
     reviewer.undo(taken_back)
-    assert (
-        held_graph(ledger, "cookbook", COOKBOOK).graph().digest
-        == reviewer.taught.graph().digest
-        != COOKBOOK.digest
-    )
-    assert held_graph(ledger, "other", COOKBOOK).graph() is COOKBOOK
-    with pytest.raises(BadInput, match="another than decision 2"):
-        held_graph(ledger, "cookbook", COOKBOOK.subgraph(["tool:embedding_model"]))
+    made, misfits = graph_with_decisions(ledger, "cookbook", COOKBOOK)
+    assert made.digest == reviewer.taught.graph().digest != COOKBOOK.digest and misfits == ()
+    assert graph_with_decisions(ledger, "other", COOKBOOK) == (COOKBOOK, ())
+    other = COOKBOOK.subgraph(["tool:embedding_model"])
+    assert graph_with_decisions(ledger, "cookbook", other) == (other, (2,))
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_a_reviewer_names_a_claim_by_how_its_id_begins_and_decides_only_on_what_
     reviewer = Reviewer(memory, "Grace")
     assert reviewer.waiting(UNSURE.id[:12]) == UNSURE.id and reviewer.in_view is None
     letters = [claim.claim.id[0] for claim in reviewer.ledger.queue()]
-    with pytest.raises(BadInput, match="give more letters"):
+    with pytest.raises(BadInput, match="give more characters"):
         reviewer.waiting(next(letter for letter in letters if letters.count(letter) > 1))
     ReviewLedger(memory).accept(UNSURE.id, by="Mary")
     memory.undo(memory.retract_source("doc").change)

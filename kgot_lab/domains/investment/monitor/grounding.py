@@ -8,7 +8,7 @@ import re
 
 from kgot_lab.text.words import content_words, named_words
 
-LONGEST_NAME = 120  # letters of what names a thing; a summary may have three times as many
+LONGEST_NAME = 120  # characters of what names a thing; a summary may have three times as many
 _LEGAL_FORMS = frozenset(
     "inc incorporated corp corporation co company ltd limited llc plc ag se sa nv spa ab asa oyj kk".split()
 )

@@ -39,7 +39,7 @@ class NewsItem:
             require(getattr(self, name), str, f"the {name} of an item of news is a text")
         if not self.id.strip() or len(self.id) > LONGEST_ID or storable_text(self.id) != self.id:
             raise BadInput(
-                f"an item of news has an id, a text of at most {LONGEST_ID} letters that every table takes"
+                f"an item of news has an id, a text of at most {LONGEST_ID} characters that every table takes"
             )
         if not self.headline.strip():
             raise BadInput("an item of news has a headline; give it one")

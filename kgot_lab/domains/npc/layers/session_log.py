@@ -17,7 +17,7 @@ from kgot_lab.memory.claims.claim import plain_text
 from kgot_lab.text.words import searched_words
 
 _MOST_WORDS = 500  # of a question that are looked up
-_INDEXED = 100_000  # letters of an entry; PostgreSQL holds the words of 1 MB at most
+_INDEXED = 100_000  # characters of an entry; PostgreSQL holds the words of 1 MB at most
 
 
 class SessionLog:

@@ -4,7 +4,7 @@ import { call } from "./api.js";
 import { button, colourOf, dot, icon, make, told, words } from "./dom.js";
 
 const MANY = 14; // neighbours from which on an edge says its type only when it is pointed at
-const LONGEST = 1500; // letters of a property
+const LONGEST = 1500; // characters of a property
 const WIDE = 640; // pixels from which on there is room for whole captions, and for the type of every edge
 
 /** A panel that shows one node at a time; `open` goes to another, and back. */
@@ -159,7 +159,7 @@ export class GraphPanel {
 
 /** As much of a text as one reads beside a drawing: a node may hold a whole file. */
 function beginning(text) {
-  return text.length > LONGEST ? `${text.slice(0, LONGEST)}… (${text.length.toLocaleString("en")} letters)` : text;
+  return text.length > LONGEST ? `${text.slice(0, LONGEST)}… (${text.length.toLocaleString("en")} characters)` : text;
 }
 
 /** A name that fits into the middle. */

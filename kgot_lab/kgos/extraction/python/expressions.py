@@ -9,7 +9,7 @@ from kgot_lab.kgos.extraction.python.flow import ANY_KEY, Flow, known_key
 from kgot_lab.kgos.extraction.python.scope import Scope, either
 from kgot_lab.types import Json
 
-_LONGEST_KEY = 60  # letters of a text that may be the key of a container
+_LONGEST_KEY = 60  # characters of a text that may be the key of a container
 
 
 class Expressions:

@@ -25,7 +25,7 @@ _FUNCTIONS = (
     "arrow_function",
 )
 _CLASSES = ("class_declaration", "abstract_class_declaration", "class")
-_LONGEST = 300  # letters of a signature
+_LONGEST = 300  # characters of a signature
 
 
 def script_facts(text: str, path: str) -> FileFacts:

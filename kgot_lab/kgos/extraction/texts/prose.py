@@ -15,7 +15,7 @@ from kgot_lab.kgos.extraction.texts.sections import document_sections, plain_wor
 
 _PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.(?:py|js|mjs|cjs|jsx|ts|tsx|json|ya?ml|toml|md)\b")
 _NAME = re.compile(r"^([A-Za-z_][\w.]*)(?:\(.*\))?$", re.DOTALL)
-_SAID = 120  # letters around a name that are kept as the words that say so
+_SAID = 120  # characters around a name that are kept as the words that say so
 _MOST_HEADINGS = 60
 _MOST_SECTIONS = 400  # nodes of one file
 

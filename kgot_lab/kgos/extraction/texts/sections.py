@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from kgot_lab.kgos.extraction.facts.facts import Definition
 
 _MOST_LETTERS = 600  # of a part
-_LONGEST_NAME, _LONGEST_ID = 100, 60  # letters of a heading in the name, and in the id
+_LONGEST_NAME, _LONGEST_ID = 100, 60  # characters of a heading in the name, and in the id
 _SENTENCE = re.compile(r"(?<=[.!?])\s+")
 
 

@@ -26,7 +26,7 @@ _REQUIREMENT = re.compile(r"^(@?[A-Za-z0-9][\w.\-/]*)\s*(?:\[[^\]]*\])?\s*(?:[<>
 _NAMES = re.compile(r"^[A-Za-z0-9_@./\-]+(?::[\w.]+)?$")  # a path, a dotted name, or module:function
 _MOST_KEYS = 40  # that are told
 _MOST_VALUES = 5_000  # that are looked at; a file of data has more, and names nothing
-_LONGEST = 200  # letters of a value that may name something
+_LONGEST = 200  # characters of a value that may name something
 
 
 def settings_facts(text: str, path: str) -> FileFacts:

@@ -18,7 +18,7 @@ from kgot_lab.kgos.schemas.rules.rule import Unread
 from kgot_lab.types import Json
 
 _RISKY = re.compile(r"\\u|\d[eE]\+?\d{3}")  # what may become half a surrogate pair, or an infinite number
-_LONG = 300  # letters of JSON within which no number is infinite by its digits alone, and nothing nests too deeply
+_LONG = 300  # characters of JSON within which no number is infinite by its digits alone, and nothing nests too deeply
 _Told = Callable[[int], str]  # what a row is called in a report, by its place
 
 

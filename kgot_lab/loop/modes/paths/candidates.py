@@ -85,7 +85,7 @@ def _joins_names(left: str, right: str) -> bool:
 
 
 def _is_common(question: str, title: str) -> bool:
-    """Whether a title is one word that stands in a question in small letters only, and is not one side of an
+    """Whether a title is one word that stands in a question in lower case only, and is not one side of an
     "or" or "and" there.
     """
     name = called(title)

@@ -24,7 +24,7 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 _JOINING = re.compile(r"(?<=\S)\s+(?:and|in|on)\s+(?:the\s+)?")  # not "of": University of Jena is one name
 _YEAR_BEHIND = re.compile(r"(?:\s+(?:in|on)\s+(?:the\s+)?\d+)+$")
 _ROUND = str.maketrans("[]", "()")
-_LONGEST = 60  # letters of a name
+_LONGEST = 60  # characters of a name
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ _MOST_AT = 40  # facts at one name, the nearest to the question
 _MOST_NAMES = 40  # names whose facts are known
 _LONGEST = 3  # facts of a chain
 _CHAINS = 200  # that are grown at a time
-_VALUE = 200  # letters of a property that is a fact
+_VALUE = 200  # characters of a property that is a fact
 _READ_AT = 200  # facts of a name that a statement reads
 _NO_FACTS = {
     "source_id",
