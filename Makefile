@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
-WITH ?=# make test WITH=torch tests the embeddings with torch too (several GB where pip has only its CUDA build)
+WITH ?=# make test-all WITH=torch tests the embeddings with torch too (several GB where pip has only its CUDA build)
 COMMA := ,
 
 .DEFAULT_GOAL := help

@@ -1,7 +1,7 @@
 """Compute the delta edges between the passages of bundled sets: writes delta_edges.jsonl.gz into their
 folders.
 
-python data/make/delta_edges.py musique        all sets, where none is named; a large one takes half an hour
+python -m data.make.delta_edges musique      all sets, where none is named; a large one takes long
 
 Skeletons by the linguistic maker, a whole passage each: an edge joins passages, not sentences. Decided on
 develop questions of MuSiQue, and the same for every set of passages:

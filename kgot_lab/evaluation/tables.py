@@ -101,6 +101,9 @@ class Grid:
         named = f' class="{escaped_cell(self.css)}"' if self.css else ""
         return f"<table{named}>{caption}{head}<tbody>{body}</tbody></table>"
 
+    def __repr__(self) -> str:
+        return self.text
+
     def _repr_html_(self) -> str:
         return self.html
 
