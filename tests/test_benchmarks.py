@@ -85,7 +85,7 @@ def stopped(command: list[object], *, without: str = "") -> str:
 
 def test_where_lost_says_that_it_needs_the_traces(clone):
     said = stopped([clone / "questions" / "where_lost.py"])
-    assert "traces are not kept in git" in said and "question_answering.py --split test" in said
+    assert "traces are not kept in git" in said and "questions.question_answering --split test" in said
 
 
 @pytest.mark.parametrize(

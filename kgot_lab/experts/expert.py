@@ -108,7 +108,7 @@ class CrossEdge(ExpertPart):
     target: _Name
 
 
-class ExpertConfig(ExpertPart):
+class ExpertConfig(ExpertPart):  # 16 fields: the JSON form of an expert
     """All that is set of an expert. `kg_db_ids` come before `kg_db_id` where both are given (C-E3).
 
     `graph_weights` says how much each graph counts, 1 where it is silent; `models` which model does which task, by the names that the

@@ -53,7 +53,7 @@ def test_the_plan_is_shown_with_two_digits_and_gigabytes():
     assert vectors_told(10**7).endswith("take 15.4 GB in 32 bits, 7.7 GB in 16 bits, 3.8 GB in 8 bits.")
 
 
-def test_the_page_has_the_plan_that_the_command_prints():
+def test_the_report_has_the_plan_that_the_command_prints():
     command = [sys.executable, ROOT / "benchmarks" / "recall" / "scale.py", "--plan", "10000000"]
     told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert told in (ROOT / "docs" / "recall.md").read_text(encoding="utf-8")
+    assert told in (ROOT / "benchmarks" / "results" / "scale.md").read_text(encoding="utf-8")

@@ -40,16 +40,6 @@ def test_the_report_says_what_the_receipts_say(sets):
         assert grid.markdown in report, "run make results"
 
 
-def test_the_page_shows_the_first_table_of_the_report():
-    page, report = (
-        (ROOT / "docs" / "structure.md").read_text(encoding="utf-8"),
-        (RESULTS / "report.md").read_text(encoding="utf-8"),
-    )
-    assert report.split("\n\n")[1] in page, (
-        "run python -m benchmarks.transfer.transfer --table and take its first table over"
-    )
-
-
 def test_an_aligner_with_the_usual_setting_answers_as_the_structure_benchmark_says(sets):
     for name in ("storyanalogy-mc", "parallelparc basic"):
         asked = held_questions(name)

@@ -65,8 +65,15 @@ def bench_families(
         return family_table(derive(Path(folder), load_dataset), measure)
     with TemporaryDirectory(prefix="kgot_lab-families-") as made:
         where = Path(made if folder is None else folder)
-        options = {"names": names or tuple(FAMILY_SETS), "only": FAMILY_SYSTEMS, "plan": FAMILY_PLAN}
-        return family_table(benchmark(where, embedder or minilm(), progress=progress, **options), measure)
+        reports = benchmark(
+            where,
+            embedder or minilm(),
+            names=names or tuple(FAMILY_SETS),
+            only=FAMILY_SYSTEMS,
+            plan=FAMILY_PLAN,
+            progress=progress,
+        )
+        return family_table(reports, measure)
 
 
 def family_table(reports: Sequence[Report], measure: str = "recall@5", part: str = _TEST) -> Grid:

@@ -40,7 +40,7 @@ class ThoughtStep(BaseModel):
     found: str
 
 
-class Thought(BaseModel):
+class Thought(BaseModel):  # 15 fields: the JSON that is kept with each answer
     """How an answer came about, up to what the model was told."""
 
     intent: str | None

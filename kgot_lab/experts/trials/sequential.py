@@ -47,7 +47,7 @@ _HALVINGS = 30  # of the interval from -1 to 1: ends are exact to 2e-9
 
 
 @dataclass(frozen=True)
-class SequentialComparison:
+class SequentialComparison:  # 15 fields: a row of the table of a verdict
     """How variant b differs from variant a, at a confidence of 1 - `alpha` that holds over all looks
     together.
 

@@ -13,7 +13,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge
 from kgot_lab.viz.graph.shapes import Place
 from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.methods.answer_lanes import LANE_FILLS
+from kgot_lab.viz.methods.answer_lanes import LANE_FILLS, lane_bar
 from kgot_lab.viz.static.drawing import Drawing, draw_rect, draw_text, drawing
 from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.markup import Markup, element, shortened
@@ -53,12 +53,7 @@ def _legend() -> Iterator[Markup]:
 def _row(number: int, node: ThoughtNode, y: float, most: float) -> Markup:
     (name,) = fitted(f"{number + 1}. {node.name}", _NAMES - 14, 14.0 * 1.08, 1)[0] or [""]
     about = " · ".join(filter(None, (shortened(node.type, 30), "" if node.told else "not told to the model")))
-    left, bars = _EDGE + _NAMES, []
-    for lane, value in _lanes_of(node).items():
-        if value > 0:
-            wide = _BARS * value / most
-            bars.append(draw_rect(left, y + 6, wide, 14, LANE_FILLS[lane], stroke="#fff"))
-            left += wide
+    bars = lane_bar(_lanes_of(node), _EDGE + _NAMES, y + 6, _BARS / most)
     return element(
         "g", element("title", f"{node.name} ({node.id}): {_format_parts(node)}{'; ' + node.path if node.path else ''}"),
         draw_text(name, _EDGE, y + 17, 14.0, STRONG_INK if node.told else FAINT_INK, bold=True),

@@ -4,7 +4,7 @@ each node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from kgot_lab.errors import require_count
 from kgot_lab.evaluation.tables import decimal
@@ -115,20 +115,23 @@ def _node(number: int, node: ScoredNode, y: float, most: float) -> Markup:
     """A row: rank, name, type, the bar and the figures of its parts."""
     x = _EDGE + _SEEDS + _GAP
     (name,) = fitted(f"{number + 1}. {node.name}", _NAMES - 14, 14.0 * 1.08, 1)[0] or [""]
-    parts, bars, said = _lane_parts(node), [], []
-    left = x + _NAMES
-    for lane, value in parts.items():
-        wide = _BARS * value / (most or 1.0)
-        if value > 0:
-            bars.append(draw_rect(left, y + 8, wide, 14, LANE_FILLS[lane], stroke="#fff"))
-            said.append(f"{lane} {decimal(value)}")
-            left += wide
+    parts = _lane_parts(node)
+    said = [f"{lane} {decimal(value)}" for lane, value in parts.items() if value > 0]
+    bars = lane_bar(parts, x + _NAMES, y + 8, _BARS / (most or 1.0))
     return element(
         "g", element("title", f"{node.name} ({node.id}): {', '.join(said)}"),
         draw_text(name, x, y + 20, 14.0, STRONG_INK, bold=True), draw_text(shortened(node.type, 40), x + 18, y + 36, 12.0, FAINT_INK),
         *bars, draw_text(decimal(node.score), x + _NAMES + _BARS + 8, y + 20, 13.0, "#111111"),
         draw_text(" + ".join(said), x + _NAMES, y + 36, 11.0, FAINT_INK),
     )  # fmt: skip
+
+
+def lane_bar(parts: Mapping[str, float], x: float, y: float, scale: float) -> Iterator[Markup]:
+    """Draw a bar with a piece for each lane that gave something, `scale` pixels for a score of 1."""
+    for lane, value in parts.items():
+        if value > 0:
+            yield draw_rect(x, y, scale * value, 14, LANE_FILLS[lane], stroke="#fff")
+            x += scale * value
 
 
 def _lane_parts(node: ScoredNode) -> dict[str, float]:
