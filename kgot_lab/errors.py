@@ -4,9 +4,9 @@ LabError
 ├── BadInput          what the caller gave cannot be used
 │   ├── UnknownName   a name that is not in a table; lists the names that are
 │   ├── UnsupportedQuestion  a question that the chosen mode cannot answer; it may answer others
-│   ├── NoLongerWaits a claim that was decided on meanwhile, or is gone; says what became of it
+│   ├── AlreadyDecided a claim that was decided on meanwhile, or is gone; says what became of it
 │   ├── RefusedEnvelope  a signed message that is not accepted; says why in one word
-│   └── TooLittle     documents from which nothing can be learnt
+│   └── InsufficientData     documents from which nothing can be learnt
 ├── NotInstalled      an optional package is missing
 ├── LLMError          a model could not answer
 │   ├── BadReply      it answered, but not in the shape asked for
@@ -22,7 +22,7 @@ LabError
 ├── ToolFailed        a tool could not do its work
 ├── OutOfMemory       this computer, or a limit on it, has too little memory
 └── TraceError        a trace or tape file cannot be read or does not fit
-    └── TraceTaken    a run that was to be written into a file, and another is there
+    └── TraceLocked    a run that was to be written into a file, and another is there
 """
 
 import errno
@@ -66,7 +66,7 @@ class UnsupportedQuestion(BadInput):
     """A question that the chosen mode cannot answer with what it is given; it may answer the others of a set."""
 
 
-class NoLongerWaits(BadInput):
+class AlreadyDecided(BadInput):
     """A claim that was to be decided on does not wait any more; `fact` is None where it is gone, `became`
     says what became of it.
     """
@@ -84,7 +84,7 @@ class RefusedEnvelope(BadInput):
         super().__init__(told)
 
 
-class TooLittle(BadInput):
+class InsufficientData(BadInput):
     """There is too little to learn from; a comparison goes on without the system that would."""
 
 
@@ -201,7 +201,7 @@ class TraceError(LabError):
     """A trace or tape file cannot be read or does not fit."""
 
 
-class TraceTaken(TraceError):
+class TraceLocked(TraceError):
     """The file of a trace is another run's, or is being written by another command: nothing of this one is in
     it.
     """

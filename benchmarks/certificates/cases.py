@@ -18,7 +18,7 @@ from benchmarks.competence.gold import GoldChain, GoldSet, GoldStep
 from benchmarks.competence.worlds import World, world_of_triples, world_on_file
 from kgot_lab.benchmark.comparison.samples import DRAW_SEED, drawn_samples
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
-from kgot_lab.errors import TooLittle, require_count
+from kgot_lab.errors import InsufficientData, require_count
 from kgot_lab.io.bundled import bundled
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Document, Triple
@@ -84,7 +84,7 @@ def certificate_cases(
 
     The sets take turns, and the passage is drawn by seed. Left out are questions whose answer is yes or no,
     which stands in no sentence. The changes of a question follow each other, so that what is stopped has
-    pairs. Raises BadInput, TooLittle where the sets have fewer.
+    pairs. Raises BadInput, InsufficientData where the sets have fewer.
     """
     require_count(without, 1, "without")
     require_count(contradicted, 0, "contradicted")
@@ -105,7 +105,7 @@ def certificate_cases(
             made += 1
             found.append(CertificateCase(name, "contradicted", question, made=contradiction, about=step.fact))
     if asked < without or made < contradicted:
-        raise TooLittle(
+        raise InsufficientData(
             f"the sets have {asked} questions of {without} that were asked for, and {made} contradictions of {contradicted}"
         )
     return found

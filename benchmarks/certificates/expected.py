@@ -9,7 +9,7 @@ from statistics import fmean
 
 from benchmarks.certificates.cases import CASE_CHANGES
 from benchmarks.certificates.trial import CertificateTrial
-from kgot_lab.benchmark.comparison.sitting import receipts_of
+from kgot_lab.benchmark.comparison.comparison_run import receipts_of
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt
 from kgot_lab.evaluation.tables import Cell, Grid
 

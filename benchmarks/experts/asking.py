@@ -109,14 +109,14 @@ class ExpertAnswers:
     @cached_property
     def _office(self) -> ExpertService:
         graphs = GraphFolder(None, dict.fromkeys(self.config.graphs, cookbook))
-        office = ExpertService(
+        service = ExpertService(
             open_experts(),
             graphs,
             ExpertModels({"asked": lambda: self._asked}, "asked"),
             embedder=self.embedder,
         )
-        office.create(self.config.model_dump(mode="json", exclude_unset=True), id=_EXPERT)
-        return office
+        service.create(self.config.model_dump(mode="json", exclude_unset=True), id=_EXPERT)
+        return service
 
     @cached_property
     def _asked(self) -> AskedOnce:

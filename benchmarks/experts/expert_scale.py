@@ -40,14 +40,14 @@ def real_metadata() -> dict[str, Any]:
     from kgot_lab.llm.scripted import Scripted
 
     model = Scripted(lambda prompt: "Cache repeated work [Source: cookbook:Cache repeated work]. " * 5)
-    office = ExpertService(
+    service = ExpertService(
         open_experts(), GraphFolder(more=SHIPPED_GRAPHS), ExpertModels({"model": lambda: model}, "model")
     )
-    ship_experts(office)
-    turn = office.ask("expert_cookbook", "me", QUESTION)
+    ship_experts(service)
+    turn = service.ask("expert_cookbook", "me", QUESTION)
     for _ in turn.events():
         pass
-    return dict(office.conversation(turn.conversation, "expert_cookbook", "me")[1][1].metadata)
+    return dict(service.conversation(turn.conversation, "expert_cookbook", "me")[1][1].metadata)
 
 
 def measured(experts: int, conversations: int, metadata: dict[str, Any]) -> dict[str, Any]:

@@ -60,11 +60,11 @@ class Slowly:
             yield word
         yield Reply("".join(words).strip(), Usage(1, len(words)))
 
-office = ExpertService(open_experts(place), GraphFolder(None, {"cookbook": cookbook}), ExpertModels({"slowly": Slowly}, "slowly"))
-if not office.tables.experts():
-    office.create({"name": "Cookbook", "kg_db_id": "cookbook", "persona": {"name": "Cook"}})
-office.graphs.graph("cookbook")
-app = expert_app(office, GuardRules(limits=GuardLimits(requests_a_minute=10**6)))
+service = ExpertService(open_experts(place), GraphFolder(None, {"cookbook": cookbook}), ExpertModels({"slowly": Slowly}, "slowly"))
+if not service.tables.experts():
+    service.create({"name": "Cookbook", "kg_db_id": "cookbook", "persona": {"name": "Cook"}})
+service.graphs.graph("cookbook")
+app = expert_app(service, GuardRules(limits=GuardLimits(requests_a_minute=10**6)))
 uvicorn.run(app, host="127.0.0.1", port=port, log_level="error", access_log=False)
 """
 WORDS = 20  # of an answer

@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from benchmarks.graph_pays.repeated import what_counts
+from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, place_of, receipts_of
 from kgot_lab.benchmark.comparison.plan import PLAN_FILE, Design
-from kgot_lab.benchmark.comparison.sitting import ComparisonRun, place_of, receipts_of
 from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS
 from kgot_lab.benchmark.questions.batch import TRACES, trace_name
 from kgot_lab.cli.requirements import need_files

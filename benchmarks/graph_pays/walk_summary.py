@@ -20,9 +20,9 @@ from pathlib import Path
 from statistics import fmean
 
 from kgot_lab.benchmark.comparison.ablations import ABLATIONS
+from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, Slice
 from kgot_lab.benchmark.comparison.plan import Design
 from kgot_lab.benchmark.comparison.samples import develop_samples
-from kgot_lab.benchmark.comparison.sitting import ComparisonRun, Slice
 from kgot_lab.benchmark.questions.batch import TRACES, trace_name
 from kgot_lab.cli.requirements import need_embeddings, need_files, need_local_model
 from kgot_lab.evaluation.answers import f1

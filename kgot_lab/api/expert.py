@@ -61,15 +61,15 @@ def expert(
     require_parts(
         llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives"
     )
-    office = ExpertService(
+    service = ExpertService(
         open_experts(),
         GraphFolder(None, graphs),
         ExpertModels({llm.name: lambda: llm}, llm.name),
         embedder=_embedder(),
     )
-    weakref.finalize(office.tables, office.tables.storage.close)  # nobody has to: all of it is in memory
+    weakref.finalize(service.tables, service.tables.storage.close)  # nobody has to: all of it is in memory
     return ExpertTalk(
-        office, office.create(merged(merged(told, {"persona": _persona(persona)}), settings or {})).id
+        service, service.create(merged(merged(told, {"persona": _persona(persona)}), settings or {})).id
     )
 
 

@@ -19,8 +19,8 @@ from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 
 if TYPE_CHECKING:
+    from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, Due, Slice
     from kgot_lab.benchmark.comparison.plan import Design
-    from kgot_lab.benchmark.comparison.sitting import ComparisonRun, Due, Slice
     from kgot_lab.loop.events import Event
     from kgot_lab.types import LLM
 
@@ -105,10 +105,10 @@ def bench_questions(
     comparable.
     """
     from kgot_lab.benchmark.comparison.ablations import ABLATION_PAIRS, ABLATIONS
+    from kgot_lab.benchmark.comparison.comparison_run import Slice, turns
     from kgot_lab.benchmark.comparison.plan import Design, check_comparison
     from kgot_lab.benchmark.comparison.reuse import count_replies
     from kgot_lab.benchmark.comparison.samples import develop_samples
-    from kgot_lab.benchmark.comparison.sitting import Slice, turns
 
     suffix = "-ablations" * scope.ablate + "-develop" * scope.develop
     folder = folder or _FOLDER.with_name(_FOLDER.name + suffix)
@@ -165,7 +165,7 @@ class _Asked:
 
 def _answer(design: Design, folder: Path, asked: _Asked, use: _ModelOptions) -> None:
     """Answer what is missing; whatever stops it, the way to go on is said."""
-    from kgot_lab.benchmark.comparison.sitting import ComparisonRun, missing
+    from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, missing
     from kgot_lab.benchmark.questions.batch import alone_in
 
     kept = f"Everything so far is in {folder}; the same command goes on from there."

@@ -26,7 +26,7 @@ from kgot_lab.errors import (
     SandboxError,
     StoreUnavailable,
     TraceError,
-    TraceTaken,
+    TraceLocked,
 )
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def resume_hint(path: Path, again: GoOn) -> Iterator[None]:
     """
     try:
         yield
-    except TraceTaken:
+    except TraceLocked:
         raise  # the run in the file is another's: nothing of this one is there to go on with
     except KeyboardInterrupt:
         say(f"\nStopped. {_kept(path)}{f' Go on with: {again}' if _goes_on(path) else ''}")

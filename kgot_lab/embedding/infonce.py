@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
-from kgot_lab.errors import BadInput, TooLittle
+from kgot_lab.errors import BadInput, InsufficientData
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Document, checked_documents, full_text
 
@@ -42,7 +42,7 @@ def infonce(
     """Learn a linear map of word counts from some documents, with random halves of one as the positive pair
     (van den Oord et al. 2018).
 
-    The same documents and seed give the same map. `progress(done, total)` counts epochs. Raises TooLittle
+    The same documents and seed give the same map. `progress(done, total)` counts epochs. Raises InsufficientData
     where no two documents have words.
     """
     documents = checked_documents(documents)
@@ -51,7 +51,7 @@ def infonce(
     if dimension < 1:
         raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
     if len(texts) < 2:
-        raise TooLittle(
+        raise InsufficientData(
             f"InfoNCE tells documents of two words or more apart, and {len(texts)} of these {len(documents)} are such"
         )
     model = _untrained(texts, dimension, training.seed)

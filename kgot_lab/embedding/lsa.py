@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
-from kgot_lab.errors import BadInput, NotInstalled, TooLittle
+from kgot_lab.errors import BadInput, InsufficientData, NotInstalled
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Document, checked_documents, full_text
 
@@ -19,7 +19,7 @@ def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -
     (Deerwester et al. 1990).
 
     The dimension is at most the number of documents and of words. Raises BadInput without a document,
-    TooLittle without a word in them, NotInstalled.
+    InsufficientData without a word in them, NotInstalled.
     """
     if dimension < 1:
         raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
@@ -33,7 +33,7 @@ def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -
     try:
         counts = words.fit_transform(texts)
     except ValueError:  # what it raises where every text is blank or made of stop words
-        raise TooLittle(
+        raise InsufficientData(
             f"LSA learns from words, and the {len(texts)} documents hold none but stop words"
         ) from None
     if counts.shape[1] == 1:

@@ -32,17 +32,17 @@ def shipped_configs() -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"expert_{path.stem}", json.loads(path.read_text(encoding="utf-8"))
 
 
-def ship_experts(office: ExpertService) -> tuple[str, ...]:
+def ship_experts(service: ExpertService) -> tuple[str, ...]:
     """Keep the shipped experts where they never were; the ids of those that are new. What somebody deleted
     stays away.
     """
     new = []
     for id, told in shipped_configs():
         try:
-            office.expert(id)
+            service.expert(id)
         except NotFound:
             try:
-                office.tables.add_expert(expert_config(told), id=id)  # its graph is read later
+                service.tables.add_expert(expert_config(told), id=id)  # its graph is read later
             except AlreadyExists:
                 continue
             new.append(id)

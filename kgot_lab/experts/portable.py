@@ -45,7 +45,7 @@ def exported(expert: Expert, graphs: GraphFolder) -> dict[str, Json]:
     return told | {"sha256": _hash(told)}
 
 
-def taken(told: object, office: ExpertService, *, graphs: Mapping[str, str] | None = None) -> TakenExpert:
+def taken(told: object, service: ExpertService, *, graphs: Mapping[str, str] | None = None) -> TakenExpert:
     """An exported expert as it fits here; `graphs` says which graph of ours stands for one of its own.
 
     Its graphs have to be here, under their own names or those of `graphs`. Edge types and dimensions that
@@ -66,29 +66,29 @@ def taken(told: object, office: ExpertService, *, graphs: Mapping[str, str] | No
         )
     body = told.get("expert")
     config = _renamed(expert_config(body), dict(graphs or {}))
-    known = office.graphs.names()
+    known = service.graphs.names()
     for name in config.graphs:
         if name not in known:
             raise UnknownName("graph", name, known)
-    return _fitting(config, office)
+    return _fitting(config, service)
 
 
-def _fitting(config: ExpertConfig, office: ExpertService) -> TakenExpert:
+def _fitting(config: ExpertConfig, service: ExpertService) -> TakenExpert:
     """A configuration without what is not here, and words on that."""
     warnings = []
-    skills = [each for each in config.playbook_skills if each in office.playbooks]
+    skills = [each for each in config.playbook_skills if each in service.playbooks]
     warnings += [
         f"the playbook {each} is not here and was left out"
         for each in config.playbook_skills
-        if each not in office.playbooks
+        if each not in service.playbooks
     ]
-    models = {task: name for task, name in config.models.items() if name in office.models.makers}
+    models = {task: name for task, name in config.models.items() if name in service.models.makers}
     warnings += [
         f"the model {each} is not here: the usual one answers"
         for each in config.models.values()
         if each not in models.values()
     ]
-    held = [office.graphs.graph(name) for name in config.graphs]
+    held = [service.graphs.graph(name) for name in config.graphs]
     types = {type for graph in held for type in graph.type_names}
     warnings += [f"no graph has edges of the type {each}" for each in _types(config) if each not in types]
     properties = {name for graph in held for known in graph.node_properties for name in known}

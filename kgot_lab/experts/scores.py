@@ -16,16 +16,16 @@ from kgot_lab.experts.service import ExpertService
 _MEASURED = Path(__file__).parent / "shipped" / "scores"
 
 
-def expert_scores(office: ExpertService, id: str) -> dict[str, Any]:
+def expert_scores(service: ExpertService, id: str) -> dict[str, Any]:
     """The scores of an expert: `measured` by a benchmark, or None, and `in_use` over its answers; raises
     NotFound.
 
     What was measured is told of an expert that is as it was then; somebody who changes it has another.
     """
-    measured = _measured(id, office.expert(id).config)
+    measured = _measured(id, service.expert(id).config)
     answers = [
         each
-        for each in office.tables.judged(id)
+        for each in service.tables.judged(id)
         if not each.about.get("failed") and not each.about.get("stopped")
     ]
     thumbs = [each.thumb for each in answers if each.thumb]

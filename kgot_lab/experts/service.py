@@ -1,4 +1,4 @@
-"""The office of experts: what every door to them shares. Doors differ in protocol; what they may do, and
+"""The service of experts: what every door to them shares. Doors differ in protocol; what they may do, and
 whose it is, is decided here.
 """
 

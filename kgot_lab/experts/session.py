@@ -97,17 +97,17 @@ def answer_parts(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPa
 class ExpertTalk:
     """A talk with one expert, in one conversation; `turns` are the answers so far."""
 
-    def __init__(self, office: ExpertService, expert_id: str, *, owner: str = LOCAL_OWNER) -> None:
-        require(office, ExpertService, "a talk needs the office that keeps the expert")
-        self.office, self.owner = office, owner
-        self.expert: Expert = office.expert(expert_id)
+    def __init__(self, service: ExpertService, expert_id: str, *, owner: str = LOCAL_OWNER) -> None:
+        require(service, ExpertService, "a talk needs the service that keeps the expert")
+        self.service, self.owner = service, owner
+        self.expert: Expert = service.expert(expert_id)
         self.conversation: str | None = None
         self.turns: tuple[AnsweredTalk, ...] = ()
 
     @property
     def known(self) -> KnownGraphs:
         """The graphs that the expert knows, as they are now; raises UnknownName and BadInput."""
-        return self.office.graphs.known_to(self.expert.config)
+        return self.service.graphs.known_to(self.expert.config)
 
     def ask(self, question: str) -> AnsweredTalk:
         """Ask, and wait for the whole answer; what was said before counts. Raises BadInput for a question
@@ -124,7 +124,7 @@ class ExpertTalk:
         Raises BadInput and NotFound.
         """
         require(question, str, "a question is a text")
-        turn = self.office.ask(self.expert.id, self.owner, question, conversation_id=self.conversation)
+        turn = self.service.ask(self.expert.id, self.owner, question, conversation_id=self.conversation)
         services = replace(turn.services, tell_failure=lambda error, *_: str(error))
         turn = replace(turn, services=services)  # who asks from Python owns all of it
         self.conversation = turn.conversation

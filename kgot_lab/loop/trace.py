@@ -18,7 +18,7 @@ from typing import IO
 from uuid import uuid4
 
 from kgot_lab import __version__
-from kgot_lab.errors import BadInput, TraceError, TraceTaken, require
+from kgot_lab.errors import BadInput, TraceError, TraceLocked, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.dict_graph import Truth
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
@@ -97,7 +97,7 @@ def record(
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("x", encoding="utf-8", newline="\n")
     except FileExistsError:
-        raise TraceTaken(f"{path} exists already: resume that run, or name another file") from None
+        raise TraceLocked(f"{path} exists already: resume that run, or name another file") from None
     except OSError as error:
         raise TraceError(f"cannot write the trace {path}: {error}") from error
     with TraceWriter(path, file) as writing:
@@ -124,7 +124,7 @@ class TraceWriter:
             hold(file)
         except OSError:
             file.close()
-            raise TraceTaken(
+            raise TraceLocked(
                 f"{path} is being written by another run or resume: let that one end, or stop it"
             ) from None
 

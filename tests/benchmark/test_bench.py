@@ -22,7 +22,7 @@ from kgot_lab.benchmark.recall.benchmark import WRITTEN_BEFORE
 from kgot_lab.benchmark.recall.filling import receipt
 from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import ByPlan, systems
-from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreUnavailable, TooLittle, UnknownName
+from kgot_lab.errors import BadInput, InsufficientData, LabError, NotInstalled, StoreUnavailable, UnknownName
 from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.runs import AS_RANKED, BY_ID
@@ -130,7 +130,7 @@ def test_a_system_that_has_nothing_to_learn_from_is_left_out_and_the_report_says
         assert (
             "Left out is lsa: LSA learns from words, and the 12 documents hold none but stop words." in told
         )
-    with pytest.raises(TooLittle, match="LSA learns from words"):
+    with pytest.raises(InsufficientData, match="LSA learns from words"):
         bench(data, systems={"lsa": learnt, **OWN}, plan=Plan("lsa"))
 
 

@@ -22,11 +22,18 @@ from support.waiting import AMPLE, until
 
 from benchmarks.graph_pays.repeated import repetition
 from kgot_lab.benchmark.comparison.ablations import ABLATION_PAIRS, ABLATIONS
+from kgot_lab.benchmark.comparison.comparison_run import (
+    ComparisonRun,
+    Slice,
+    missing,
+    place_of,
+    receipts_of,
+    turns,
+)
 from kgot_lab.benchmark.comparison.forecast import expected_rest, forecast_grid
 from kgot_lab.benchmark.comparison.plan import Design, comparison_plan
 from kgot_lab.benchmark.comparison.results import Findings
 from kgot_lab.benchmark.comparison.samples import develop_samples, drawn_samples
-from kgot_lab.benchmark.comparison.sitting import ComparisonRun, Slice, missing, place_of, receipts_of, turns
 from kgot_lab.benchmark.comparison.systems import (
     ANSWER_SYSTEMS,
     AnswerSystem,
@@ -243,7 +250,7 @@ KILLED = """
 import sys, threading
 from pathlib import Path
 from support.birthplaces import TINY, reader, told_in_brief
-from kgot_lab.benchmark.comparison.sitting import ComparisonRun
+from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun
 count = 0
 def reply(prompt):
     global count

@@ -11,6 +11,7 @@ from dataclasses import replace
 import pytest
 from support.birthplaces import ASKED, SETS, TINY, reader
 
+from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, Slice, place_of
 from kgot_lab.benchmark.comparison.lost import (
     LOSSES,
     keep_losses,
@@ -20,7 +21,6 @@ from kgot_lab.benchmark.comparison.lost import (
     losses_on_file,
 )
 from kgot_lab.benchmark.comparison.results import Findings
-from kgot_lab.benchmark.comparison.sitting import ComparisonRun, Slice, place_of
 from kgot_lab.benchmark.questions.lost import stage_of_loss
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS

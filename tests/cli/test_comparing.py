@@ -15,7 +15,7 @@ from support.answering_server import answering_server
 from support.birthplaces import TINY, told_in_brief
 
 from kgot_lab.benchmark.comparison import plan
-from kgot_lab.benchmark.comparison.sitting import turns
+from kgot_lab.benchmark.comparison.comparison_run import turns
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.cli.app import main
 

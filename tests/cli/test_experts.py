@@ -199,8 +199,8 @@ def test_a_server_says_at_its_start_that_its_model_is_not_there_and_what_to_do(m
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("KGOT_LAB_MODEL", raising=False)
     tables = open_experts()
-    office = ExpertService(tables, GraphFolder(), ExpertModels({"local": lambda: connect("local")}, "local"))
-    make_ready(office)
+    service = ExpertService(tables, GraphFolder(), ExpertModels({"local": lambda: connect("local")}, "local"))
+    make_ready(service)
     said = capsys.readouterr().err
     assert (
         "the model local is not there" in said
@@ -208,7 +208,7 @@ def test_a_server_says_at_its_start_that_its_model_is_not_there_and_what_to_do(m
         and str(tmp_path / "cache") in said
     )
     assert "all graphs are read" in said
-    office.models = ExpertModels({"script": lambda: Scripted([])}, "script")
-    make_ready(office)
+    service.models = ExpertModels({"script": lambda: Scripted([])}, "script")
+    make_ready(service)
     assert "note:" not in capsys.readouterr().err
     tables.close()

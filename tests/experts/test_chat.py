@@ -49,12 +49,12 @@ NODES = (
 )
 
 
-def turn(office, question: str, **more) -> ExpertTurn:
-    return office.ask(COOK_ID, more.pop("owner", ME), question, **more)
+def turn(service, question: str, **more) -> ExpertTurn:
+    return service.ask(COOK_ID, more.pop("owner", ME), question, **more)
 
 
-def said(office, conversation: str) -> list[tuple[str, str]]:
-    return [(each.role, each.content) for each in office.tables.messages(conversation)]
+def said(service, conversation: str) -> list[tuple[str, str]]:
+    return [(each.role, each.content) for each in service.tables.messages(conversation)]
 
 
 def text(events) -> str:
@@ -67,9 +67,9 @@ def text(events) -> str:
 
 def test_a_turn_goes_through_its_stages_and_keeps_the_question_first_and_the_answer_last():
     model = echoing()
-    office = expert_office(model)
-    asked = turn(office, "How do I use prompt caching?")
-    assert said(office, asked.conversation) == [("user", "How do I use prompt caching?")]
+    service = expert_office(model)
+    asked = turn(service, "How do I use prompt caching?")
+    assert said(service, asked.conversation) == [("user", "How do I use prompt caching?")]
     events = asked.events()
     first = [next(events) for _ in range(4)]
     assert (
@@ -78,7 +78,7 @@ def test_a_turn_goes_through_its_stages_and_keeps_the_question_first_and_the_ans
     )
     rest = list(events)
     assert isinstance(rest[-1], ChatDone) and {type(each) for each in rest[:-1]} == {TokenEvent}
-    question, answer = office.tables.messages(asked.conversation)
+    question, answer = service.tables.messages(asked.conversation)
     assert (
         answer.content == text(rest)
         and answer.id == rest[-1].message_id
@@ -312,25 +312,25 @@ def test_every_limitation_of_the_cookbook_is_told_with_what_it_limits():
 
 def test_only_the_same_persons_conversations_with_the_same_expert_are_remembered():
     model = echoing()
-    office = expert_office(model)
-    other = office.create({**COOK, "persona": {"name": "Other"}}).id
+    service = expert_office(model)
+    other = service.create({**COOK, "persona": {"name": "Other"}}).id
     for owner, expert, word in ((ME, COOK_ID, "mine"), ("bob", COOK_ID, "bobs"), (ME, other, "elsewhere")):
-        list(office.ask(expert, owner, f"The zanzibar recipe says {word}").events())
-    events = list(turn(office, "What does the zanzibar recipe say?").events())
+        list(service.ask(expert, owner, f"The zanzibar recipe says {word}").events())
+    events = list(turn(service, "What does the zanzibar recipe say?").events())
     prompt = "\n".join(message.text for message in model.asked[-1].messages)
     assert "says mine" in prompt and "bobs" not in prompt and "elsewhere" not in prompt
     assert (
         events[1].memories
-        and not list(turn(office, "What does the zanzibar recipe say?", owner="carol").events())[1].memories
+        and not list(turn(service, "What does the zanzibar recipe say?", owner="carol").events())[1].memories
     )
 
 
 def test_what_was_said_in_this_conversation_is_told_as_turns_and_not_as_memory():
     model = echoing()
-    office = expert_office(model)
-    first = turn(office, "The zanzibar recipe")
+    service = expert_office(model)
+    first = turn(service, "The zanzibar recipe")
     list(first.events())
-    events = list(turn(office, "More of the zanzibar recipe", conversation_id=first.conversation).events())
+    events = list(turn(service, "More of the zanzibar recipe", conversation_id=first.conversation).events())
     assert not events[1].memories and "[Memory]" not in model.asked[-1].messages[0].text
 
 
@@ -341,14 +341,14 @@ def test_what_was_said_in_this_conversation_is_told_as_turns_and_not_as_memory()
 @pytest.mark.parametrize("read", [0, 1, 3, 4])
 def test_closing_in_the_middle_stops_the_model_and_keeps_what_was_said(read):
     model = HeldModel()
-    office = expert_office(model)
-    asked = turn(office, "Go on")
+    service = expert_office(model)
+    asked = turn(service, "Go on")
     events = asked.events()
     model.may_write(100)
     seen = [next(events) for _ in range(4)] + [next(events) for _ in range(read)]
     events.close()
     assert model.asked == read and model.stopped == (read > 0)
-    kept = office.tables.messages(asked.conversation)
+    kept = service.tables.messages(asked.conversation)
     assert [each.role for each in kept] == (["user", "assistant"] if read else ["user"])
     if read:
         assert (
@@ -365,8 +365,8 @@ def test_closing_in_the_middle_stops_the_model_and_keeps_what_was_said(read):
 )
 @every("begun", ["", "It begins "])
 def test_a_model_that_fails_leaves_what_it_said_marked_as_failed(error, begun):
-    office = expert_office(FailingModel(error, begun))
-    asked = turn(office, "Go on")
+    service = expert_office(FailingModel(error, begun))
+    asked = turn(service, "Go on")
     events = []
     if isinstance(error, LLMError):
         events = list(asked.events())
@@ -378,50 +378,50 @@ def test_a_model_that_fails_leaves_what_it_said_marked_as_failed(error, begun):
     else:
         with pytest.raises(type(error)):
             list(asked.events())
-    answer = office.tables.messages(asked.conversation)[1]
+    answer = service.tables.messages(asked.conversation)[1]
     assert answer.content == begun and answer.metadata["failed"] is True and "stopped" not in answer.metadata
-    assert len(office.tables.messages(asked.conversation)) == 2
+    assert len(service.tables.messages(asked.conversation)) == 2
 
 
 def test_a_graph_that_is_gone_fails_the_turn_and_not_the_conversation(tmp_path):
-    office = expert_office()
-    asked = turn(office, "prompt caching")
+    service = expert_office()
+    asked = turn(service, "prompt caching")
     broken = replace(asked, known=KnownGraphs(("cookbook",), None, ""))
     assert [type(event) for event in broken.events()] == [ConversationStarted, ChatFailed, ChatDone]
-    assert isinstance(list(turn(office, "again", conversation_id=asked.conversation).events())[-1], ChatDone)
+    assert isinstance(list(turn(service, "again", conversation_id=asked.conversation).events())[-1], ChatDone)
 
 
 def test_two_questions_at_once_each_keep_their_own_answer():
     model = echoing()
-    office = expert_office(model)
-    first = turn(office, "one")
-    second = turn(office, "two", conversation_id=first.conversation)
+    service = expert_office(model)
+    first = turn(service, "one")
+    second = turn(service, "two", conversation_id=first.conversation)
     list(second.events())
     list(first.events())
-    assert said(office, first.conversation) == [
+    assert said(service, first.conversation) == [
         ("user", "one"),
         ("user", "two"),
         ("assistant", "You asked: two"),
         ("assistant", "You asked: one"),
     ]
-    list(turn(office, "three", conversation_id=first.conversation).events())
+    list(turn(service, "three", conversation_id=first.conversation).events())
     told = [message.text for message in model.asked[-1].messages[1:]]
     assert told == ["one", "You asked: one", "two", "You asked: two", "three"]
 
 
 def test_many_questions_at_once_in_one_conversation_are_all_kept_and_answered(tmp_path):
-    office = expert_office(place=tmp_path / "experts.db")
-    begun = turn(office, "begin")
+    service = expert_office(place=tmp_path / "experts.db")
+    begun = turn(service, "begin")
     list(begun.events())
 
     def ask(number: int) -> None:
         for each in range(3):
-            list(turn(office, f"q{number}.{each}", conversation_id=begun.conversation).events())
+            list(turn(service, f"q{number}.{each}", conversation_id=begun.conversation).events())
 
     threads = [threading.Thread(target=ask, args=(number,)) for number in range(6)]
     [thread.start() for thread in threads]
     [thread.join() for thread in threads]
-    messages = office.tables.messages(begun.conversation)
+    messages = service.tables.messages(begun.conversation)
     questions = {each.id: each.content for each in messages if each.role == "user"}
     answers = {
         questions[each.metadata["answers"]]: each.content for each in messages if each.role == "assistant"
@@ -436,14 +436,14 @@ def test_many_questions_at_once_in_one_conversation_are_all_kept_and_answered(tm
 
 def test_questions_that_a_kill_left_unanswered_do_not_break_the_next_turn(tmp_path):
     model = echoing()
-    office = expert_office(model, place=tmp_path / "experts.db")
-    first = turn(office, "answered")
+    service = expert_office(model, place=tmp_path / "experts.db")
+    first = turn(service, "answered")
     list(first.events())
     for _ in range(3):
-        turn(office, "lost", conversation_id=first.conversation)  # and nobody answers, as after a kill
-    office.tables.close()
-    office = expert_office(model, place=tmp_path / "experts.db")
-    list(turn(office, "next", conversation_id=first.conversation).events())
+        turn(service, "lost", conversation_id=first.conversation)  # and nobody answers, as after a kill
+    service.tables.close()
+    service = expert_office(model, place=tmp_path / "experts.db")
+    list(turn(service, "next", conversation_id=first.conversation).events())
     assert [message.text for message in model.asked[-1].messages[1:]] == [
         "answered",
         "You asked: answered",

@@ -246,12 +246,12 @@ def test_what_an_expert_may_not_use_does_not_reach_its_prompt(skills, told):
             asked.append(prompt.messages[0].text)
             return Reply("Yes.")
 
-    office = ExpertService(
+    service = ExpertService(
         open_experts(), GraphFolder(None, {"cookbook": cookbook}), ExpertModels({"noting": Noting}, "noting")
     )
-    expert = office.create(
+    expert = service.create(
         {"name": "A", "kg_db_id": "cookbook", "persona": {"name": "A"}, "playbook_skills": skills}
     )
-    list(office.ask(expert.id, "somebody", "Our monthly bill has doubled. Where do we begin?").events())
+    list(service.ask(expert.id, "somebody", "Our monthly bill has doubled. Where do we begin?").events())
     assert {name for name in SIX if f"{name}: " in asked[0]} == told
     assert ("[Playbook Context]" in asked[0]) == bool(told)

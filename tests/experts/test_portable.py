@@ -29,14 +29,14 @@ WHOLE = {
 
 
 @pytest.fixture
-def office():
+def service():
     return expert_office(expert=WHOLE)
 
 
 @pytest.fixture
-def sent(office):
+def sent(service):
     """An expert as a file holds it."""
-    return json.loads(json.dumps(exported(office.expert(COOK_ID), office.graphs)))
+    return json.loads(json.dumps(exported(service.expert(COOK_ID), service.graphs)))
 
 
 def other_office(**graphs):
@@ -44,9 +44,9 @@ def other_office(**graphs):
     return ExpertService(open_experts(), GraphFolder(more=made), ExpertModels({"m": echoing}, "m"))
 
 
-def test_an_expert_comes_back_as_it_was(office, sent):
-    found = taken(sent, office)
-    assert found.config == office.expert(COOK_ID).config == expert_config(WHOLE) and found.warnings == ()
+def test_an_expert_comes_back_as_it_was(service, sent):
+    found = taken(sent, service)
+    assert found.config == service.expert(COOK_ID).config == expert_config(WHOLE) and found.warnings == ()
     assert sent["graphs"]["cookbook"]["nodes"] == 291 and "Prompt caching" not in json.dumps(sent)
 
 
@@ -79,13 +79,13 @@ def test_what_is_lacking_here_is_told_and_left_out(sent):
         ({"expert": "text", "sha256": None}, "hash does not fit"),
     ],
 )
-def test_a_file_that_is_none_or_was_changed_is_refused(office, sent, change, said):
+def test_a_file_that_is_none_or_was_changed_is_refused(service, sent, change, said):
     with pytest.raises(BadInput, match=said):
-        taken({**sent, **change}, office)
+        taken({**sent, **change}, service)
 
 
-def test_an_expert_is_published_listed_and_taken_from_a_marketplace(office, sent, tmp_path):
+def test_an_expert_is_published_listed_and_taken_from_a_marketplace(service, sent, tmp_path):
     published_expert(tmp_path, json.dumps(sent), {"citation precision": 0.5})
     (listed,) = listed_experts(tmp_path)
     assert (listed.name, listed.scores) == ("Cookbook", {"citation precision": 0.5})
-    assert taken(fetched_expert(tmp_path, "Cookbook"), office).config == expert_config(WHOLE)
+    assert taken(fetched_expert(tmp_path, "Cookbook"), service).config == expert_config(WHOLE)

@@ -14,17 +14,17 @@ from kgot_lab.experts.scores import expert_scores
 
 
 @pytest.fixture
-def office(tmp_path, monkeypatch):
+def service(tmp_path, monkeypatch):
     monkeypatch.setattr(scores, "_MEASURED", tmp_path)
     return expert_office()
 
 
-def test_what_was_measured_is_told_of_the_expert_as_it_was_then(office, tmp_path):
-    assert expert_scores(office, COOK_ID)["measured"] is None
+def test_what_was_measured_is_told_of_the_expert_as_it_was_then(service, tmp_path):
+    assert expert_scores(service, COOK_ID)["measured"] is None
     told = {"model": "local", "citation precision": {"mean": 0.5, "questions": 60}}
     (tmp_path / f"{COOK_ID}.json").write_text(
-        json.dumps({"config": office.expert(COOK_ID).config.digest, **told})
+        json.dumps({"config": service.expert(COOK_ID).config.digest, **told})
     )
-    assert expert_scores(office, COOK_ID)["measured"] == told
-    office.update(COOK_ID, {"persona": {"instructions": "Be brief."}})
-    assert expert_scores(office, COOK_ID)["measured"] is None
+    assert expert_scores(service, COOK_ID)["measured"] == told
+    service.update(COOK_ID, {"persona": {"instructions": "Be brief."}})
+    assert expert_scores(service, COOK_ID)["measured"] is None

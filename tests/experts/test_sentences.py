@@ -137,8 +137,8 @@ def test_an_expert_that_answers_in_sentences_holds_the_model_to_them_and_tells_t
             {"sentences": [{"source": source, "sentence": sentence} for source, sentence in said]}
         )
 
-    office = expert_office(Scripted(reply), expert={**COOK, "answers_in": "sentences"})
-    events = list(office.ask(COOK_ID, "ada", "How do I use prompt caching?").events())
+    service = expert_office(Scripted(reply), expert={**COOK, "answers_in": "sentences"})
+    events = list(service.ask(COOK_ID, "ada", "How do I use prompt caching?").events())
     done = events[-1]
     assert isinstance(done, ChatDone) and len(done.cited) == 1 and done.false == ("cookbook:made up",)
     assert (
@@ -153,8 +153,8 @@ def test_an_expert_that_answers_in_sentences_holds_the_model_to_them_and_tells_t
 # -------------------------------------------------------------------------------------------
 
 
-def thought_of_asking(office, question):
-    events = list(office.ask(COOK_ID, "ada", question).events())
+def thought_of_asking(service, question):
+    events = list(service.ask(COOK_ID, "ada", question).events())
     (thought,) = (each.thought for each in events if isinstance(each, ThoughtEvent))
     (sources,) = (each for each in events if isinstance(each, SourcesEvent))
     return thought, sources.nodes, events[-1]
@@ -176,19 +176,19 @@ def test_words_of_a_question_that_nothing_found_says_are_told_to_the_reader_and_
 
 def test_an_expert_may_decline_what_is_off_its_topic_without_asking_a_model():
     model = echoing()
-    office = expert_office(model, expert={**COOK, "off_topic": "decline"})
-    thought, sources, done = thought_of_asking(office, "Zanzibar quokka?")
+    service = expert_office(model, expert={**COOK, "off_topic": "decline"})
+    thought, sources, done = thought_of_asking(service, "Zanzibar quokka?")
     assert not model.asked and sources == () and thought.unsaid == ["Zanzibar", "quokka"]
     assert (
         done.text == "My graph says nothing of Zanzibar, quokka. I do not know the answer."
         and done.cited == ()
     )
-    kept = office.tables.messages(done_conversation(office))[-1]
+    kept = service.tables.messages(done_conversation(service))[-1]
     assert kept.content == done.text and kept.metadata["declined"] is True
-    thought_of_asking(office, "What does prompt caching cost?")
+    thought_of_asking(service, "What does prompt caching cost?")
     assert len(model.asked) == 1
 
 
-def done_conversation(office) -> str:
-    (talk,) = office.tables.conversations(COOK_ID, "ada", limit=10)[0]
+def done_conversation(service) -> str:
+    (talk,) = service.tables.conversations(COOK_ID, "ada", limit=10)[0]
     return talk.id

@@ -69,9 +69,9 @@ def test_a_talk_keeps_to_one_conversation_in_which_what_was_said_counts():
     assert talk.turns == (first, second) and first.conversation == second.conversation == talk.conversation
     told = [message.text for message in model.asked[1].messages[1:]]
     assert told[:2] == [QUESTION, "First."] and told[2].startswith("And then?")
-    conversations, total = talk.office.conversations(talk.expert.id, talk.owner)
+    conversations, total = talk.service.conversations(talk.expert.id, talk.owner)
     assert total == 1 and conversations[0].message_count == 4
-    kept = talk.office.tables.messages(talk.conversation)
+    kept = talk.service.tables.messages(talk.conversation)
     assert [first.message, second.message] == [each.id for each in kept if each.role == "assistant"]
     assert repr(talk) == "<Talk with Expert on graph: 2 answers>"
 
@@ -91,7 +91,7 @@ def test_what_was_said_before_it_was_broken_off_is_an_answer_with_its_citations(
     (answered,) = talk.turns
     assert answered.text == "".join(each.content for each in told) and answered.trouble == "it was broken off"
     assert [node.id for node in answered.cited] == ["cache"] and answered.parts[1].node.id == "cache"
-    assert talk.office.tables.messages(talk.conversation)[-1].id == answered.message
+    assert talk.service.tables.messages(talk.conversation)[-1].id == answered.message
     assert talk.ask("And then?").conversation == answered.conversation
 
 
@@ -199,8 +199,8 @@ def test_nothing_is_kept_on_disk(tmp_path, monkeypatch):
 
 
 def test_a_talk_needs_an_expert_that_is_there():
-    office = talk_of().office
+    service = talk_of().service
     with pytest.raises(NotFound):
-        ExpertTalk(office, "expert_nobody")
-    with pytest.raises(BadInput, match="office"):
+        ExpertTalk(service, "expert_nobody")
+    with pytest.raises(BadInput, match="service"):
         ExpertTalk(None, "expert_nobody")

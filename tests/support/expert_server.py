@@ -119,26 +119,26 @@ def expert_office(
     folder: Path | None = None,
     expert: Mapping[str, Any] | None = COOK,
 ) -> ExpertService:
-    """An office with one expert on the cookbook; the first model is the usual one."""
+    """An service with one expert on the cookbook; the first model is the usual one."""
     kept = models or (echoing(),)
     makers: dict[str, Callable[[], LLM]] = {each.name: lambda each=each: each for each in kept}  # type: ignore[misc]
     graphs = GraphFolder(folder, {"cookbook": the_cookbook})
-    office = ExpertService(open_experts(place), graphs, ExpertModels(makers, kept[0].name))
-    if expert is not None and not office.tables.experts():
-        office.create(dict(expert))
-    return office
+    service = ExpertService(open_experts(place), graphs, ExpertModels(makers, kept[0].name))
+    if expert is not None and not service.tables.experts():
+        service.create(dict(expert))
+    return service
 
 
 @dataclass
 class ServedExperts:
-    """A server that runs: its address, its office, and a client of it."""
+    """A server that runs: its address, its service, and a client of it."""
 
     url: str
-    office: ExpertService
+    service: ExpertService
     client: httpx.Client
 
     def token(self, tenant: str, role: TenantRole = "user") -> str:
-        return new_token(self.office.tables, tenant, role)
+        return new_token(self.service.tables, tenant, role)
 
     def ask(
         self, question: str, *, expert: str = COOK_ID, headers: Mapping[str, str] | None = None, **more: Any
@@ -190,14 +190,14 @@ def text_of(events: list[Event]) -> str:
 
 @contextmanager
 def served(
-    office: ExpertService,
+    service: ExpertService,
     rules: GuardRules | None = None,
-    desk: ReviewQueue | None = None,
+    review_queue: ReviewQueue | None = None,
     limits: ConnectionLimits | None = None,
 ) -> Iterator[ServedExperts]:
-    """A real server of an office on a free port of loopback, until the block ends."""
+    """A real server of an service on a free port of loopback, until the block ends."""
     listening = listening_socket("127.0.0.1", 0)
-    server = LimitedServer(expert_app(office, rules or GuardRules(), desk), limits)
+    server = LimitedServer(expert_app(service, rules or GuardRules(), review_queue), limits)
     server.config.timeout_graceful_shutdown = 1
     thread = threading.Thread(target=server.run, args=([listening],), daemon=True)
     thread.start()
@@ -205,7 +205,7 @@ def served(
         until(lambda: server.started or not thread.is_alive(), "the server listens")
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
         with httpx.Client(base_url=url, timeout=AMPLE, trust_env=False) as client:
-            yield ServedExperts(url, office, client)
+            yield ServedExperts(url, service, client)
     finally:
         server.should_exit = True
         thread.join(AMPLE)

@@ -26,7 +26,7 @@ def pdf(text: str) -> bytes:
 
 def docx(*paragraphs: str) -> bytes:
     """A Word file: the first paragraph is a heading."""
-    package, office = (
+    package, service = (
         "http://schemas.openxmlformats.org/package/2006",
         "http://schemas.openxmlformats.org/officeDocument/2006",
     )
@@ -40,7 +40,7 @@ def docx(*paragraphs: str) -> bytes:
         'ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
         f'<Override PartName="/word/document.xml" ContentType="{word}"/></Types>',
         "_rels/.rels": f'<Relationships xmlns="{package}/relationships"><Relationship Id="r1" '
-        f'Type="{office}/relationships/officeDocument" Target="word/document.xml"/></Relationships>',
+        f'Type="{service}/relationships/officeDocument" Target="word/document.xml"/></Relationships>',
         "word/document.xml": '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
         f"<w:body>{body}</w:body></w:document>",
     }

@@ -71,22 +71,24 @@ def odd_graph() -> PropertyGraph:
 def office_of(model: Scripted, store: Path | str = ":memory:") -> ExpertService:
     """The expert on cooking, and one on a graph with odd names."""
     graphs = GraphFolder(None, {"cookbook": cookbook, "odd": odd_graph})
-    office = ExpertService(open_experts(store), graphs, ExpertModels({"scripted": lambda: model}, "scripted"))
-    office.create(COOK, id="expert_cookbook")
+    service = ExpertService(
+        open_experts(store), graphs, ExpertModels({"scripted": lambda: model}, "scripted")
+    )
+    service.create(COOK, id="expert_cookbook")
     odd = {
         "name": f"Odd {MARKUP}",
         "description": MARKUP,
         "kg_db_id": "odd",
         "persona": {"name": "Odd", "greeting": f"Hello {MARKUP}"},
     }
-    office.create(odd, id="expert_odd")
-    return office
+    service.create(odd, id="expert_odd")
+    return service
 
 
 @contextmanager
-def expert_server(office: ExpertService, rules: Callable[[], GuardRules] = GuardRules) -> Iterator[str]:
-    """Serve an office on a free port of loopback until the block ends; gives the address."""
-    server = LimitedServer(expert_app(office, rules()))
+def expert_server(service: ExpertService, rules: Callable[[], GuardRules] = GuardRules) -> Iterator[str]:
+    """Serve an service on a free port of loopback until the block ends; gives the address."""
+    server = LimitedServer(expert_app(service, rules()))
     socket = listening_socket("127.0.0.1", 0)
     thread = threading.Thread(target=server.run, args=([socket],), daemon=True)
     thread.start()

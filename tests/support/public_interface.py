@@ -130,10 +130,10 @@ def kind(parameter: Any) -> str:
 
 def route_lines() -> Iterator[str]:
     """A line for each method of each path: the parameters, and the fields of its body ("*" where required)."""
-    office = expert_office()
+    service = expert_office()
     with tempfile.TemporaryDirectory() as folder:
-        office.market = Path(folder)
-        app = expert_app(office, desk=ReviewQueue(office, open_proposals()))
+        service.market = Path(folder)
+        app = expert_app(service, review_queue=ReviewQueue(service, open_proposals()))
     told = app.openapi()
     for path, methods in sorted(told["paths"].items()):
         for method, operation in sorted(methods.items()):
@@ -146,7 +146,7 @@ def route_lines() -> Iterator[str]:
             answers = " ".join(sorted(operation["responses"]))
             yield f"{method.upper()} {path} ({', '.join(taken)}) -> {answers}"
     federation = Federation(new_instance_key(), Peers(), open_nonces(":memory:"))
-    more = (pages_router(), federation_router(office, StreamLimiter(1, 1), federation))
+    more = (pages_router(), federation_router(service, StreamLimiter(1, 1), federation))
     hidden = [*app.router.routes, *(route for router in more for route in router.routes)]
     for route in sorted(hidden, key=lambda each: getattr(each, "path", "")):
         if not getattr(route, "include_in_schema", True):
@@ -164,8 +164,8 @@ def fields(schema: dict[str, Any], told: dict[str, Any]) -> list[str]:
 
 def tool_lines() -> Iterator[str]:
     """The tools and resources of each MCP server, with the names of their arguments."""
-    office = expert_office()
-    yield from server_lines("experts", expert_tools(office, lambda: "local", StreamLimiter(1, 1)))
+    service = expert_office()
+    yield from server_lines("experts", expert_tools(service, lambda: "local", StreamLimiter(1, 1)))
     graph = cookbook()
     yield from server_lines("graph", graph_server(graph, editor=Editor(graph, by="assistant")))
     with tempfile.TemporaryDirectory() as folder, npc.open_world(Path(folder) / "world.db") as world:

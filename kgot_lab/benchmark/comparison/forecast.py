@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean, median
 
+from kgot_lab.benchmark.comparison.comparison_run import WHOLE, Slice, missing, receipts_of
 from kgot_lab.benchmark.comparison.plan import Design
-from kgot_lab.benchmark.comparison.sitting import WHOLE, Slice, missing, receipts_of
 from kgot_lab.benchmark.comparison.systems import AnswerSystem
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt

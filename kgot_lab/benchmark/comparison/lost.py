@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from kgot_lab.benchmark.comparison.comparison_run import place_of
 from kgot_lab.benchmark.comparison.results import Findings
-from kgot_lab.benchmark.comparison.sitting import place_of
 from kgot_lab.benchmark.questions.attempt import read_events
 from kgot_lab.benchmark.questions.batch import TRACES, trace_name
 from kgot_lab.benchmark.questions.lost import (

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from kgot_lab.benchmark.recall.systems import ByPlan
-from kgot_lab.errors import BadInput, TooLittle
+from kgot_lab.errors import BadInput, InsufficientData
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import depth
 from kgot_lab.evaluation.plan import Plan
@@ -67,7 +67,7 @@ def fill(
                 ties=plan.ties,
                 waits=partial(also, name, WAITED_FOR),
             )
-        except TooLittle as error:
+        except InsufficientData as error:
             if name == plan.baseline:
                 raise
             told.left_out[name] = str(error)

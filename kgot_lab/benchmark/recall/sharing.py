@@ -29,7 +29,7 @@ from kgot_lab.benchmark.recall.filling import (
 from kgot_lab.benchmark.recall.systems import BundledSystem, Stages, systems
 from kgot_lab.embedding.embedder import Embedder, Matrix
 from kgot_lab.embedding.vectors import text_key
-from kgot_lab.errors import BadInput, LabError, TooLittle
+from kgot_lab.errors import BadInput, InsufficientData, LabError
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.results import additions, fingerprints, save_receipt
@@ -104,7 +104,7 @@ def fill_by_workers(
                 path.with_name(f"{path.name}.partial").unlink(missing_ok=True)
                 told[job.dataset.name].again.update({job.name: job.again} if job.again else {})
             elif job.name == plan.baseline:
-                raise TooLittle(made)
+                raise InsufficientData(made)
             else:
                 told[job.dataset.name].left_out[job.name] = made
             progress(
@@ -327,7 +327,7 @@ def run_on_worker(errand: Errand, dataset: Dataset, *lots: VectorLot) -> Run | T
             return run_whole(system, dataset, name=errand.system, keep=errand.keep, ties=errand.plan.ties)
         except _NotSent as lacking:
             return TextsLacking(lacking.args[0])
-        except TooLittle as error:
+        except InsufficientData as error:
             return TextsLacking(too_little=str(error))
 
 

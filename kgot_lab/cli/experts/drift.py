@@ -28,7 +28,7 @@ def tell_drift(
     """
     from kgot_lab.experts.learning.drift import DRIFT_DAYS, drift_of_expert
 
-    reports = drift_of_expert(open_review_queue(graphs, store).office, expert, days=days or DRIFT_DAYS)
+    reports = drift_of_expert(open_review_queue(graphs, store).service, expert, days=days or DRIFT_DAYS)
     rows = [
         {
             "graph": name,

@@ -88,9 +88,9 @@ def publish_expert(
         raise BadInput(
             "experts are published in a folder: name it, and put it behind an address by a server of files"
         )
-    office = open_review_queue(graphs, store).office
-    told = exported(office.expert(expert), office.graphs)
-    measured = numbers_measured(expert_scores(office, expert)["measured"] or {}) | _parse_scores(score or [])
+    service = open_review_queue(graphs, store).service
+    told = exported(service.expert(expert), service.graphs)
+    measured = numbers_measured(expert_scores(service, expert)["measured"] or {}) | _parse_scores(score or [])
     listed = published_expert(market, json.dumps(told, ensure_ascii=False, indent=1), measured or None)
     typer.echo(f"{listed.file}  sha256 {listed.sha256}")
 
@@ -118,11 +118,11 @@ def fetch_expert(
 
     ours = dict(_parted(each, "--graph is THEIRS=OURS") for each in standing_for or [])
     told = fetched_expert(market, name)
-    office = open_review_queue(graphs, store, models).office
-    found = taken(told, office, graphs=ours)
+    service = open_review_queue(graphs, store, models).service
+    found = taken(told, service, graphs=ours)
     for warning in found.warnings:
         terminal.say(f"note: {warning}")
-    typer.echo("it fits" if dry else office.add(found.config).id)
+    typer.echo("it fits" if dry else service.add(found.config).id)
 
 
 def _parse_scores(told: list[str]) -> dict[str, float]:

@@ -44,7 +44,7 @@ def open_service(
     *,
     searching: bool = True,
 ) -> ExpertService:
-    """The office of a server: its graphs, its tables, its models, and the experts that come with the package.
+    """The service of a server: its graphs, its tables, its models, and the experts that come with the package.
 
     Where nobody is `searching`, nothing is opened that only a search by meaning needs.
     """
@@ -72,19 +72,19 @@ def open_service(
         terminal.say(f"note: no search by meaning: {error}")
         embedder = None
     folder, tables = GraphFolder(graphs, SHIPPED_GRAPHS), open_experts(place_of_store(store))
-    office = ExpertService(tables, folder, ExpertModels(makers, model), embedder=embedder)
-    ship_experts(office)
-    return office
+    service = ExpertService(tables, folder, ExpertModels(makers, model), embedder=embedder)
+    ship_experts(service)
+    return service
 
 
 def open_review_queue(
     graphs: Path | None, store: str | None, models: Path | None = None, *, searching: bool = False
 ) -> ReviewQueue:
-    """The office of a server with what was accepted for its graphs, as its doors have it, for a command that
+    """The service of a server with what was accepted for its graphs, as its doors have it, for a command that
     answers no question.
     """
     from kgot_lab.experts.learning.ledger import open_proposals
     from kgot_lab.experts.learning.review_queue import ReviewQueue
 
-    office = open_service(graphs, store, models=models, searching=searching)
-    return ReviewQueue(office, open_proposals(place_of_proposals(store)))
+    service = open_service(graphs, store, models=models, searching=searching)
+    return ReviewQueue(service, open_proposals(place_of_proposals(store)))

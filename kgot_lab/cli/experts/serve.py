@@ -118,21 +118,21 @@ def serve_experts(
         terminal.say(
             "note: --share-port is for several servers on one store: with a file they wait for each other; --store postgresql://…"
         )
-    office = open_service(graphs, store, use.model, use.models)
+    service = open_service(graphs, store, use.model, use.models)
     if federation.peers is not None:
-        office.consultants = consultants_of(federation.peers)
-    office.market = market
+        service.consultants = consultants_of(federation.peers)
+    service.market = market
     from kgot_lab.experts.learning.ledger import open_proposals
     from kgot_lab.experts.learning.review_queue import ReviewQueue
 
-    desk = ReviewQueue(
-        office, open_proposals(place_of_proposals(store))
+    review_queue = ReviewQueue(
+        service, open_proposals(place_of_proposals(store))
     )  # here too, since graphs are asked with what was accepted
     if listen.stdio:
-        threading.Thread(target=make_ready, args=(office,), daemon=True).start()
+        threading.Thread(target=make_ready, args=(service,), daemon=True).start()
         from kgot_lab.experts.http.mcp import expert_tools
 
-        tools = expert_tools(office)
+        tools = expert_tools(service)
         terminal.log_warnings()
         tools.run("stdio")
         return
@@ -147,16 +147,16 @@ def serve_experts(
 
     host, names = listen.host, tuple(listen.name or ())
     rules = GuardRules(host, listen.tokens or not is_local_host(host), names=names)
-    if rules.tokens and not any_token(office.tables):
+    if rules.tokens and not any_token(service.tables):
         raise BadInput(
             "this server demands tokens, and there is none: make one with kgot-lab serve --new-token NAME"
         )
-    threading.Thread(target=make_ready, args=(office,), daemon=True).start()
-    app = expert_app(office, rules, desk)
+    threading.Thread(target=make_ready, args=(service,), daemon=True).start()
+    app = expert_app(service, rules, review_queue)
     terminal.log_warnings()
     listening = listening_socket(host, listen.port, shared=listen.share_port)
     at = f"[{host}]" if ":" in host else host
-    experts = ", ".join(each.id for each in office.tables.experts())
+    experts = ", ".join(each.id for each in service.tables.experts())
     terminal.say(f"experts at http://{at}:{listening.getsockname()[1]}/ ({experts}); Ctrl-C ends it")
     LimitedServer(app).run([listening])
 
@@ -187,22 +187,22 @@ def consultants_of(peers: Path) -> Consultants:
     return Consultants(Federation(key, read_peers(peers), open_nonces(folder / "nonces.db")))
 
 
-def make_ready(office: ExpertService) -> None:
+def make_ready(service: ExpertService) -> None:
     """Look for the model, and read the graphs, before somebody waits for them; what is not there is told, and
     the server goes on.
     """
     try:
-        office.models.named()  # opened, not yet loaded
+        service.models.named()  # opened, not yet loaded
     except LabError as error:
         terminal.say(
-            f"note: no question can be answered yet, the model {office.models.usual} is not there: {error}"
+            f"note: no question can be answered yet, the model {service.models.usual} is not there: {error}"
         )
         terminal.say("note: each question looks for it again, so this server need not be restarted")
-    for name in office.graphs.names():
+    for name in service.graphs.names():
         try:
-            office.graphs.graph(name)
+            service.graphs.graph(name)
         except LabError as error:
             terminal.say(f"note: {error}")
-    for told in office.graphs.passed_over():
+    for told in service.graphs.passed_over():
         terminal.say(f"note: {told}")
     terminal.say("all graphs are read")

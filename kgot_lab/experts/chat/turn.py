@@ -35,7 +35,7 @@ from kgot_lab.experts.chat.sentences import SentencePieces
 from kgot_lab.experts.chat.thought import Thought, thought_of
 from kgot_lab.experts.error_messages import failure_message
 from kgot_lab.experts.expert import Expert, ExpertConfig
-from kgot_lab.experts.federation.asking import DelegatedAnswer
+from kgot_lab.experts.federation.delegation import DelegatedAnswer
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.repository import ChatMessage, ExpertTables
 from kgot_lab.kgos.methods.search.intent_search import intent_search

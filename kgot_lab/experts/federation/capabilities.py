@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.federation.answering import CAPABILITIES_PATH, Federation
-from kgot_lab.experts.federation.asking import reason_for, reply_of
+from kgot_lab.experts.federation.delegation import reason_for, reply_of
 from kgot_lab.experts.federation.exchange import all_in_time
 from kgot_lab.experts.federation.keys import InstanceKey
 from kgot_lab.experts.federation.messages import Line, SentValue

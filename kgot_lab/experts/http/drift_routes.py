@@ -59,7 +59,7 @@ class DriftCorrection(BaseModel):
     value: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-def drift_router(office: ExpertService, desk: ReviewQueue) -> APIRouter:
+def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter:
     """The routes of dimensions that drift."""
     router = APIRouter(prefix="/api/experts/{id}/drift", tags=["learning"])
 
@@ -68,7 +68,7 @@ def drift_router(office: ExpertService, desk: ReviewQueue) -> APIRouter:
         """The values of dimensions that people who talk to an expert contradict; it reads everybody's words
         and tells numbers.
         """
-        reports = drift_of_expert(office, id, days=days)
+        reports = drift_of_expert(service, id, days=days)
         drifted = [
             {
                 **vars(each),
@@ -88,13 +88,13 @@ def drift_router(office: ExpertService, desk: ReviewQueue) -> APIRouter:
         """Propose another value where people contradict one; it waits beside what people propose, until it is
         accepted.
         """
-        report = drift_of_expert(office, id, days=days).get(sent.graph)
+        report = drift_of_expert(service, id, days=days).get(sent.graph)
         asked = (sent.node, sent.dimension)
         found = [each for each in report.found if (each.node, each.dimension) == asked] if report else []
         if not found:
             raise NotFound("contradicted value")
         proposal = contradiction_proposal(sent.graph, found[0], sent.value)
         said = ProposalSource(f"drift by {who.name}", "", who.name, str(found[0]))
-        return shown_proposal(desk.ledger.propose(proposal, said), who.name)
+        return shown_proposal(review_queue.ledger.propose(proposal, said), who.name)
 
     return router

@@ -33,7 +33,7 @@ from kgot_lab.text.harmless import harmless
 _MOST_TOPICS = 50
 
 
-def federation_router(office: ExpertService, faucet: StreamLimiter, federation: Federation) -> APIRouter:
+def federation_router(service: ExpertService, limiter: StreamLimiter, federation: Federation) -> APIRouter:
     """The two routes of a federation; they are no part of the API that is described, since only signed bytes
     pass through.
     """
@@ -46,7 +46,7 @@ def federation_router(office: ExpertService, faucet: StreamLimiter, federation: 
             question = await run_in_threadpool(accepted_question, data, federation)
         except RefusedEnvelope as error:
             return JSONResponse(refusal_json(error), refusal_status(error))
-        said = await answered_for_peer(office, faucet, question)
+        said = await answered_for_peer(service, limiter, question)
         return Response(
             await run_in_threadpool(signed_answer, said, question, federation), media_type="application/json"
         )
@@ -55,7 +55,7 @@ def federation_router(office: ExpertService, faucet: StreamLimiter, federation: 
     async def capabilities(request: Request) -> Response:
         data = await request.body()
         try:
-            told = await run_in_threadpool(lambda: signed_capabilities(data, federation, advertised(office)))
+            told = await run_in_threadpool(lambda: signed_capabilities(data, federation, advertised(service)))
         except RefusedEnvelope as error:
             return JSONResponse(refusal_json(error), refusal_status(error))
         return Response(told, media_type="application/json")
@@ -64,14 +64,14 @@ def federation_router(office: ExpertService, faucet: StreamLimiter, federation: 
 
 
 async def answered_for_peer(
-    office: ExpertService, faucet: StreamLimiter, question: DelegatedQuestion
+    service: ExpertService, limiter: StreamLimiter, question: DelegatedQuestion
 ) -> RemoteAnswer:
     """What an expert answers to a peer, whose conversations are apart from all others, or why there is no
     answer, without the inside.
     """
     expert, owner = question.asked.expert, f"{PEER_OWNER}{question.peer.name}"
     try:
-        _, pour = await faucet.begin(partial(office.ask, expert, owner, question.asked.question))
+        _, pour = await limiter.begin(partial(service.ask, expert, owner, question.asked.question))
         text, _, done = await pour.whole()
     except NotFound:
         return RemoteAnswer(expert=expert, answer=None, reason="there is no such expert here")
@@ -82,11 +82,11 @@ async def answered_for_peer(
     return RemoteAnswer(expert=expert, answer=text, sources=tuple(node.handle for node in done.cited))
 
 
-def advertised(office: ExpertService) -> list[AdvertisedExpert]:
+def advertised(service: ExpertService) -> list[AdvertisedExpert]:
     """The experts as they are offered to peers: what each is for, and how large its graphs are."""
     offered = []
-    for each in office.tables.experts():
-        graphs = {name: office.graphs.graph(name) for name in each.graphs}
+    for each in service.tables.experts():
+        graphs = {name: service.graphs.graph(name) for name in each.graphs}
         topics = [
             name for graph in graphs.values() for name in _best_linked(graph, _MOST_TOPICS // len(graphs))
         ]

@@ -51,18 +51,18 @@ class GapsShown(BaseModel):
     unexplained: int
 
 
-def lessons_router(office: ExpertService, faucet: StreamLimiter, desk: ReviewQueue) -> APIRouter:
+def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue: ReviewQueue) -> APIRouter:
     """The routes of learning."""
     router = APIRouter(prefix="/api/experts/{id}", tags=["learning"])
 
     @router.get("/gaps", response_model=GapsShown, responses=NOT_FOUND)
     def get_gaps(who: Caller, id: _Id) -> Any:
         """Why the caller's own questions to an expert failed."""
-        expert = office.expert(id)
+        expert = service.expert(id)
         name = expert.graphs[0]
-        asked = questions_of(office.tables, id, who.name, name)
+        asked = questions_of(service.tables, id, who.name, name)
         found = gap_report(
-            office.graphs.graph(name), asked, config=expert.search_config(), embedder=office.embedder
+            service.graphs.graph(name), asked, config=expert.search_config(), embedder=service.embedder
         )
         return GapsShown(
             asked=found.asked,
@@ -81,48 +81,48 @@ def lessons_router(office: ExpertService, faucet: StreamLimiter, desk: ReviewQue
         """Have the expert's model read what the caller said in a conversation; what would change the graph
         waits for approval.
         """
-        if not faucet.take():  # it asks a model, as a chat does
+        if not limiter.take():  # it asks a model, as a chat does
             raise TooBusy
         try:
-            return [shown_proposal(each, who.name) for each in desk.learn(id, cid, who.name)]
+            return [shown_proposal(each, who.name) for each in review_queue.learn(id, cid, who.name)]
         finally:
-            faucet.give_back()
+            limiter.give_back()
 
     @router.get("/proposals", response_model=list[ProposalShown], responses=NOT_FOUND)
     def list_proposals(who: Admin, id: _Id) -> Any:
         """What waits for the graphs of an expert, first what most people said."""
         return [
             shown_proposal(each, who.name)
-            for name in office.expert(id).graphs
-            for each in desk.ledger.queue(name)
+            for name in service.expert(id).graphs
+            for each in review_queue.ledger.queue(name)
         ]
 
     @router.get("/decisions", response_model=list[DecisionShown], responses=NOT_FOUND)
     def list_decisions(who: Admin, id: _Id) -> Any:
         """The last decisions on the graphs of an expert, the latest first."""
-        made = [each for name in office.expert(id).graphs for each in desk.ledger.decided(name)]
+        made = [each for name in service.expert(id).graphs for each in review_queue.ledger.decided(name)]
         return sorted(made, key=lambda each: -each.number)
 
     @router.put("/proposals/{pid}/accepted", response_model=DecisionShown, responses=NOT_FOUND)
     def accept(who: Admin, id: _Id, pid: _Id) -> Any:
         """Let a proposal change its graph; the twelve rules are asked first."""
-        return desk.reviewer(_graph(id, pid), who.name).accept(pid)
+        return review_queue.reviewer(_graph(id, pid), who.name).accept(pid)
 
     @router.put("/proposals/{pid}/rejected", response_model=DecisionShown, responses=NOT_FOUND)
     def reject(who: Admin, id: _Id, pid: _Id) -> Any:
         """Let a proposal count for nothing, also when it is said again."""
-        return desk.reviewer(_graph(id, pid), who.name).reject(pid)
+        return review_queue.reviewer(_graph(id, pid), who.name).reject(pid)
 
     @router.delete("/decisions/{number}", response_model=DecisionShown, responses=NOT_FOUND)
     def undo(who: Admin, id: _Id, number: Annotated[int, Path(ge=0, le=2**31)]) -> Any:
         """Take a decision back: the graph is as it was, and the proposal waits again."""
-        proposal = desk.ledger.verdict(number).proposal
-        return desk.reviewer(_graph(id, proposal), who.name).undo(number)
+        proposal = review_queue.ledger.verdict(number).proposal
+        return review_queue.reviewer(_graph(id, proposal), who.name).undo(number)
 
     def _graph(id: str, proposal: str) -> str:
-        name = desk.ledger.proposal(proposal).proposal.graph
-        office.graphs.graph(name)
-        return name if name in office.expert(id).graphs else office.expert(id).graphs[0]
+        name = review_queue.ledger.proposal(proposal).proposal.graph
+        service.graphs.graph(name)
+        return name if name in service.expert(id).graphs else service.expert(id).graphs[0]
 
     return router
 

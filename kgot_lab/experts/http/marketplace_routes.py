@@ -41,7 +41,7 @@ class MarketImport(BaseModel):
     dry: bool = False
 
 
-def trading_router(office: ExpertService, market: Path | str) -> APIRouter:
+def trading_router(service: ExpertService, market: Path | str) -> APIRouter:
     """The routes of a marketplace: a folder, or an address."""
     router = APIRouter(prefix="/api/market", tags=["sharing"])
 
@@ -64,8 +64,8 @@ def trading_router(office: ExpertService, market: Path | str) -> APIRouter:
             raise NotFound("expert in the marketplace") from None
         except LabError as error:
             raise _away(error) from None
-        found = taken(told, office, graphs=sent.graphs)
-        made = None if sent.dry else office.add(found.config)
+        found = taken(told, service, graphs=sent.graphs)
+        made = None if sent.dry else service.add(found.config)
         return {"id": made and made.id, "name": found.config.name, "warnings": list(found.warnings)}
 
     return router

@@ -66,7 +66,7 @@ class CompletionRequest(_Loose):
     n: Annotated[int, Field(ge=1, le=1)] | None = 1
 
 
-def completions_router(office: ExpertService, faucet: StreamLimiter) -> APIRouter:
+def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
     """The routes under /v1."""
     router = APIRouter(prefix="/v1", tags=["openai"])
 
@@ -75,13 +75,13 @@ def completions_router(office: ExpertService, faucet: StreamLimiter) -> APIRoute
         """The experts, each as a model."""
         return {
             "object": "list",
-            "data": [_model(each.id, each.created_at.timestamp()) for each in office.tables.experts()],
+            "data": [_model(each.id, each.created_at.timestamp()) for each in service.tables.experts()],
         }
 
     @router.get("/models/{id}", response_model=dict[str, Any], responses=NOT_FOUND)
     def get_model(who: Caller, id: Annotated[str, Path(max_length=200)]) -> Any:
         """An expert as a model."""
-        found = office.expert(id)
+        found = service.expert(id)
         return _model(found.id, found.created_at.timestamp())
 
     @router.post("/chat/completions", response_model=dict[str, Any], responses=NOT_FOUND | shapes.STREAMED)
@@ -90,8 +90,8 @@ def completions_router(office: ExpertService, faucet: StreamLimiter) -> APIRoute
         ends it.
         """
         question, history, wishes = _told(asked.messages)
-        turn, pour = await faucet.begin(
-            partial(office.ask, asked.model, who.name, question, history=history, wishes=wishes)
+        turn, pour = await limiter.begin(
+            partial(service.ask, asked.model, who.name, question, history=history, wishes=wishes)
         )
         base = str(request.base_url)
         if asked.stream:

@@ -66,12 +66,12 @@ _Json = dict[str, Any]
 _PAGE = 50  # experts of a page, where nobody says how many
 
 
-def rest_routers(office: ExpertService, faucet: StreamLimiter) -> tuple[APIRouter, ...]:
+def rest_routers(service: ExpertService, limiter: StreamLimiter) -> tuple[APIRouter, ...]:
     """The routes under /api: experts, chats, graphs."""
-    return _experts(office), _chats(office, faucet), _direct(office)
+    return _experts(service), _chats(service, limiter), _direct(service)
 
 
-def _experts(office: ExpertService) -> APIRouter:
+def _experts(service: ExpertService) -> APIRouter:
     router = APIRouter(prefix="/api/experts", tags=["experts"])
 
     @router.get("", response_model=list[shapes.ExpertShown], responses=shapes.PAGED)
@@ -89,8 +89,8 @@ def _experts(office: ExpertService) -> APIRouter:
         of the next in `Link`.
         """
         if limit is None and after is None:
-            return office.experts(who.name)
-        found, more = office.experts_page(who.name, limit or _PAGE, after)
+            return service.experts(who.name)
+        found, more = service.experts_page(who.name, limit or _PAGE, after)
         if more:
             response.headers["link"] = (
                 f'</api/experts?limit={limit or _PAGE}&after={quote(str(found[-1]["id"]), safe="")}>; rel="next"'
@@ -100,12 +100,12 @@ def _experts(office: ExpertService) -> APIRouter:
     @router.post("", response_model=shapes.ExpertMade, status_code=201)
     def create_expert(who: Admin, told: Annotated[_Json, Body(examples=[_EXPERT])]) -> Any:
         """Create an expert."""
-        return office.create(told)
+        return service.create(told)
 
     @router.get("/{id}", response_model=shapes.ExpertWhole, responses=NOT_FOUND)
     def get_expert(who: Caller, id: ExpertId) -> Any:
         """An expert with all that is set of it."""
-        return _whole(office.expert(id))
+        return _whole(service.expert(id))
 
     @router.put("/{id}", response_model=shapes.ExpertWhole, responses=NOT_FOUND)
     def update_expert(
@@ -114,25 +114,25 @@ def _experts(office: ExpertService) -> APIRouter:
         change: Annotated[_Json, Body(examples=[{"retrieval": {"alpha": 0.3, "delta": 0.2}}])],
     ) -> Any:
         """Change some fields: objects are merged, lists replaced, null takes a field back to what is usual."""
-        return _whole(office.update(id, change))
+        return _whole(service.update(id, change))
 
     @router.delete("/{id}", response_model=shapes.ExpertDeleted, responses=NOT_FOUND)
     def delete_expert(who: Admin, id: ExpertId, delete_conversations: bool = False) -> Any:
         """Delete an expert, with all conversations if that is wanted, else they stay their owners'; its id is
         never used again.
         """
-        count = office.delete(id, conversations=delete_conversations)
+        count = service.delete(id, conversations=delete_conversations)
         return {"deleted": True, "conversations_deleted": count}
 
     @router.post("/{id}/duplicate", response_model=shapes.ExpertMade, status_code=201, responses=NOT_FOUND)
     def duplicate_expert(who: Admin, id: ExpertId, copy: shapes.Duplicated) -> Any:
         """A copy under another name, with some fields of its own."""
-        return office.duplicate(id, copy.new_name, copy.overrides)
+        return service.duplicate(id, copy.new_name, copy.overrides)
 
     return router
 
 
-def _chats(office: ExpertService, faucet: StreamLimiter) -> APIRouter:
+def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
     router = APIRouter(prefix="/api", tags=["chat"])
 
     @router.post(
@@ -148,8 +148,8 @@ def _chats(office: ExpertService, faucet: StreamLimiter) -> APIRouter:
         In place of tokens, or after some, there may be an `error`. A false citation is marked in the text.
         """
         history = [(each.role, each.content) for each in asked.history]
-        ask = partial(office.ask, conversation_id=asked.conversation_id, history=history, model=asked.model)
-        _, pour = await faucet.begin(partial(ask, id, who.name, asked.query))
+        ask = partial(service.ask, conversation_id=asked.conversation_id, history=history, model=asked.model)
+        _, pour = await limiter.begin(partial(ask, id, who.name, asked.query))
         return EventStreamResponse(pour, _lines(pour, trace=asked.trace))
 
     @router.get("/experts/{id}/conversations", response_model=shapes.ConversationsShown, responses=NOT_FOUND)
@@ -162,7 +162,7 @@ def _chats(office: ExpertService, faucet: StreamLimiter) -> APIRouter:
         """The caller's conversations with an expert, the last first; also with one that was deleted and left
         them.
         """
-        found, total = office.conversations(id, who.name, limit=limit, offset=offset)
+        found, total = service.conversations(id, who.name, limit=limit, offset=offset)
         return {"conversations": found, "total": total, "limit": limit, "offset": offset}
 
     @router.get("/conversations", response_model=shapes.OwnedConversations)
@@ -175,7 +175,7 @@ def _chats(office: ExpertService, faucet: StreamLimiter) -> APIRouter:
         """The caller's conversations with all experts, the last first; each is read and deleted under the id
         of its expert.
         """
-        found, total = office.tables.owned_conversations(who.name, gone=gone, limit=limit, offset=offset)
+        found, total = service.tables.owned_conversations(who.name, gone=gone, limit=limit, offset=offset)
         return {"conversations": found, "total": total, "limit": limit, "offset": offset}
 
     @router.get(
@@ -183,8 +183,8 @@ def _chats(office: ExpertService, faucet: StreamLimiter) -> APIRouter:
     )
     def get_conversation(who: Caller, id: ExpertId, cid: _ConversationId) -> Any:
         """A conversation with all messages, and what each answer rests on."""
-        conversation, messages = office.conversation(cid, id, who.name)
-        thumbs = office.tables.thumbs(cid)
+        conversation, messages = service.conversation(cid, id, who.name)
+        thumbs = service.tables.thumbs(cid)
         shown = [
             {"id": each.id, "role": each.role, "content": each.content, "timestamp": each.at}
             | {"metadata": dict(each.metadata), "thumb": thumbs.get(each.id)}
@@ -202,7 +202,7 @@ def _chats(office: ExpertService, faucet: StreamLimiter) -> APIRouter:
     )
     def delete_conversation(who: Caller, id: ExpertId, cid: _ConversationId) -> Any:
         """Delete a conversation."""
-        office.remove_conversation(cid, id, who.name)
+        service.remove_conversation(cid, id, who.name)
         return {"deleted": True}
 
     @router.put(
@@ -214,7 +214,7 @@ def _chats(office: ExpertService, faucet: StreamLimiter) -> APIRouter:
         who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: shapes.OpinionSent
     ) -> Any:
         """Say what you think of an answer: thumb 1 or -1."""
-        office.tables.put_opinion(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
+        service.tables.put_opinion(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
         return {"kept": True}
 
     @router.delete(
@@ -224,19 +224,19 @@ def _chats(office: ExpertService, faucet: StreamLimiter) -> APIRouter:
     )
     def delete_opinion(who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId) -> Any:
         """Take back what you think of an answer."""
-        office.tables.take_opinion_back(mid, conversation=cid, expert=id, owner=who.name)
+        service.tables.take_opinion_back(mid, conversation=cid, expert=id, owner=who.name)
         return {"deleted": True}
 
     return router
 
 
-def _direct(office: ExpertService) -> APIRouter:
+def _direct(service: ExpertService) -> APIRouter:
     router = APIRouter(prefix="/api/kgos", tags=["graphs"])
 
     @router.post("/query/{db_id}", response_model=_Json, responses=NOT_FOUND)
     def query_graph(who: Caller, db_id: _GraphName, asked: shapes.QuerySent) -> Any:
         """Search a graph by four lanes: meaning, words, edges, intent."""
-        graph, how = _graph(office, db_id), asked.config
+        graph, how = _graph(service, db_id), asked.config
         config = RetrievalConfig(
             weights=Weights(how.alpha, how.beta, how.gamma, how.delta),
             methods=tuple(how.methods),
@@ -244,7 +244,7 @@ def _direct(office: ExpertService) -> APIRouter:
             expand_depth=how.expand_depth,
             boost_types=None if how.boost_types is None else tuple(how.boost_types),
         )
-        found = intent_search(graph, asked.query, config=config, embedder=office.embedder)
+        found = intent_search(graph, asked.query, config=config, embedder=service.embedder)
         results = [
             {
                 "node": _node(graph, each.id, properties=True),
@@ -272,7 +272,7 @@ def _direct(office: ExpertService) -> APIRouter:
     @router.post("/impact/{db_id}/{node_id:path}", response_model=_Json, responses=NOT_FOUND)
     def impact(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: shapes.ImpactSent) -> Any:
         """What a change of a node reaches, by depth, with risks."""
-        graph = _graph(office, db_id)
+        graph = _graph(service, db_id)
         _there(graph, node_id)
         found = impact_analysis(graph, node_id, direction=asked.direction, max_depth=asked.max_depth)
         by_depth: dict[str, list[_Json]] = {}
@@ -294,13 +294,13 @@ def _direct(office: ExpertService) -> APIRouter:
     @router.post("/compose/{db_id}", response_model=_Json, responses=NOT_FOUND)
     def compose(who: Caller, db_id: _GraphName, asked: shapes.ComposeSent) -> Any:
         """A plan for a goal of several steps."""
-        graph = _graph(office, db_id)
+        graph = _graph(service, db_id)
         return _composed(graph, compose_for(graph, asked.goal, max_tools=asked.max_tools))
 
     @router.post("/similar/{db_id}/{node_id:path}", response_model=_Json, responses=NOT_FOUND)
     def similar(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: shapes.SimilarSent) -> Any:
         """Nodes whose neighbours, type and name are like those of a node."""
-        graph = _graph(office, db_id)
+        graph = _graph(service, db_id)
         _there(graph, node_id)
         rows = [
             {
@@ -317,7 +317,7 @@ def _direct(office: ExpertService) -> APIRouter:
     @router.get("/graphs/{db_id}", response_model=shapes.GraphShown, responses=NOT_FOUND)
     def graph_size(who: Caller, db_id: _GraphName) -> Any:
         """How large a graph is, and which types of nodes it has most of, at most 12."""
-        graph = _graph(office, db_id)
+        graph = _graph(service, db_id)
         types = dict(Counter(index_of(graph).kinds).most_common(12))
         return whole({"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types})
 
@@ -326,7 +326,7 @@ def _direct(office: ExpertService) -> APIRouter:
         """A node with its properties, its limitations, and at most 40 neighbours, the best linked first,
         placed for a drawing.
         """
-        graph = _graph(office, db_id)
+        graph = _graph(service, db_id)
         _there(graph, node_id)
         found = surroundings(graph, node_id)
         return whole(
@@ -371,9 +371,9 @@ async def _lines(pour: Pour, *, trace: bool) -> AsyncIterator[str]:
             yield f"data: {json.dumps(event.to_json())}\n\n"  # in ASCII: some clients take other signs for ends of lines
 
 
-def _graph(office: ExpertService, name: str) -> PropertyGraph:
+def _graph(service: ExpertService, name: str) -> PropertyGraph:
     try:
-        return office.graphs.graph(name)
+        return service.graphs.graph(name)
     except UnknownName:
         raise NotFound("graph") from None
 

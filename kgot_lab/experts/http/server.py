@@ -34,16 +34,16 @@ _ASKING: ContextVar[str] = ContextVar("asking", default=LOCAL_OWNER)
 
 
 def expert_app(
-    office: ExpertService, rules: GuardRules = _ON_LOOPBACK, desk: ReviewQueue | None = None
+    service: ExpertService, rules: GuardRules = _ON_LOOPBACK, review_queue: ReviewQueue | None = None
 ) -> FastAPI:
-    """An ASGI application that serves the experts of an office behind the rules.
+    """An ASGI application that serves the experts of an service behind the rules.
 
     Pages are at /, REST is under /api, the protocol of OpenAI under /v1, MCP at /mcp.
     """
-    faucet = StreamLimiter(rules.limits.streams, rules.limits.answer_seconds)
+    limiter = StreamLimiter(rules.limits.streams, rules.limits.answer_seconds)
     from mcp.server.transport_security import TransportSecuritySettings
 
-    tools = expert_tools(office, _ASKING.get, faucet)
+    tools = expert_tools(service, _ASKING.get, limiter)
     unguarded = TransportSecuritySettings(
         enable_dns_rebinding_protection=False
     )  # the guard looks at hosts and origins for all doors
@@ -55,7 +55,7 @@ def expert_app(
             try:
                 yield
             finally:
-                faucet.close()
+                limiter.close()
 
     app = FastAPI(
         title="kgot-lab experts",
@@ -67,24 +67,24 @@ def expert_app(
         responses=ERRORS,
     )
     tell_errors(app)
-    for router in rest_routers(office, faucet):
+    for router in rest_routers(service, limiter):
         app.include_router(router)
-    app.include_router(completions_router(office, faucet))
-    app.include_router(sharing_router(office))
-    app.include_router(trials_router(office))
-    if desk is not None:
-        app.include_router(lessons_router(office, faucet, desk))
-        app.include_router(drift_router(office, desk))
-    if office.consultants is not None:
-        app.include_router(federation_router(office, faucet, office.consultants.federation))
-    if office.market is not None:
-        app.include_router(trading_router(office, office.market))
+    app.include_router(completions_router(service, limiter))
+    app.include_router(sharing_router(service))
+    app.include_router(trials_router(service))
+    if review_queue is not None:
+        app.include_router(lessons_router(service, limiter, review_queue))
+        app.include_router(drift_router(service, review_queue))
+    if service.consultants is not None:
+        app.include_router(federation_router(service, limiter, service.consultants.federation))
+    if service.market is not None:
+        app.include_router(trading_router(service, service.market))
     app.include_router(pages_router())
 
     @app.get("/health", tags=["server"])
     def health() -> dict[str, Any]:
         """Whether the server is up, and how many chats are going on."""
-        return {"up": True, "chats": faucet.open}
+        return {"up": True, "chats": limiter.open}
 
     async def tenant_middleware(scope: Scope, receive: Receive, send: Send) -> None:
         _ASKING.set(scope["tenant"].name)
@@ -94,7 +94,7 @@ def expert_app(
     app.router.routes.append(
         Route("/mcp", _AtRoot(tenant_middleware), methods=["POST"], include_in_schema=False)
     )
-    app.add_middleware(AuthMiddleware, rules=rules, tables=office.tables)
+    app.add_middleware(AuthMiddleware, rules=rules, tables=service.tables)
     return app
 
 

@@ -68,64 +68,64 @@ class TrialShown(BaseModel):
     comparisons: dict[str, _Json]
 
 
-def sharing_router(office: ExpertService) -> APIRouter:
+def sharing_router(service: ExpertService) -> APIRouter:
     """The routes of experts that are shared."""
     router = APIRouter(prefix="/api", tags=["sharing"])
 
     @router.get("/experts/{id}/export", response_model=_Json, responses=NOT_FOUND)
     def export_expert(who: Caller, id: _Id) -> Any:
         """An expert as portable JSON, without its graphs, with a hash."""
-        return exported(office.expert(id), office.graphs)
+        return exported(service.expert(id), service.graphs)
 
     @router.post("/import", response_model=ImportedExpert, status_code=201)
     def import_expert(who: Admin, sent: Annotated[ImportSent, Body()]) -> Any:
         """Take an exported expert in, if it fits; what is lacking is told."""
-        found = taken(sent.expert, office, graphs=sent.graphs)
-        made = None if sent.dry else office.add(found.config)
+        found = taken(sent.expert, service, graphs=sent.graphs)
+        made = None if sent.dry else service.add(found.config)
         return {"id": made and made.id, "name": found.config.name, "warnings": list(found.warnings)}
 
     @router.get("/experts/{id}/scores", response_model=_Json, responses=NOT_FOUND)
     def get_scores(who: Caller, id: _Id) -> Any:
         """What was measured of an expert, and what came of its answers so far."""
-        return expert_scores(office, id)
+        return expert_scores(service, id)
 
     @router.get("/experts/{id}/conversations/{cid}/spans", response_model=_Json, responses=NOT_FOUND)
     def get_spans(who: Caller, id: _Id, cid: _Id) -> Any:
         """A conversation as OpenTelemetry spans (OTLP JSON), without words."""
-        return genai_spans(office.expert(id), *office.conversation(cid, id, who.name))
+        return genai_spans(service.expert(id), *service.conversation(cid, id, who.name))
 
     return router
 
 
-def trials_router(office: ExpertService) -> APIRouter:
+def trials_router(service: ExpertService) -> APIRouter:
     """The routes of experts that are compared."""
     router = APIRouter(prefix="/api/experts/{id}/trials", tags=["trials"])
 
     @router.get("", response_model=list[TrialShown], responses=NOT_FOUND)
     def list_trials(who: Caller, id: _Id) -> Any:
         """The trials of an expert, and what each shows so far."""
-        office.expert(id)
-        return [_shown(office, id, each) for each in office.tables.trials(id)]
+        service.expert(id)
+        return [_shown(service, id, each) for each in service.tables.trials(id)]
 
     @router.post("", response_model=TrialShown, status_code=201, responses=NOT_FOUND)
     def start_trial(who: Admin, id: _Id, sent: TrialSent) -> Any:
         """Begin a trial of two configurations on new and old conversations alike."""
         plan = TrialPlan(sent.primary, sent.alpha, sent.least)
-        return _shown(office, id, office.begin_trial(id, sent.a, sent.b, plan))
+        return _shown(service, id, service.begin_trial(id, sent.a, sent.b, plan))
 
     @router.delete("/{tid}", response_model=TrialShown, responses=NOT_FOUND)
     def end_trial(who: Admin, id: _Id, tid: _Id) -> Any:
         """End a trial; what it showed stays."""
-        verdict_on(office.tables, id, tid, office.tables.now())
-        office.tables.end_trial(tid)
-        (trial,) = (each for each in office.tables.trials(id) if each.id == tid)
-        return _shown(office, id, trial)
+        verdict_on(service.tables, id, tid, service.tables.now())
+        service.tables.end_trial(tid)
+        (trial,) = (each for each in service.tables.trials(id) if each.id == tid)
+        return _shown(service, id, trial)
 
     return router
 
 
-def _shown(office: ExpertService, expert: str, trial: StoredTrial) -> _Json:
-    verdict = verdict_on(office.tables, expert, trial.id, office.tables.now())[1]
+def _shown(service: ExpertService, expert: str, trial: StoredTrial) -> _Json:
+    verdict = verdict_on(service.tables, expert, trial.id, service.tables.now())[1]
     about = {
         "id": trial.id,
         "begun": trial.begun.isoformat(),

@@ -18,7 +18,7 @@ _MOST = 20_000  # messages that are read, the last ones
 
 
 def drift_of_expert(
-    office: ExpertService, id: str, *, days: int = DRIFT_DAYS
+    service: ExpertService, id: str, *, days: int = DRIFT_DAYS
 ) -> dict[str, ContradictionReport]:
     """What is contradicted in each graph of an expert by what people said to it in the last days; raises
     NotFound and BadInput.
@@ -27,11 +27,11 @@ def drift_of_expert(
     believed alone. The reports hold the words of everybody: whoever shows them to others leaves those out.
     """
     require_count(days, 1, "days")
-    known = office.expert(id)
-    said = office.tables.spoken(id, office.tables.now() - timedelta(days=min(days, MOST_DRIFT_DAYS)), _MOST)
+    known = service.expert(id)
+    said = service.tables.spoken(id, service.tables.now() - timedelta(days=min(days, MOST_DRIFT_DAYS)), _MOST)
     reports = {}
     for name in known.graphs:
-        graph = office.graphs.graph(name)
+        graph = service.graphs.graph(name)
         evidence = chain.from_iterable(
             stated_dimensions(graph, text, by=owner, message=id, at=at) for owner, id, text, at in said
         )

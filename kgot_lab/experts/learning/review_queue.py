@@ -22,20 +22,20 @@ _MOST_MESSAGES = 20  # of a conversation that are read at once, the last ones
 
 @dataclass
 class ReviewQueue:
-    """The ledger of proposals, and the graphs of an office with what was accepted: the office reads them
+    """The ledger of proposals, and the graphs of an service with what was accepted: the service reads them
     through this from now on.
 
     What another process accepted counts at the next question.
     """
 
-    office: ExpertService
+    service: ExpertService
     ledger: ProposalLedger
     _learnt: dict[str, tuple[str, tuple[int, bool], PropertyGraph]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
-        self.office.graphs.learnt = self.learnt
-        self.office.forgetting = self.ledger.forget
+        self.service.graphs.learnt = self.learnt
+        self.service.forgetting = self.ledger.forget
 
     def learnt(self, name: str, base: PropertyGraph) -> PropertyGraph:
         """A graph with all that was accepted for it; where its file was changed since, with what still fits
@@ -69,7 +69,7 @@ class ReviewQueue:
 
     def reviewer(self, graph: str, by: str) -> GraphReviewer:
         """Who decides on what waits for a graph; raises UnknownName."""
-        return GraphReviewer(self.ledger, _OfLedger(self.office.graphs, graph), graph, by)
+        return GraphReviewer(self.ledger, _OfLedger(self.service.graphs, graph), graph, by)
 
     def learn(self, expert: str, conversation: str, owner: str) -> tuple[StoredProposal, ...]:
         """Queue what somebody proposes in their own conversation for the first graph of an expert, read by
@@ -77,10 +77,10 @@ class ReviewQueue:
 
         Raises NotFound, BadInput and LLMError.
         """
-        known = self.office.expert(expert)
-        _, messages = self.office.conversation(conversation, expert, owner)
-        name, llm = known.graphs[0], self.office.models.named(known.models.get("chat"))
-        graph = self.office.graphs.graph(name)
+        known = self.service.expert(expert)
+        _, messages = self.service.conversation(conversation, expert, owner)
+        name, llm = known.graphs[0], self.service.models.named(known.models.get("chat"))
+        graph = self.service.graphs.graph(name)
         queued: list[StoredProposal] = []
         for message in [each for each in messages if each.role == "user"][-_MOST_MESSAGES:]:
             said = ProposalSource(message.id, conversation, owner)

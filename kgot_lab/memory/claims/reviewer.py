@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from kgot_lab.errors import BadInput, NoLongerWaits, UnknownName, shortly
+from kgot_lab.errors import AlreadyDecided, BadInput, UnknownName, shortly
 from kgot_lab.memory.claims.claim import Claim, plain_text
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import ReviewLedger
@@ -99,7 +99,7 @@ class Reviewer:
         return Weighed(claim.confidence, calibrated, idle, single, tuple(others))
 
     def waiting(self, beginning: str) -> str:
-        """The id of the one claim that waits whose id begins so; raises NoLongerWaits, and BadInput where
+        """The id of the one claim that waits whose id begins so; raises AlreadyDecided, and BadInput where
         there is none or several.
         """
         found = self.claims.ids_beginning(beginning)
@@ -125,7 +125,7 @@ class Reviewer:
     ) -> Fallen:
         """Accept, reject or override a claim that waits, by its id; it is on file when this returns.
 
-        An override gives it another confidence or another object. Raises NoLongerWaits where somebody else
+        An override gives it another confidence or another object. Raises AlreadyDecided where somebody else
         was first, UnknownName for another verdict, and BadInput.
         """
         decisions: dict[str, Callable[[], Fallen]] = {
@@ -161,10 +161,10 @@ class Reviewer:
         )
         return self.claims.claim(claim)
 
-    def _no_longer(self, claim: str) -> NoLongerWaits:
+    def _no_longer(self, claim: str) -> AlreadyDecided:
         with self.claims.storage.reading():
             if claim not in self.claims.ids_beginning(claim):
-                return NoLongerWaits(None, "It was erased, or never was there.")
+                return AlreadyDecided(None, "It was erased, or never was there.")
             stood = self.claims.history(claim)
             last = ([each for each in stood if each.known_until is None] or stood)[
                 -1
@@ -173,7 +173,7 @@ class Reviewer:
             became = f"It was {last.standing}{who} on {last.known_from:%Y-%m-%d at %H:%M} UTC."
             if last.known_until is not None:
                 became = f"It was taken back on {last.known_until:%Y-%m-%d at %H:%M} UTC."
-            return NoLongerWaits(self.claims.claim(claim).fact, became)
+            return AlreadyDecided(self.claims.claim(claim).fact, became)
 
 
 def _overlap(one: Claim, other: Claim) -> bool:

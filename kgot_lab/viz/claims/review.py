@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kgot_lab.errors import BadInput, LabError, NoLongerWaits, require
+from kgot_lab.errors import AlreadyDecided, BadInput, LabError, require
 from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.reports import Decided, Queued
@@ -125,7 +125,7 @@ class Review(LiveOutput):
     def _decide(self, claim: str, verdict: str, changed: dict[str, Any]) -> str:
         try:
             report = self.reviewer.decide(claim, verdict, **changed)
-        except NoLongerWaits as error:
+        except AlreadyDecided as error:
             named = "The claim" if error.fact is None else self._named(claim)
             raise BadInput(f"Not done: {named} no longer waits. {error.became}") from None
         effect = f" ({report})" if report.facts or report.risen else ""

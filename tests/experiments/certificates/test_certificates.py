@@ -32,7 +32,7 @@ from benchmarks.competence.gold import GoldStep
 from benchmarks.competence.simulated import Competence, Simulated
 from benchmarks.competence.worlds import chain_world
 from kgot_lab.benchmark.questions.question import Question
-from kgot_lab.errors import BadInput, TooLittle
+from kgot_lab.errors import BadInput, InsufficientData
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.types import Triple
@@ -74,7 +74,7 @@ def test_a_contradiction_is_the_sentence_with_another_object_of_the_same_kind():
 
 
 def test_too_few_questions_are_told():
-    with pytest.raises(TooLittle, match="4 questions of 5"):
+    with pytest.raises(InsufficientData, match="4 questions of 5"):
         certificate_cases(SETS, without=5, contradicted=0)
     with pytest.raises(BadInput):
         certificate_cases(SETS, without=0)

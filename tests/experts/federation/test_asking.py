@@ -16,7 +16,7 @@ from support.loopback import free_port
 
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.experts.federation.answering import Federation, accepted_question, signed_answer
-from kgot_lab.experts.federation.asking import delegate, delegate_to_all, joined_answers
+from kgot_lab.experts.federation.delegation import delegate, delegate_to_all, joined_answers
 from kgot_lab.experts.federation.exchange import exchanged
 from kgot_lab.experts.federation.keys import new_instance_key
 from kgot_lab.experts.federation.messages import RemoteAnswer, RemoteQuestion

@@ -9,7 +9,7 @@ import sys
 from contextlib import contextmanager
 
 from kgot_lab.experts.federation.answering import ASK_PATH
-from kgot_lab.experts.federation.asking import delegate
+from kgot_lab.experts.federation.delegation import delegate
 from kgot_lab.experts.federation.exchange import exchanged
 from kgot_lab.experts.federation.keys import load_instance_key
 from kgot_lab.experts.federation.peers import Peer

@@ -95,28 +95,28 @@ def linked(told: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def begun_anew(office: ExpertService) -> None:
-    """Let an office hold one expert that was talked to, and nothing else: rows are drawn by what came before,
+def begun_anew(service: ExpertService) -> None:
+    """Let an service hold one expert that was talked to, and nothing else: rows are drawn by what came before,
     which must be the same.
     """
-    office.tables = open_experts(now=lambda: NOON)
-    office.create(dict(COOK))
+    service.tables = open_experts(now=lambda: NOON)
+    service.create(dict(COOK))
     for question in ("prompt caching", "agents"):
-        list(office.ask(COOK_ID, "local", question).events())
+        list(service.ask(COOK_ID, "local", question).events())
 
 
 def made_schema() -> tuple[Any, ExpertService]:
-    """The schema of a server of its own, and its office."""
-    office = expert_office()
-    begun_anew(office)
-    office.market = Path(mkdtemp())
-    atexit.register(rmtree, office.market)
-    published_expert(office.market, json.dumps(exported(office.expert(COOK_ID), office.graphs)))
+    """The schema of a server of its own, and its service."""
+    service = expert_office()
+    begun_anew(service)
+    service.market = Path(mkdtemp())
+    atexit.register(rmtree, service.market)
+    published_expert(service.market, json.dumps(exported(service.expert(COOK_ID), service.graphs)))
     rules = GuardRules(limits=GuardLimits(requests_a_minute=10**6), names=("testserver",))
-    app = expert_app(office, rules, ReviewQueue(office, open_proposals()))
+    app = expert_app(service, rules, ReviewQueue(service, open_proposals()))
     schema = schemathesis.openapi.from_dict(linked(app.openapi()))
     schema.app = _without_lifespan(app)
-    return schema, office
+    return schema, service
 
 
 def _without_lifespan(app: Any) -> Any:
@@ -169,7 +169,7 @@ def test_an_operation_answers_as_it_is_documented(label, mode):
 
 def test_operations_in_a_row_answer_as_they_are_documented(monkeypatch):
     came: set[tuple[str, int]] = set()
-    schema, office = made_schema()
+    schema, service = made_schema()
     no_links = r"trials|import|market|export|scores|spans|gaps|drift|learn|proposals|decisions|kgos|v1|health"
     numbers = count()
     monkeypatch.setattr(keeping.secrets, "token_urlsafe", lambda _: f"{next(numbers):016}")
@@ -178,7 +178,7 @@ def test_operations_in_a_row_answer_as_they_are_documented(monkeypatch):
         def setup(self) -> None:
             nonlocal numbers
             numbers = count()
-            begun_anew(office)
+            begun_anew(service)
 
         def validate_response(
             self, response: Any, case: schemathesis.Case, additional_checks: Any = None, **kwargs: Any

@@ -294,14 +294,14 @@ def test_a_rate_is_counted_by_tenant_over_a_minute_of_the_clock():
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    office = expert_office()
+    service = expert_office()
     from kgot_lab.experts.http.tokens import new_token
 
-    ada, bob = new_token(office.tables, "ada"), new_token(office.tables, "bob")
+    ada, bob = new_token(service.tables, "ada"), new_token(service.tables, "bob")
     guard = AuthMiddleware(
         app,
         GuardRules(tokens=True, limits=GuardLimits(requests_a_minute=3)),
-        office.tables,
+        service.tables,
         clock=lambda: now[0],
     )
 
@@ -421,19 +421,19 @@ class _Away:
 
 
 @contextmanager
-def away(office) -> Iterator[None]:
-    real, office.tables.storage = office.tables.storage, _Away()
+def away(service) -> Iterator[None]:
+    real, service.tables.storage = service.tables.storage, _Away()
     try:
         yield
     finally:
-        office.tables.storage = real
+        service.tables.storage = real
 
 
 def test_a_store_that_is_away_is_told_as_such_whether_the_guard_or_a_door_asks_it(caplog):
     caplog.set_level(logging.DEBUG)
     for tokens in (True, False):
-        office = expert_office()
-        with served(office, GuardRules(tokens=tokens)) as server, away(office):
+        service = expert_office()
+        with served(service, GuardRules(tokens=tokens)) as server, away(service):
             answer = server.client.get("/api/experts", headers=bearer("kgx_x"))
             assert (
                 refusal(answer) == (503, "store_away")
@@ -447,9 +447,9 @@ def test_an_error_that_nobody_foresaw_has_the_shape_and_the_headers_of_any_other
     caplog, monkeypatch
 ):
     caplog.set_level(logging.DEBUG)
-    office = expert_office()
-    monkeypatch.setattr(office, "experts", lambda owner: {}[f"/home/ada {owner} canary"])
-    with served(office) as server:
+    service = expert_office()
+    monkeypatch.setattr(service, "experts", lambda owner: {}[f"/home/ada {owner} canary"])
+    with served(service) as server:
         answer = server.client.get("/api/experts")
         assert refusal(answer) == (500, "failed") and set(answer.json()["error"]) == {"code", "message"}
         assert "KeyError" not in answer.text and "canary" not in answer.text

@@ -40,7 +40,7 @@ def holding(tail: str = "", **limits) -> Iterator[tuple[ServedExperts, HeldModel
 
 
 def answers(server: ServedExperts) -> list[dict]:
-    found, _ = server.office.conversations(COOK_ID, "local")
+    found, _ = server.service.conversations(COOK_ID, "local")
     return [each for one in found for each in server.stored(one.id) if each["role"] == "assistant"]
 
 

@@ -49,9 +49,9 @@ class AnswersAndReads:
 
 @pytest.fixture
 def server():
-    office = expert_office(AnswersAndReads(), expert=COOK)
-    desk = ReviewQueue(office, open_proposals())
-    with served(office, GuardRules(tokens=True), desk) as found:
+    service = expert_office(AnswersAndReads(), expert=COOK)
+    review_queue = ReviewQueue(service, open_proposals())
+    with served(service, GuardRules(tokens=True), review_queue) as found:
         yield found
 
 
@@ -71,14 +71,14 @@ def found(server, words, headers):
 
 
 def test_what_somebody_says_waits_is_accepted_found_and_taken_back(server, ada, grace):
-    before = server.office.graphs.graph("cookbook").digest
+    before = server.service.graphs.graph("cookbook").digest
     conversation = server.ask(SAYS, headers=ada)[0]["conversation_id"]
     talk = f"/api/experts/{COOK_ID}/conversations/{conversation}"
     (mine,) = server.client.post(f"{talk}/learn", json={}, headers=ada).json()
     assert (
         mine["standing"] == "queued"
         and mine["quotes"]
-        and server.office.graphs.graph("cookbook").digest == before
+        and server.service.graphs.graph("cookbook").digest == before
     )
     path = f"/api/experts/{COOK_ID}"
     assert (
@@ -95,7 +95,7 @@ def test_what_somebody_says_waits_is_accepted_found_and_taken_back(server, ada, 
     undone = server.client.delete(f"{path}/decisions/{accepted.json()['number']}", headers=grace)
     assert (
         undone.json()["undoes"] == accepted.json()["number"]
-        and server.office.graphs.graph("cookbook").digest == before
+        and server.service.graphs.graph("cookbook").digest == before
     )
     assert [each["action"] for each in server.client.get(f"{path}/decisions", headers=grace).json()] == [
         "undo",
@@ -144,8 +144,8 @@ def test_the_gaps_of_ones_own_questions_are_told_and_of_nobody_elses(server, ada
 
 
 def test_a_model_that_cannot_read_changes_is_said_and_gives_its_place_back():
-    office = expert_office(Scripted(lambda prompt: "no JSON"), expert=COOK)
-    with served(office, desk=ReviewQueue(office, open_proposals())) as found:
+    service = expert_office(Scripted(lambda prompt: "no JSON"), expert=COOK)
+    with served(service, review_queue=ReviewQueue(service, open_proposals())) as found:
         conversation = found.ask(SAYS)[0]["conversation_id"]
         answer = found.client.post(f"/api/experts/{COOK_ID}/conversations/{conversation}/learn", json={})
         assert (
@@ -164,7 +164,7 @@ def drift(server, headers, **more):
 def test_a_value_that_several_people_contradict_is_told_to_an_admin_in_numbers_and_own_words_alone(
     server, ada, grace
 ):
-    value = server.office.graphs.graph("cookbook").node(DEAR["node"]).properties[DEAR["dimension"]]
+    value = server.service.graphs.graph("cookbook").node(DEAR["node"]).properties[DEAR["dimension"]]
     for _ in range(3):
         server.ask(CHEAP, headers=ada)
     told = drift(server, grace)
@@ -186,7 +186,7 @@ def test_an_expert_of_which_nobody_speaks_so_has_a_silent_report(server, ada, gr
 
 
 def test_what_was_said_before_the_days_that_are_looked_back_does_not_count(server, grace):
-    tables = server.office.tables
+    tables = server.service.tables
     now, tables.now = tables.now, lambda: now() - timedelta(days=10)
     for name in ("ada", "bob", "carol"):
         server.ask(CHEAP, headers=bearer(server.token(name)))
@@ -194,7 +194,7 @@ def test_what_was_said_before_the_days_that_are_looked_back_does_not_count(serve
     assert len(drift(server, grace, days=30)["drifted"]) == 1 and drift(server, grace, days=5)["watched"] == 0
     assert server.client.get(f"/api/experts/{COOK_ID}/drift?days=0", headers=grace).status_code == 422
     with pytest.raises(BadInput):
-        drift_of_expert(server.office, COOK_ID, days=0)
+        drift_of_expert(server.service, COOK_ID, days=0)
 
 
 def test_another_value_is_proposed_waits_and_is_accepted_and_then_nothing_is_contradicted(server, grace):
@@ -214,14 +214,14 @@ def test_another_value_is_proposed_waits_and_is_accepted_and_then_nothing_is_con
         and made.json()["standing"] == "queued"
         and "3 of 3 people" in made.json()["quotes"][0]
     )
-    assert server.office.graphs.graph("cookbook").node(DEAR["node"]).properties[DEAR["dimension"]] != 0.1
+    assert server.service.graphs.graph("cookbook").node(DEAR["node"]).properties[DEAR["dimension"]] != 0.1
     assert (
         server.client.put(
             f"{path}/proposals/{made.json()['id']}/accepted", json={}, headers=grace
         ).status_code
         == 200
     )
-    assert server.office.graphs.graph("cookbook").node(DEAR["node"]).properties[DEAR["dimension"]] == 0.1
+    assert server.service.graphs.graph("cookbook").node(DEAR["node"]).properties[DEAR["dimension"]] == 0.1
     assert drift(server, grace)["drifted"] == []
 
 
@@ -232,9 +232,9 @@ def test_a_graph_whose_file_changed_under_a_decision_is_asked_without_that_decis
     ]
     file = tmp_path / "own.json"
     file.write_text("\n".join(lines))
-    office = expert_office(AnswersAndReads(), folder=tmp_path, expert={**COOK, "kg_db_id": "own"})
-    desk = ReviewQueue(office, open_proposals())
-    with served(office, desk=desk) as found:
+    service = expert_office(AnswersAndReads(), folder=tmp_path, expert={**COOK, "kg_db_id": "own"})
+    review_queue = ReviewQueue(service, open_proposals())
+    with served(service, review_queue=review_queue) as found:
         place = f"/api/experts/{COOK_ID}"
 
         def accepted(words):
@@ -251,11 +251,11 @@ def test_a_graph_whose_file_changed_under_a_decision_is_asked_without_that_decis
         ]
         file.write_text("\n".join([*lines, *map(json.dumps, own)]))  # somebody takes it over into the file
         assert text_of(found.ask("What is prompt sewing?")).startswith("You asked")
-        graph = office.graphs.graph("own")
+        graph = service.graphs.graph("own")
         assert (
             "technique:prompt_sewing" in graph
             and "curated" not in graph.node("technique:prompt_weaving").properties
         )
         assert f"decisions {first}" in caplog.text and f"decisions {first}, " not in caplog.text
         assert found.client.delete(f"{place}/decisions/{second}").status_code == 200
-        assert "technique:prompt_sewing" not in office.graphs.graph("own")
+        assert "technique:prompt_sewing" not in service.graphs.graph("own")

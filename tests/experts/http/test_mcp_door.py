@@ -150,7 +150,7 @@ def test_tenants_that_ask_at_once_are_not_taken_for_each_other(server):
         return await asyncio.gather(talk("carol"), talk("dave"))
 
     for tenant, ids in zip(("carol", "dave"), asyncio.run(both()), strict=True):
-        kept, total = server.office.conversations(COOK_ID, tenant)
+        kept, total = server.service.conversations(COOK_ID, tenant)
         assert (
             total == 4
             and {each.id for each in kept} == set(ids)

@@ -71,7 +71,7 @@ def test_what_people_contradict_is_read_there_too(server):
     for name in ("ada", "bob", "carol"):
         server.ask("Language model API is cheap now.", headers=bearer(server.token(name)))
     assert [
-        each[0] for each in server.office.tables.spoken(COOK_ID, datetime(2000, 1, 1, tzinfo=UTC), 3)
+        each[0] for each in server.service.tables.spoken(COOK_ID, datetime(2000, 1, 1, tzinfo=UTC), 3)
     ] == ["carol", "bob", "ada"]
 
 

@@ -34,16 +34,16 @@ def model() -> Scripted:
 
 @pytest.fixture(scope="module")
 def server(model: Scripted) -> Iterator[ServedExperts]:
-    office = expert_office(
+    service = expert_office(
         model,
         Scripted(lambda prompt: CITING, "citing"),
         FailingModel(LLMError("/home/ada sk-key"), "It ", "broken"),
     )
     for name in ("citing", "broken"):
-        office.create(
+        service.create(
             {"name": name, "kg_db_id": "cookbook", "persona": {"name": name}, "models": {"chat": name}}
         )
-    with served(office) as running:
+    with served(service) as running:
         yield running
 
 
@@ -154,16 +154,16 @@ def test_a_text_may_come_in_parts(client, model):
 
 
 def test_a_picture_is_refused_and_nothing_is_kept(client, server):
-    before = server.office.conversations(COOK_ID, "local")[1]
+    before = server.service.conversations(COOK_ID, "local")[1]
     for parts in ([IMAGE], [{"type": "text", "text": "What is this?"}, IMAGE]):
         with pytest.raises(openai.UnprocessableEntityError) as refused:
             client.chat.completions.create(model=COOK_ID, messages=[user(parts)])
         assert "image_url" in refused.value.message and "AAAA" not in refused.value.message
-    assert server.office.conversations(COOK_ID, "local")[1] == before
+    assert server.service.conversations(COOK_ID, "local")[1] == before
 
 
 def test_a_conversation_goes_on_by_what_was_said(client, server, model):
-    before = server.office.conversations(COOK_ID, "local")[1]
+    before = server.service.conversations(COOK_ID, "local")[1]
     messages = [{"role": "system", "content": "Be kind."}]
     ids = set()
     for number in range(4):
@@ -177,7 +177,7 @@ def test_a_conversation_goes_on_by_what_was_said(client, server, model):
             text, id = answer.choices[0].message.content, answer.id
         ids.add(id)
         messages.append({"role": "assistant", "content": text})
-    assert len(ids) == 1 and server.office.conversations(COOK_ID, "local")[1] == before + 1
+    assert len(ids) == 1 and server.service.conversations(COOK_ID, "local")[1] == before + 1
     kept = server.stored(ids.pop().removeprefix("chatcmpl-"))
     assert [each["content"] for each in kept] == [message["content"] for message in messages[1:]]
     assert [message.text for message in model.asked[-1].messages[1:]] == [

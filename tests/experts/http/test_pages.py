@@ -65,13 +65,13 @@ SIZES = ({"width": 1280, "height": 800}, {"width": 390, "height": 844})
 
 
 @pytest.fixture(scope="module")
-def office() -> ExpertService:
+def service() -> ExpertService:
     return office_of(scripted_model(REPLIES))
 
 
 @pytest.fixture(scope="module")
-def home(office: ExpertService) -> Iterator[str]:
-    with expert_server(office) as address:
+def home(service: ExpertService) -> Iterator[str]:
+    with expert_server(service) as address:
         yield address
 
 
@@ -317,11 +317,11 @@ def test_an_earlier_conversation_is_opened_gone_on_with_and_deleted(page, home):
     assert get(f"{home}/api/experts/expert_cookbook/conversations")["total"] == before - 1
 
 
-def test_what_was_said_with_a_deleted_expert_is_read_and_deleted(page, office):
-    office.tables.add_expert(office.expert("expert_cookbook").config, id="expert_gone")
+def test_what_was_said_with_a_deleted_expert_is_read_and_deleted(page, service):
+    service.tables.add_expert(service.expert("expert_cookbook").config, id="expert_gone")
     choose(page, "expert_gone")
     ask(page, QUESTION)
-    office.delete("expert_gone")
+    service.delete("expert_gone")
     page.reload()
     expect(page.locator("#left .expert")).to_have_attribute("data-id", "expert_gone")
     expect(page.locator("#said")).to_contain_text("That is all.")
@@ -358,8 +358,8 @@ def test_a_thumb_that_is_pressed_again_is_taken_back(page, home):
         assert conversation_of(page, home, "expert_cookbook")["messages"][-1]["thumb"] == kept
 
 
-def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_so(page, office):
-    tables = office.tables
+def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_so(page, service):
+    tables = service.tables
     talk = tables.begin("expert_cookbook", LOCAL_OWNER, "First?")
     first, second = (tables.say(talk, "user", text).id for text in ("First?", "Second?"))
     tables.say(talk, "user", "Third?")
@@ -379,7 +379,7 @@ def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_
 
 
 @pytest.mark.parametrize("size", SIZES, ids=["wide", "narrow"])
-def test_a_name_of_one_long_word_makes_no_page_wider_than_its_window(page, office, size):
+def test_a_name_of_one_long_word_makes_no_page_wider_than_its_window(page, service, size):
     long = "Donaudampfschifffahrtsgesellschaft" * 5
     told = {
         "name": long,
@@ -387,7 +387,7 @@ def test_a_name_of_one_long_word_makes_no_page_wider_than_its_window(page, offic
         "kg_db_id": "odd",
         "persona": {"name": long, "greeting": long, "instructions": long},
     }
-    id = office.create(told).id
+    id = service.create(told).id
     page.set_viewport_size(size)
     for address, there in ((f"/#{id}", ".greeting h2"), (f"/pages/expert.html#{id}", ".card-head h1")):
         page.goto(address)
@@ -395,7 +395,7 @@ def test_a_name_of_one_long_word_makes_no_page_wider_than_its_window(page, offic
         assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
         right = page.locator(there).evaluate("(one) => one.getBoundingClientRect().right")
         assert right <= size["width"]
-    office.delete(id)
+    service.delete(id)
 
 
 def test_a_question_that_the_model_did_not_answer_can_be_asked_again(page):
@@ -452,11 +452,11 @@ def test_a_node_with_any_id_can_be_gone_to(page):
 
 
 def test_a_server_with_tokens_asks_for_one_and_keeps_it_for_the_tab(window, watch):
-    office = office_of(scripted_model(REPLIES))
-    token = new_token(office.tables, "ada")
+    service = office_of(scripted_model(REPLIES))
+    token = new_token(service.tables, "ada")
     home = watch.home
     watch.clear()
-    with expert_server(office, lambda: GuardRules(tokens=True)) as watch.home:
+    with expert_server(service, lambda: GuardRules(tokens=True)) as watch.home:
         page = window.new_page()
         page.goto(f"{watch.home}/")
         page.locator("#token").fill("kgx_wrong")
@@ -553,9 +553,9 @@ def test_the_places_of_a_node_never_change(home):
     assert surroundings(graph, "odd:two", most=0).neighbours == ()
 
 
-def test_the_keyboard_goes_through_every_part_and_out_of_it(page, office):
-    for each in office.tables.conversations("expert_cookbook", LOCAL_OWNER, limit=200)[0]:
-        office.tables.remove_conversation(each.id, "expert_cookbook", LOCAL_OWNER)
+def test_the_keyboard_goes_through_every_part_and_out_of_it(page, service):
+    for each in service.tables.conversations("expert_cookbook", LOCAL_OWNER, limit=200)[0]:
+        service.tables.remove_conversation(each.id, "expert_cookbook", LOCAL_OWNER)
     choose(page)
     ask(page, QUESTION)
     expect(page.locator("#talks li")).to_have_count(
@@ -566,11 +566,11 @@ def test_the_keyboard_goes_through_every_part_and_out_of_it(page, office):
         assert keyboard_goes_through(page.locator(part)), part
 
 
-def test_of_many_experts_the_first_are_listed_then_more_and_an_address_leads_to_any(page, office):
+def test_of_many_experts_the_first_are_listed_then_more_and_an_address_leads_to_any(page, service):
     told = {"name": "One of many", "kg_db_id": "cookbook", "persona": {"name": "Many"}}
-    made = [office.create(told).id for _ in range(120)]
+    made = [service.create(told).id for _ in range(120)]
     try:
-        before = len(office.tables.experts()) - 120
+        before = len(service.tables.experts()) - 120
         page.goto(f"/#{made[-1]}")
         expect(page.locator("#who h1")).to_have_text("One of many")
         expect(page.locator(".expert")).to_have_count(100)
@@ -579,4 +579,4 @@ def test_of_many_experts_the_first_are_listed_then_more_and_an_address_leads_to_
         expect(page.locator(f".expert[data-id={made[-1]}]")).to_have_attribute("aria-current", "true")
     finally:
         for id in made:
-            office.delete(id)
+            service.delete(id)

@@ -162,16 +162,16 @@ def test_a_change_merges_objects_replaces_lists_and_takes_away_what_is_null(serv
         "playbook_skills": ["debugging"],
         "retrieval": {"alpha": 0.5},
     }
-    told["playbook_skills"] = sorted(server.office.playbooks)[:2]
+    told["playbook_skills"] = sorted(server.service.playbooks)[:2]
     id = server.client.post("/api/experts", json=told).json()["id"]
     change = {
         "persona": {"greeting": "Hello"},
-        "playbook_skills": sorted(server.office.playbooks)[2:3],
+        "playbook_skills": sorted(server.service.playbooks)[2:3],
         "retrieval": {"alpha": None, "limit": 3},
     }
     after = server.client.put(f"/api/experts/{id}", json=change).json()
     assert after["persona"]["style"] == "casual" and after["persona"]["greeting"] == "Hello"
-    assert after["playbook_skills"] == sorted(server.office.playbooks)[2:3]
+    assert after["playbook_skills"] == sorted(server.service.playbooks)[2:3]
     assert after["retrieval"]["alpha"] == 0.35 and after["retrieval"]["limit"] == 3
     assert after == server.client.get(f"/api/experts/{id}").json()
 
@@ -399,7 +399,7 @@ def test_a_conversation_that_is_deleted_while_it_is_read_takes_its_opinions_alon
     assert server.client.put(f"{place}/messages/{message}/opinion", json={"thumb": 1}).status_code == 200
     assert server.client.delete(place).json() == {"deleted": True}
     assert error_of(server.client.get(place))[0] == error_of(server.client.delete(place))[0] == 404
-    assert server.office.tables.storage.rows(
+    assert server.service.tables.storage.rows(
         "SELECT count(*) FROM opinions WHERE message = :m", {"m": message}
     ) == [(0,)]
 

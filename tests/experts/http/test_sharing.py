@@ -17,7 +17,7 @@ from kgot_lab.experts.ab_trials import SETTLED_AFTER
 from kgot_lab.experts.chat.chat_events import ThoughtEvent
 from kgot_lab.experts.chat.consulting import Consultants
 from kgot_lab.experts.federation.answering import ASK_PATH, Federation
-from kgot_lab.experts.federation.asking import delegate
+from kgot_lab.experts.federation.delegation import delegate
 from kgot_lab.experts.federation.exchange import NOT_IN_TIME
 from kgot_lab.experts.federation.keys import new_instance_key
 from kgot_lab.experts.federation.nonces import open_nonces
@@ -57,7 +57,7 @@ def test_what_an_export_gave_is_imported_as_it_is(server):
 
 
 def test_a_trial_gives_each_conversation_one_configuration_and_is_judged_by_thumbs(server):
-    tables = server.office.tables
+    tables = server.service.tables
     at = datetime.now(UTC)
     tables.now = lambda: at
     begun = server.client.post(
@@ -119,10 +119,10 @@ def test_a_trial_of_what_is_not_here_does_not_begin(server, lacking):
 
 
 def test_an_expert_that_its_trial_fits_no_more_answers_as_it_is():
-    office = expert_office(expert=None)
-    office.graphs = GraphFolder(more={"cookbook": the_cookbook, "other": the_cookbook})
-    office.create({**COOK, "kg_db_ids": ["cookbook", "other"]})
-    with served(office) as found:
+    service = expert_office(expert=None)
+    service.graphs = GraphFolder(more={"cookbook": the_cookbook, "other": the_cookbook})
+    service.create({**COOK, "kg_db_ids": ["cookbook", "other"]})
+    with served(service) as found:
         trial = found.client.post(
             f"/api/experts/{COOK_ID}/trials", json={"b": {"graph_weights": {"other": 3}}}
         ).json()["id"]
@@ -137,7 +137,7 @@ def test_an_expert_that_its_trial_fits_no_more_answers_as_it_is():
 
 
 def test_an_answer_that_nobody_judged_counts_only_after_a_while(server):
-    tables, at = server.office.tables, datetime.now(UTC)
+    tables, at = server.service.tables, datetime.now(UTC)
     tables.now = lambda: at
     server.client.post(f"/api/experts/{COOK_ID}/trials", json={"b": {"retrieval": {"limit": 2}}})
     server.ask("What is prompt caching?")
@@ -192,12 +192,12 @@ def test_a_conversation_as_spans_has_three_for_each_answer_and_no_words(server):
 
 
 def garden(*models):
-    """An office whose expert knows a garden alone."""
-    office = expert_office(*models, expert=None)
-    office.graphs._more["garden"] = lambda: PropertyGraph.of(
+    """An service whose expert knows a garden alone."""
+    service = expert_office(*models, expert=None)
+    service.graphs._more["garden"] = lambda: PropertyGraph.of(
         [Node("m", ("plant",), {"name": "Moss", "description": "Has no roots"})], []
     )
-    return office
+    return service
 
 
 def test_an_expert_asks_one_of_another_server_where_its_graph_says_little_and_a_dead_one_costs_no_answer():
@@ -206,17 +206,17 @@ def test_an_expert_asks_one_of_another_server_where_its_graph_says_little_and_a_
     remote.consultants = Consultants(
         Federation(theirs, Peers(Peer("asker", "http://127.0.0.1:9", mine.public)), open_nonces(":memory:"))
     )
-    office = garden(Scripted(lambda prompt: "They say [Source: cooks/cookbook:Prompt caching]."))
+    service = garden(Scripted(lambda prompt: "They say [Source: cooks/cookbook:Prompt caching]."))
     with served(remote) as other:
         peers = Peers(Peer("cooks", other.url, theirs.public))
-        office.consultants = Consultants(Federation(mine, peers, open_nonces(":memory:")), seconds=5)
+        service.consultants = Consultants(Federation(mine, peers, open_nonces(":memory:")), seconds=5)
         told = {
             "name": "Gardener",
             "kg_db_id": "garden",
             "persona": {"name": "Garden"},
             "delegates_to": [f"cooks/{COOK_ID}"],
         }
-        with served(office) as here:
+        with served(service) as here:
             expert = here.client.post("/api/experts", json=told).json()["id"]
             events = here.ask("How does prompt caching reduce costs?", expert=expert, trace=True)
             (asked,) = next(event["trace"]["delegated"] for event in events if event["type"] == "trace")
@@ -232,7 +232,7 @@ def test_an_expert_asks_one_of_another_server_where_its_graph_says_little_and_a_
             unsigned = other.client.post(ASK_PATH, json={"question": "x"})
             assert unsigned.status_code in (400, 401, 403) and "refused" in unsigned.json()
             other_url = other.url
-    with served(office) as here:  # the other is gone
+    with served(service) as here:  # the other is gone
         events = here.ask("How does prompt caching reduce costs?", expert=expert, trace=True)
         assert (
             other_url
@@ -251,17 +251,17 @@ def test_a_peer_that_does_not_say_what_it_offers_in_time_is_told_in_the_train_of
         busy.bind(("127.0.0.1", 0))
         busy.listen()
         peers = Peers(Peer("cooks", f"http://127.0.0.1:{busy.getsockname()[1]}", theirs.public))
-        office = garden(Scripted(lambda prompt: "I do not know."))
-        office.consultants = Consultants(Federation(mine, peers, open_nonces(":memory:")), seconds=0.3)
+        service = garden(Scripted(lambda prompt: "I do not know."))
+        service.consultants = Consultants(Federation(mine, peers, open_nonces(":memory:")), seconds=0.3)
         told = {
             "name": "G",
             "kg_db_id": "garden",
             "persona": {"name": "G"},
             "delegates_to": [f"cooks/{COOK_ID}"],
         }
-        expert = office.create(told)
+        expert = service.create(told)
         *_, done = events = list(
-            office.ask(expert.id, "me", "How does prompt caching reduce costs?").events()
+            service.ask(expert.id, "me", "How does prompt caching reduce costs?").events()
         )
     (asked,) = next(event.thought.delegated for event in events if isinstance(event, ThoughtEvent))
     assert (asked["instance"], asked["expert"], asked["reason"]) == (

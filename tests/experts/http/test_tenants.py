@@ -154,7 +154,7 @@ def filled(path: str, conversation: str, message: str) -> str:
 @dataclass
 class World:
     client: TestClient
-    office: Any
+    service: Any
     ada: Side
     bob: Side
     admin: str
@@ -166,17 +166,17 @@ def world(tmp_path_factory) -> Iterator[World]:
     def repeat(prompt):  # all that it was told comes out, so that what it must not be told would too
         return '{"changes": []}' if prompt.schema else "\n".join(message.text for message in prompt.messages)
 
-    office = expert_office(
+    service = expert_office(
         Scripted(repeat, "repeat"), place=tmp_path_factory.mktemp("tenants") / "experts.db"
     )
-    office.market = tmp_path_factory.mktemp("market")
-    published_expert(office.market, json.dumps(exported(office.expert(COOK_ID), office.graphs)))
+    service.market = tmp_path_factory.mktemp("market")
+    published_expert(service.market, json.dumps(exported(service.expert(COOK_ID), service.graphs)))
     rules = GuardRules(tokens=True, limits=GuardLimits(requests_a_minute=10**6))
-    app = expert_app(office, rules, ReviewQueue(office, open_proposals()))
-    sides = [Side(name, new_token(office.tables, name)) for name in CANARIES]
-    admin = new_token(office.tables, "root", "admin")
+    app = expert_app(service, rules, ReviewQueue(service, open_proposals()))
+    sides = [Side(name, new_token(service.tables, name)) for name in CANARIES]
+    admin = new_token(service.tables, "root", "admin")
     with TestClient(app, base_url="http://localhost") as client:
-        yield World(client, office, *sides, admin, list(routes_of(app.routes)))
+        yield World(client, service, *sides, admin, list(routes_of(app.routes)))
 
 
 def note_own(side: Side, text: str) -> None:
@@ -203,7 +203,7 @@ def test_every_route_that_takes_a_body_is_asked_with_one(world):
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(sequence=st.lists(steps(), min_size=3, max_size=12))
 def test_nothing_of_one_tenant_comes_out_to_the_other(world, sequence):
-    experts = world.office.tables.experts()
+    experts = world.service.tables.experts()
     held = {side.name: _held(world, side) for side in (world.ada, world.bob)}
     for who, route, form, conversation, message, foreign in sequence:
         me, other = (world.ada, world.bob) if who % 2 else (world.bob, world.ada)
@@ -228,7 +228,7 @@ def test_nothing_of_one_tenant_comes_out_to_the_other(world, sequence):
         else:
             note_own(me, text)
         held = {side.name: _held(world, side) for side in (world.ada, world.bob)}
-    assert world.office.tables.experts() == experts
+    assert world.service.tables.experts() == experts
 
 
 def _asked(method: str, path: str, form: int, cid: str, mid: str, me: Side) -> Asked:
@@ -239,7 +239,7 @@ def _asked(method: str, path: str, form: int, cid: str, mid: str, me: Side) -> A
 
 def _held(world: World, side: Side) -> set[tuple]:
     """All rows of a tenant's conversations and opinions."""
-    rows = world.office.tables.storage.rows
+    rows = world.service.tables.storage.rows
     said = rows(
         "SELECT m.id, m.content FROM messages m JOIN conversations c ON c.id = m.conversation WHERE c.owner = :o",
         {"o": side.name},
@@ -269,7 +269,7 @@ def test_a_user_may_not_change_experts_and_an_admin_may(world):
         ("DELETE", "/api/experts/{id}"),
         ("POST", "/api/experts/{id}/duplicate"),
     ]
-    before = world.office.tables.experts()
+    before = world.service.tables.experts()
     for method, path in changing:
         for body in bodies("c", "m", "q").get((method, path), [None]):
             for place in (path, path.replace("{id}", "nobody")):
@@ -277,7 +277,7 @@ def test_a_user_may_not_change_experts_and_an_admin_may(world):
                     world.client, world.ada.token
                 )
                 assert (status, json.loads(text)["error"]["code"]) == (403, "forbidden")
-    assert world.office.tables.experts() == before
+    assert world.service.tables.experts() == before
     made = Asked("POST", "/api/experts", {**COOK, "persona": {"name": "Made"}}).told(
         world.client, world.admin
     )
@@ -305,9 +305,9 @@ def test_an_admin_reads_no_conversation_of_others(world):
 
 
 def test_no_route_is_open_to_who_has_no_token_or_one_that_was_revoked(world):
-    gone = new_token(world.office.tables, "gone")
+    gone = new_token(world.service.tables, "gone")
     assert Asked("GET", "/api/experts").told(world.client, gone)[0] == 200
-    revoke_tokens(world.office.tables, "gone")
+    revoke_tokens(world.service.tables, "gone")
     for token in (gone, "kgx_nobody", gone[:-1]):
         for method, path in world.routes:
             if path in OPEN or (method == "GET" and (path == "/" or path.startswith("/pages"))):
@@ -317,19 +317,21 @@ def test_no_route_is_open_to_who_has_no_token_or_one_that_was_revoked(world):
                     world.client, token
                 )
                 assert status == 401 and json.loads(text)["error"]["code"] == "no_token", (method, path)
-    again = new_token(world.office.tables, "gone")
+    again = new_token(world.service.tables, "gone")
     assert again != gone and Asked("GET", "/api/experts").told(world.client, again)[0] == 200
 
 
 def test_no_token_stands_anywhere_on_the_disk(tmp_path):
-    office = expert_office(place=tmp_path / "experts.db")
-    with TestClient(expert_app(office, GuardRules(tokens=True)), base_url="http://localhost") as client:
-        made = [new_token(office.tables, name, role) for name in ("ada", "bob") for role in ("user", "admin")]
-        revoke_tokens(office.tables, "bob")
+    service = expert_office(place=tmp_path / "experts.db")
+    with TestClient(expert_app(service, GuardRules(tokens=True)), base_url="http://localhost") as client:
+        made = [
+            new_token(service.tables, name, role) for name in ("ada", "bob") for role in ("user", "admin")
+        ]
+        revoke_tokens(service.tables, "bob")
         for token in made:
             Asked("POST", f"/api/experts/{COOK_ID}/chat", {"query": "hello"}).told(client, token)
         written = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    office.tables.close()
+    service.tables.close()
     written += b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"hello" in written
     for token in made:
@@ -348,7 +350,7 @@ def test_tokens_are_compared_by_their_hashes_each_of_them_whole(world, monkeypat
         compared.clear()
         Asked("GET", "/api/experts").told(world.client, token)
         assert len(compared) == len(
-            world.office.tables.storage.rows("SELECT hash FROM tokens WHERE revoked IS NULL")
+            world.service.tables.storage.rows("SELECT hash FROM tokens WHERE revoked IS NULL")
         )
         assert all(
             re.fullmatch("[0-9a-f]{64}", each) for pair in compared for each in pair

@@ -16,18 +16,18 @@ from kgot_lab.experts.portable import exported
 
 @pytest.fixture
 def market(tmp_path):
-    office = expert_office()
+    service = expert_office()
     published_expert(
-        tmp_path / "market", json.dumps(exported(office.expert(COOK_ID), office.graphs)), {"recall@5": 0.8}
+        tmp_path / "market", json.dumps(exported(service.expert(COOK_ID), service.graphs)), {"recall@5": 0.8}
     )
     return tmp_path / "market"
 
 
 @pytest.fixture
 def server(market):
-    office = expert_office()
-    office.market = market
-    with served(office) as found:
+    service = expert_office()
+    service.market = market
+    with served(service) as found:
         yield found
 
 
@@ -57,7 +57,7 @@ def test_a_tampered_expert_is_refused_and_nothing_is_kept(server, market):
 
 
 def test_a_graph_that_is_not_here_is_said_and_one_of_ours_may_stand_for_it(server, market):
-    told = exported(server.office.expert(COOK_ID), server.office.graphs)
+    told = exported(server.service.expert(COOK_ID), server.service.graphs)
     told = {**json.loads(json.dumps(told).replace('"cookbook"', '"theirs"')), "name": "Other"}
     del told["sha256"]
     published_expert(market, json.dumps(told))
@@ -96,11 +96,11 @@ def test_a_marketplace_that_cannot_be_used_is_said_without_where_it_lies(server,
 
 
 def test_only_an_admin_sees_the_marketplace_and_a_server_without_one_has_no_such_route(market):
-    office = expert_office()
-    with served(office) as found:
+    service = expert_office()
+    with served(service) as found:
         assert found.client.get("/api/market").status_code == 404
-    office.market = market
-    with served(office, GuardRules(tokens=True)) as found:
+    service.market = market
+    with served(service, GuardRules(tokens=True)) as found:
         ada, grace = bearer(found.token("ada")), bearer(found.token("grace", "admin"))
         assert found.client.get("/api/market", headers=ada).status_code == 403
         assert (

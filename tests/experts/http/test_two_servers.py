@@ -47,8 +47,8 @@ class Slowly:
             yield word + " "
         yield Reply(" ".join([word] * 10))
 
-office = ExpertService(open_experts(url, namespace=namespace), GraphFolder(more={"cookbook": cookbook}), ExpertModels({"m": Slowly}, "m"))
-LimitedServer(expert_app(office)).run([listening_socket("127.0.0.1", port, shared=True)])
+service = ExpertService(open_experts(url, namespace=namespace), GraphFolder(more={"cookbook": cookbook}), ExpertModels({"m": Slowly}, "m"))
+LimitedServer(expert_app(service)).run([listening_socket("127.0.0.1", port, shared=True)])
 """
 
 

@@ -25,24 +25,24 @@ SAYS = "Prompt weaving is a technique. Prompt weaving requires Embedding model."
 def test_what_a_chat_lacked_is_learnt_and_then_found():
     held, ledger = HeldGraph(cookbook()), open_proposals()
     model = Scripted(lambda _: "The graph does not say what prompt weaving is.")
-    office = ExpertService(
+    service = ExpertService(
         open_experts(),
         GraphFolder(more={"cookbook": held.graph}),
         ExpertModels({"m": lambda: model}, "m"),
         {},
     )
-    expert = office.create({"name": "Guide", "kg_db_id": "cookbook", "persona": {"name": "Guide"}})
-    first = office.ask(expert.id, "ada", MISSING)
+    expert = service.create({"name": "Guide", "kg_db_id": "cookbook", "persona": {"name": "Guide"}})
+    first = service.ask(expert.id, "ada", MISSING)
     list(first.events())
-    list(office.ask(expert.id, "ada", SAYS, conversation_id=first.conversation).events())
-    known = office.graphs.graph("cookbook")
+    list(service.ask(expert.id, "ada", SAYS, conversation_id=first.conversation).events())
+    known = service.graphs.graph("cookbook")
     report = gap_report(
-        known, questions_of(office.tables, expert.id, "ada", "cookbook"), config=expert.search_config()
+        known, questions_of(service.tables, expert.id, "ada", "cookbook"), config=expert.search_config()
     )
     assert report.failed == 2 and report.gaps[0].asked.failures == ("does not know",)
     assert "weaving" in report.regions[0].words and report.regions[0].edges
-    assert questions_of(office.tables, expert.id, "eve", "cookbook") == ()
-    _, messages = office.conversation(first.conversation, expert.id, "ada")
+    assert questions_of(service.tables, expert.id, "eve", "cookbook") == ()
+    _, messages = service.conversation(first.conversation, expert.id, "ada")
     for each in messages:
         if each.role == "user":
             said = ProposalSource(each.id, first.conversation, "ada")
@@ -50,11 +50,11 @@ def test_what_a_chat_lacked_is_learnt_and_then_found():
                 ledger, SimulatedLearner(), known, name="cookbook", text=each.content, said=said
             )
     (waiting,) = ledger.queue("cookbook")
-    assert office.graphs.known_to(expert.config).digest and "technique:prompt_weaving" not in held.graph()
+    assert service.graphs.known_to(expert.config).digest and "technique:prompt_weaving" not in held.graph()
     GraphReviewer(ledger, held, "cookbook", "Grace").accept(waiting.proposal.id)
-    again = ExpertService(office.tables, GraphFolder(more={"cookbook": held.graph}), office.models, {})
+    again = ExpertService(service.tables, GraphFolder(more={"cookbook": held.graph}), service.models, {})
     turn = again.ask(expert.id, "ada", MISSING)
     sources = next(each for each in turn.events() if type(each).__name__ == "SourcesEvent")
     assert "technique:prompt_weaving" in {node.id for node in sources.nodes}
-    office.tables.close()
+    service.tables.close()
     ledger.close()

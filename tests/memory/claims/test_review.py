@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.saying import fact, inferred, said
 
-from kgot_lab.errors import BadInput, NoLongerWaits
+from kgot_lab.errors import AlreadyDecided, BadInput
 from kgot_lab.memory.claims.ledger import Reviewed, ReviewLedger, isotonic
 from kgot_lab.memory.claims.opening import open_claims
 from kgot_lab.memory.claims.reviewer import Reviewer
@@ -107,11 +107,11 @@ def test_a_reviewer_names_a_claim_by_how_its_id_begins_and_decides_only_on_what_
     ReviewLedger(memory).accept(UNSURE.id, by="Mary")
     memory.undo(memory.retract_source("doc").change)
     for late in (lambda: reviewer.waiting(UNSURE.id[:12]), lambda: reviewer.decide(UNSURE.id, "reject")):
-        with pytest.raises(NoLongerWaits, match="It was accepted by Mary") as caught:
+        with pytest.raises(AlreadyDecided, match="It was accepted by Mary") as caught:
             late()
         assert caught.value.fact == UNSURE.fact
     memory.erase_fact(UNSURE.fact)
-    with pytest.raises(NoLongerWaits, match=r"the claim no longer waits\. It was erased"):
+    with pytest.raises(AlreadyDecided, match=r"the claim no longer waits\. It was erased"):
         reviewer.decide(UNSURE.id, "reject")
     assert not reviewer.decided and memory.ids_beginning(UNSURE.id) == ()
 
