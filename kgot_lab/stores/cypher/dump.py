@@ -340,11 +340,9 @@ def _keyed(
 
 def _alike(one: StoredNode | StoredEdge, other: StoredNode | StoredEdge) -> bool:
     if repr(one.properties) == repr(other.properties):
-        return (
-            isinstance(one, StoredEdge)
-            or one.labels == other.labels
-            or one.node().labels == other.node().labels
-        )  # type: ignore[union-attr]
+        if isinstance(one, StoredEdge) or isinstance(other, StoredEdge):
+            return True
+        return one.labels == other.labels or one.node().labels == other.node().labels
     mine, its = (each.edge() if isinstance(each, StoredEdge) else each.node() for each in (one, other))
     return same_value(mine.properties, its.properties) and getattr(mine, "labels", ()) == getattr(
         its, "labels", ()
