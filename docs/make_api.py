@@ -43,9 +43,8 @@ def main() -> None:
     pdoc.render.configure(show_source=False, footer_text="kgot_lab")
     modules = [module for module in options.modules or documented_modules() if is_importable(module)]
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # types that are imported for type checkers only stay as they are written
+        # types that are imported for type checkers only stay as they are written
+        warnings.simplefilter("ignore")
         pdoc.pdoc(*modules, output_directory=options.folder)
     print(f"{len(modules)} modules: {options.folder / 'index.html'}")
 

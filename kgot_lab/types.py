@@ -296,9 +296,8 @@ def ranked(
         raise BadInput(
             f"the id of a document is a text, not {described_value(next(id for id in scores if type(id) in odd))}"
         )
-    order = sorted(
-        sorted(scores), key=scores.__getitem__, reverse=True
-    )  # reverse keeps equal scores in the order of their ids
+    # reverse keeps equal scores in the order of their ids
+    order = sorted(sorted(scores), key=scores.__getitem__, reverse=True)
     return Ranking(query, tuple(Hit(id, float(scores[id])) for id in order), system, lanes)
 
 

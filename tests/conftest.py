@@ -34,9 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Hear interrupts even where the tests were started in the background, and note what stands in the
     checkout.
     """
-    if (
-        "PYTEST_XDIST_WORKER" in os.environ
-    ):  # threads of libraries that wait for each other at full speed would take the neighbour's core
+    # threads of libraries that wait for each other at full speed would take the neighbour's core
+    if "PYTEST_XDIST_WORKER" in os.environ:
         os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -54,9 +54,8 @@ def test_a_file_left_in_the_checkout_fails_the_run_and_is_named(checkout, proces
     )
     (checkout / "tests" / "test_it.py").write_text("\n".join((*code, "  path.write_text('x')")))
     subprocess.run(["git", "-C", checkout, "add", "."], check=True)
-    alone = os.environ | {
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"
-    }  # other plugins take seconds to load, and no part in it
+    # other plugins take seconds to load, and no part in it
+    alone = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     command = [sys.executable, "-m", "pytest", "-p", "xdist.plugin", "-n", processes]
     ran = subprocess.run(command, cwd=checkout, env=alone, capture_output=True, text=True, timeout=600)
     assert ran.returncode == (1 if told else 0), ran.stdout + ran.stderr

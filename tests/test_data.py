@@ -26,9 +26,8 @@ LISTED = {
 FILES = [
     path.relative_to(DATA) for path in DATA.rglob("*") if path.is_file() and not path.name.startswith(".")
 ]
-PRESENT = sorted(
-    path.as_posix() for path in FILES if path.parts[0] != "make"
-)  # what made the data is no data
+# what made the data is no data
+PRESENT = sorted(path.as_posix() for path in FILES if path.parts[0] != "make")
 
 
 def test_every_file_is_listed_and_every_listed_file_is_there():

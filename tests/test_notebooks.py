@@ -22,9 +22,10 @@ SECTIONS = (
     "## The words we use", "## The smallest case", "## One step at a time", "## At real size",
     "## What it shows, and what it does not", "## Try it", "### Exercises", "## In the package", "**Next:**",
 )  # fmt: skip
+# of all others: two
 ROOMS = dict.fromkeys(
     ("30_structural_isomorphism", "42_would_it_hold_elsewhere", "50_does_the_graph_help"), 3
-)  # of all others: two
+)
 ROOMS["60_when_a_source_is_wrong"] = (
     4  # a memory, what looks at it, and a model that repeats recorded replies
 )
@@ -101,9 +102,8 @@ def test_the_results_that_notebooks_read_are_found_from_any_folder(monkeypatch, 
         "\n".join(source for path in NOTEBOOKS for source, _ in cells(path, "code")),
     )
     assert len(named) == 13 and all(bundled(name).exists() for name in named)
-    monkeypatch.setattr(
-        "kgot_lab.io.bundled._CHECKOUT", tmp_path
-    )  # as where the package is installed without its checkout
+    # as where the package is installed without its checkout
+    monkeypatch.setattr("kgot_lab.io.bundled._CHECKOUT", tmp_path)
     with pytest.raises(
         BadInput, match="comes with a checkout of the project and not with the installed package: clone it"
     ):

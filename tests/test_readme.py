@@ -36,9 +36,8 @@ RUN = {
     *(f"docs/{page}.md" for page in ("stores", "structure", "tools", "views", "worlds")),
 }  # pages with Python
 _GROUP = typer.main.get_command(app)
-COMMANDS = {
-    name: _GROUP.get_command(None, name) for name in _GROUP.list_commands(None)
-}  # `query` is made when it is asked for
+# `query` is made when it is asked for
+COMMANDS = {name: _GROUP.get_command(None, name) for name in _GROUP.list_commands(None)}
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
 
 

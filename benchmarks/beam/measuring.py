@@ -9,13 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.beam.chats import ABSTENTION, LongChat
-from benchmarks.beam.systems import (
-    CHAT_CONTROLS,
-    OF_USER,
-    TURN_MEMORY,
-    chat_systems,
-    memory_ablations,
-)
+from benchmarks.beam.systems import CHAT_CONTROLS, OF_USER, TURN_MEMORY, chat_systems, memory_ablations
 from benchmarks.beam.turn_memory import TurnRules
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
@@ -28,10 +22,8 @@ from kgot_lab.types import Json
 OPEN_CHATS, LOCKED_CHATS = "open", "locked"
 CHAT_PARTS = (OPEN_CHATS, LOCKED_CHATS)
 BEST_CONTROL = "convex, user turns"  # by recall@5 over the questions of the open chats
-AIMED_AT = (
-    "knowledge_update",
-    "contradiction_resolution",
-)  # where the memory is to be above the best control
+# where the memory is to be above the best control
+AIMED_AT = ("knowledge_update", "contradiction_resolution")
 PLAN_OF_CHATS, EVIDENCE_FILE = "plan.json", "evidence.json"
 _ROOT = Path(__file__).parents[2]
 _KEPT = 10  # hits of a question, as deep as is measured

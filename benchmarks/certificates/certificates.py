@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 RESULTS = Path(__file__).parents[1] / "results" / "certificates"
 COMPARISON = Path(__file__).parents[1] / "results" / "graph_pays"  # its receipts say how long an answer takes
 SIMULATED = Path(__file__).parents[2] / "runs" / "certificates_simulated"
-READ_WRONG, LOOKS_SURE = (
-    0.3,
-    0.5,
-)  # how often the simulated model misreads, and how many of those it holds likely
+# how often the simulated model misreads, and how many of those it holds likely
+READ_WRONG, LOOKS_SURE = (0.3, 0.5)
 
 
 def simulated_trial(folder: Path, questions: int) -> CertificateTrial:

@@ -30,9 +30,8 @@ from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document, Json, Ranking
 
 CERTIFICATES, TRIAL_PLAN = "certificates.json", "plan.json"
-TRIAL_LIMITS = PATHS.but(
-    typed_facts=False
-)  # each question has a graph of its own: facts for the next one serve nothing
+# each question has a graph of its own: facts for the next one serve nothing
+TRIAL_LIMITS = PATHS.but(typed_facts=False)
 _KIND = "does a certificate say so"
 _IN_A_ROW = (
     5  # answers that end in an error before it stops: then it is the model's server and not the question

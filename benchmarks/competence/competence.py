@@ -149,19 +149,16 @@ def along() -> list[PathCase]:
     def case(panel: str, rate: str, name: str, limits: Limits, exact: Any = None, **more: Any) -> PathCase:
         return PathCase(panel, rate, LoopSetting(name, limits, exact), **more)
 
-    once = PATHS.but(
-        wide_tokens=0, steps=1
-    )  # each question is asked of its best paths, and hop by hop, of nothing else
-    told, half, sure = (
-        {"assured": share} for share in (0.0, 0.5, 1.0)
-    )  # wrong answers that look sure: none, half, all
+    # each question is asked of its best paths, and hop by hop, of nothing else
+    once = PATHS.but(wide_tokens=0, steps=1)
+    # wrong answers that look sure: none, half, all
+    told, half, sure = ({"assured": share} for share in (0.0, 0.5, 1.0))
     looks = (("told apart", told), ("half look sure", half), ("all look sure", sure))
     by_hops = {
         name: partial(solved_despite_hop_misreadings, HOPS, assured=rates["assured"]) for name, rates in looks
     }
-    again = {
-        name: partial(solved_despite_misreadings, 3, assured=rates["assured"]) for name, rates in looks
-    }  # path, all sentences, path
+    # path, all sentences, path
+    again = {name: partial(solved_despite_misreadings, 3, assured=rates["assured"]) for name, rates in looks}
     return [
         *(case("1 hop", "read", name, PATHS, again[name], others=rates, hops=1) for name, rates in looks),
         *(case("2 hops", "read", name, PATHS, others=rates) for name, rates in looks),

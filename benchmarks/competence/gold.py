@@ -103,9 +103,8 @@ class GoldSet:
     chains: tuple[GoldChain, ...]
     besides: tuple[GoldStep, ...] = ()
     by_question: Mapping[str, GoldChain] = field(init=False, repr=False, compare=False)
-    by_sentence: Mapping[str, tuple[Triple, ...]] = field(
-        init=False, repr=False, compare=False
-    )  # with its title, as the loop shows it
+    # with its title, as the loop shows it
+    by_sentence: Mapping[str, tuple[Triple, ...]] = field(init=False, repr=False, compare=False)
     by_hop: Mapping[tuple[str, ...], tuple[GoldStep, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -118,11 +117,8 @@ class GoldSet:
         hops: dict[tuple[str, ...], list[GoldStep]] = {}
         for chain in self.chains:
             for step, resolved in zip(chain.steps, chain.resolved, strict=True):
-                spelled = (
-                    resolved,
-                    step.of(step.fact.subject),
-                    step.of(step.title or step.fact.subject),
-                )  # as gold names it, or its page
+                # as gold names it, or its page
+                spelled = (resolved, step.of(step.fact.subject), step.of(step.title or step.fact.subject))
                 for asked in dict.fromkeys(map(named_words, spelled)):
                     hops.setdefault(asked, []).append(step)
         object.__setattr__(self, "by_hop", {asked: tuple(steps) for asked, steps in hops.items()})
@@ -240,9 +236,8 @@ def _chain_of_triples(row: Mapping[str, Json], documents: Sequence[Document]) ->
     steps: list[GoldStep] = []
     for number, fact in enumerate(facts):
         name = named_words(fact.subject)
-        about = sorted(
-            documents, key=lambda document: named_words(document.title) != name
-        )  # the subject's own page first
+        # the subject's own page first
+        about = sorted(documents, key=lambda document: named_words(document.title) != name)
         said = (
             (document, _saying(document, fact.object, f"{fact.subject} {fact.relation}"))
             for document in about

@@ -316,9 +316,8 @@ class Simulated:
         chain = self._chain(question)
 
         def held(triple: Triple) -> str:
-            false = self._made_up(
-                triple
-            )  # a made-up fact in the graph is believed: nothing tells it from a true one
+            # a made-up fact in the graph is believed: nothing tells it from a true one
+            false = self._made_up(triple)
             return false.object if _stands(false, text) else triple.object if _stands(triple, text) else ""
 
         return _Seen(chain, tuple(held(step.fact) for step in chain.steps))

@@ -58,9 +58,8 @@ def misread_names(gold: GoldSet, question: str, text: str, right: str) -> list[s
             if not checked_answer(question, name, text) and plain_answer(name) != plain_answer(right)
         }
         if form == "choice":
-            fit = {
-                name: None for name in fit if not checked_answer("", name, question)
-            }  # which holds its name
+            # which holds its name
+            fit = {name: None for name in fit if not checked_answer("", name, question)}
         if fit:
             return list(fit)
     return []

@@ -19,9 +19,8 @@ from kgot_lab.types import Document, Json, Triple
 RELATIONS = tuple(
     "teacher founder landlord sculptor captain neighbour patron rival gardener tailor banker pilot".split()
 )
-SAID_BESIDES = tuple(
-    "cousin barber printer cook scribe".split()
-)  # what pages say besides, and no question asks
+# what pages say besides, and no question asks
+SAID_BESIDES = tuple("cousin barber printer cook scribe".split())
 
 
 @dataclass(frozen=True)
@@ -92,9 +91,8 @@ def comparing_world(questions: int = 100, hops: int = 1, *, seed: int = 0) -> Wo
     chains: list[GoldChain] = []
     besides: list[GoldStep] = []
     for number in range(questions):
-        names = [
-            _name(2 * hops * number + place) for place in range(2 * hops)
-        ]  # the two things, then their teachers
+        # the two things, then their teachers
+        names = [_name(2 * hops * number + place) for place in range(2 * hops)]
         years = [int(year) for year in 1500 + chance.permutation(400)[:2]]
         taught = [_step(*fact) for fact in zip(names, ["teacher"] * 2, names[2:], strict=False)]
         born = [

@@ -185,9 +185,8 @@ class KeptVerdicts:
 def edge_sets(one: StoryCase, embedder: Embedder) -> tuple[dict[str, Sequence[Edge]], dict[str, object]]:
     """The edges that each system walks beside the nouns, by its name, and how they were made."""
     made = skeletons([node.text for node in one.texts.nodes], Linguistic())
-    own = replace(
-        calibration(one.pairs.develop, made, embedder), words=0
-    )  # as measured before short skeletons were refused
+    # as measured before short skeletons were refused
+    own = replace(calibration(one.pairs.develop, made, embedder), words=0)
     verifier = KeptVerdicts(Aligner(embedder))
     found: dict[str, FoundEdges] = {}
     for said, thresholds in (("specified", replace(SPECIFIED, words=0)), ("calibrated", own)):
@@ -197,10 +196,8 @@ def edge_sets(one: StoryCase, embedder: Embedder) -> tuple[dict[str, Sequence[Ed
         )
     count = len(found[CHOSEN])
     chosen: dict[str, Sequence[Edge]] = {system: edges.edges for system, edges in found.items()}
-    chosen |= {
-        DELTA_ALONE: found[CHOSEN].edges,
-        SHUFFLED: found[CHOSEN].edges,
-    }  # these two differ in how they are walked
+    # these two differ in how they are walked
+    chosen |= {DELTA_ALONE: found[CHOSEN].edges, SHUFFLED: found[CHOSEN].edges}
     chosen |= {
         AS_MANY_ALIKE: most_alike(one.texts, embedder, count),
         ALIKE_VERIFIED: most_alike(one.texts, embedder, count, verifier),

@@ -92,9 +92,10 @@ def measured_walks(one: StoryCase, embedder: Embedder, say: Callable[[str], None
         say(f"{part}: {len(data.queries)} queries")
     nouns, curated = len(one.graph) - len(one.texts), len(one.graph.edges)
     facts = {"texts": len(one.texts), "nouns": nouns, "curated": curated, **made}
+    # these have those of CHOSEN
     of_their_own = {
         system: edges for system, edges in chosen.items() if system not in (DELTA_ALONE, SHUFFLED)
-    }  # these have those of CHOSEN
+    }
     told = {
         part: {system: _edge_facts(parts[part], edges) for system, edges in of_their_own.items()}
         for part in one.parts

@@ -26,13 +26,8 @@ import numpy as np
 
 RESULTS = Path(__file__).parents[1] / "results" / "ab_trials.json"
 ALPHA, THUMBS, LEAST = 0.05, 4000, 30
-NONE = (
-    (0.5, 0.5),
-    (0.6, 0.6),
-    (0.8, 0.8),
-    (0.95, 0.95),
-    (0.4, 0.8),
-)  # the rate at the beginning of a trial and at its end
+# the rate at the beginning of a trial and at its end
+NONE = ((0.5, 0.5), (0.6, 0.6), (0.8, 0.8), (0.95, 0.95), (0.4, 0.8))
 EFFECTS = (0.05, 0.1, 0.2)
 BATCH = 100
 HEAD = (
@@ -53,10 +48,8 @@ def by_betting(arms: np.ndarray, ups: np.ndarray) -> tuple[np.ndarray, np.ndarra
     from kgot_lab.experts.trials.sequential import log_capitals
 
     trials, most = arms.shape
-    gaps, whole = (
-        np.zeros((trials, most // 2)),
-        np.zeros((trials, most // 2), int),
-    )  # what is not filled bets on a difference of 0
+    # what is not filled bets on a difference of 0
+    gaps, whole = (np.zeros((trials, most // 2)), np.zeros((trials, most // 2), int))
     for row in range(trials):
         a, b = np.flatnonzero(~arms[row]), np.flatnonzero(arms[row])
         pairs = min(len(a), len(b))

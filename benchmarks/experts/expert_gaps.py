@@ -37,9 +37,8 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parents[1] / "results" / "expert_gaps.json"
 DRAWS, CUT, ERRORS = 40, 5, (0.0, 0.1)
-Counted = list[
-    tuple[float, str]
-]  # a value of 0 or 1, and the query that it is of: those of a query are drawn together
+# a value of 0 or 1, and the query that it is of: those of a query are drawn together
+Counted = list[tuple[float, str]]
 
 
 @cache

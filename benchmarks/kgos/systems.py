@@ -166,9 +166,8 @@ def within_intent(index: GraphIndex) -> Stage:
         for name, (low, high) in bounds.items():
             values = index.dimension(name).values
             kept &= inside(values, (low, high))
-            towards += (
-                np.nan_to_num(values if high is None else 1 - values) + 1e-9
-            )  # one at the very end is found too
+            # one at the very end is found too
+            towards += np.nan_to_num(values if high is None else 1 - values) + 1e-9
         scores = np.where(kept, towards, 0.0)
         return best_first(ranking.query, ids, scores[[index.graph.row(id) for id in ids]])
 

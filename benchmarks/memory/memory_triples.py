@@ -75,9 +75,8 @@ class Zipf:
 
 def name_of(number: int) -> str:
     """The name of a thing."""
-    return (
-        f"{syllables(number % 997)} {syllables(number // 7 + 1_000)}".title()
-    )  # the first of many, the second of seven
+    # the first of many, the second of seven
+    return f"{syllables(number % 997)} {syllables(number // 7 + 1_000)}".title()
 
 
 def syllables(number: int) -> str:

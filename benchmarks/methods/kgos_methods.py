@@ -60,9 +60,8 @@ def measured_at(times: int, rounds: int, without: list[str]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "graph.db"
         write_file(graph, path)
-        rows.append(
-            in_turn(loading(path, there), min(rounds, 3))
-        )  # before the others hold millions of objects that Python looks through
+        # before the others hold millions of objects that Python looks through
+        rows.append(in_turn(loading(path, there), min(rounds, 3)))
         print(shown(rows[-1], times), flush=True)
     contests = kgos_questions(graph, asked_of(graph), {name: each(graph) for name, each in there.items()})
     gc.collect()

@@ -29,12 +29,8 @@ RESULTS = Path(__file__).parents[1] / "results" / "briefings.json"
 FIGURE = RESULTS.with_suffix(".svg")
 RATES = (0.0, 0.05, 0.1, 0.2, 0.3, 0.5)
 SEEDS = 5
-ROUNDS = {
-    "after each item": None,
-    "every hour": 1,
-    "every 6 hours": 6,
-    "every 24 hours": 24,
-}  # hours between decisions
+# hours between decisions
+ROUNDS = {"after each item": None, "every hour": 1, "every 6 hours": 6, "every 24 hours": 24}
 
 
 def without_errors() -> list[dict[str, Any]]:

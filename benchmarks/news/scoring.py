@@ -14,12 +14,8 @@ from benchmarks.news.telling import ToldBriefing
 from kgot_lab.evaluation.significance import Estimate, grouped_interval, share
 
 TOLD_RIGHT = "right"
-TOLD_OF_GOLD = (
-    TOLD_RIGHT,
-    "other paths",
-    "too early",
-    "too late",
-)  # the right person heard of the right call
+# the right person heard of the right call
+TOLD_OF_GOLD = (TOLD_RIGHT, "other paths", "too early", "too late")
 NOT_TOLD = "not told"
 
 
@@ -153,8 +149,7 @@ def briefing_point(rate: float, scores: Sequence[MonthScore]) -> BriefingPoint:
 
 def _by_item(judged: Sequence[JudgedBriefing]) -> Estimate:
     right, items = [float(each.kind == TOLD_RIGHT) for each in judged], [each.item for each in judged]
-    if (
-        len(set(right)) < 2
-    ):  # where nothing differs there is nothing to draw from, and an item is as good as one briefing
+    # where nothing differs there is nothing to draw from, and an item is as good as one briefing
+    if len(set(right)) < 2:
         return share(int(any(right)) * len(set(items)), len(set(items)))
     return grouped_interval(right, items)

@@ -92,9 +92,8 @@ def opened(engine: str, folder: Path) -> Iterator[tuple[Any, Callable[[], object
             open_world(server.url(), namespace="latency") as world,
             psycopg.connect(server.conninfo(), autocommit=True) as owner,
         ):
-            owner.execute(
-                "ALTER SYSTEM SET maintenance_work_mem = '3GB'"
-            )  # else an index of a million vectors takes hours
+            # else an index of a million vectors takes hours
+            owner.execute("ALTER SYSTEM SET maintenance_work_mem = '3GB'")
             owner.execute("SELECT pg_reload_conf()")
             yield world, lambda: owner.execute("ANALYZE")
     finally:

@@ -67,10 +67,8 @@ def rewired(graph: PropertyGraph, seed: int) -> PropertyGraph:
     bare = np.array([not has_text(node) for node in graph.nodes])
     sources, targets = graph.sources.copy(), graph.targets.copy()
     chance = np.random.default_rng(seed)
-    for ends, others in (
-        (targets, sources),
-        (sources, targets),
-    ):  # in each direction on its own, so that arrows keep their sense
+    # in each direction on its own, so that arrows keep their sense
+    for ends, others in ((targets, sources), (sources, targets)):
         hubs = np.flatnonzero(bare[others] & ~bare[ends])
         ends[hubs] = chance.permutation(ends[hubs])
     kept = dict.fromkeys(  # an edge drawn twice is one edge
@@ -136,9 +134,8 @@ def _measured(case: HubCase, about: Mapping[str, Json]) -> list[Row]:
     """A row for each system and measure, with the value of each question."""
     rows = []
     entry, _ = _values(case, case.entry)
-    others_of = (
-        [rewired(case.graph, seed) for seed in _SHUFFLES] if about["share"] != 0 else [case.graph]
-    )  # no bare node, nothing to shuffle
+    # no bare node, nothing to shuffle
+    others_of = [rewired(case.graph, seed) for seed in _SHUFFLES] if about["share"] != 0 else [case.graph]
     for order, (walk, measures) in ORDERS.items():
         found = {"entry only": entry}
         found["original"], slow = _values(

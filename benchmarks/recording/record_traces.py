@@ -39,12 +39,10 @@ TRACES = Path(__file__).parents[2] / "data" / "traces"
 RAG = Path(__file__).parents[1] / "results" / "hotpotqa_develop_rag.jsonl"
 STORM = "Why did the US have a winter storm in late January 2026?"
 STORM_LIMITS = LOCAL.but(answer_format="default", unpolled=1, tool_tokens=400, row_tokens=900)
-IN_ITS_LANGUAGE = LOCAL.but(
-    reading="statements", unpolled=1, steps=2
-)  # the model itself writes what reads the answer
-VOTING = LOCAL.but(
-    reading="whole graph", unpolled=1
-)  # a ballot says INSERT or RETRIEVE first, and then why, or the answer
+# the model itself writes what reads the answer
+IN_ITS_LANGUAGE = LOCAL.but(reading="statements", unpolled=1, steps=2)
+# a ballot says INSERT or RETRIEVE first, and then why, or the answer
+VOTING = LOCAL.but(reading="whole graph", unpolled=1)
 LESSON_RUNS: dict[str, tuple[str, Limits, str]] = {  # by the id of a question
     "vote_inserts": ("5ae1e3955542997f29b3c169", VOTING, "in_memory"),
     "vote_split": ("5ae1e3955542997f29b3c169", VOTING.but(votes=5), "in_memory"),

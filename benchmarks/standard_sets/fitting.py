@@ -19,11 +19,8 @@ from kgot_lab.retrieval.multihop.scorer import Scorer
 from kgot_lab.text.words import searched_words
 
 _Floats = NDArray[Any]
-UNITS, SEEDS, DECAY = (
-    16,
-    3,
-    1.0,
-)  # of cross-validation on develop questions; docs/recall.md has the others that were tried
+# of cross-validation on develop questions; docs/recall.md has the others that were tried
+UNITS, SEEDS, DECAY = (16, 3, 1.0)
 _HOPS = 5
 _CANDIDATES = 100  # of each choice: the highest by the scorer at hand, and the gold
 _STEPS, _RATE, _RIDGE = 300, 0.01, 0.002

@@ -34,12 +34,8 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document
 
 EMBEDDER_SETS = ("2wiki-1000", "musique-498")
-EMBEDDER_SYSTEMS = (
-    "embeddings",
-    BASELINE,
-    "follow, sentences",
-    TRAIL,
-)  # a trail with the weights of the package
+# a trail with the weights of the package
+EMBEDDER_SYSTEMS = ("embeddings", BASELINE, "follow, sentences", TRAIL)
 ANEW = "trail, learnt anew"
 _MEASURE, _LOCKED, _DEVELOP = "recall@5", "locked", "develop"
 _DEEP = 5  # hits kept, as many as the measure looks at

@@ -27,9 +27,8 @@ def power_law_graph(edges: int, seed: int = 0) -> Diff:
     count = max(2, round(edges / _EDGES_PER_NODE))
     words = list(map("".join, itertools.product(_SYLLABLES, repeat=2)))
     chance.shuffle(words)
-    told = [
-        words[at] for at in (len(words) * chance.random(10 * count) ** 3).astype(int).tolist()
-    ]  # a few are everywhere, most are rare
+    # a few are everywhere, most are rare
+    told = [words[at] for at in (len(words) * chance.random(10 * count) ** 3).astype(int).tolist()]
     labels = [_LABELS[at] for at in chance.integers(len(_LABELS), size=count).tolist()]
     nodes = (
         Node(

@@ -77,9 +77,8 @@ def _analobench(length: str, *, task: bool) -> Retrieval:
     """
     rows = jsonl_rows("analobench/corpus.jsonl.gz")
     texts = {row["_id"]: row[length.lower()] for row in rows}
-    ids = {
-        own: _id(text) for own, text in texts.items()
-    }  # the file stands in the order of the clusters, which would tell a tie
+    # the file stands in the order of the clusters, which would tell a tie
+    ids = {own: _id(text) for own, text in texts.items()}
     queries = tuple(Query(texts[row["_id"]], row["_id"]) for row in rows)
     if task:
         asked = {

@@ -99,9 +99,8 @@ def drawn(system: System, pairs: AnalogyPairs, keep: int = _KEEP) -> tuple[Drawn
         open_to[rows[0], rows[1]] = False
     firsts, seconds = np.nonzero(open_to)
     scores = table[firsts, seconds]
-    best = np.argsort(-scores, kind="stable")[
-        :keep
-    ]  # nonzero goes row by row, so that equal ones come in the order of their ids
+    # nonzero goes row by row, so that equal ones come in the order of their ids
+    best = np.argsort(-scores, kind="stable")[:keep]
     return tuple(Drawn(ids[firsts[row]], ids[seconds[row]], float(scores[row])) for row in best)
 
 

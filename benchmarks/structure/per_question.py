@@ -35,10 +35,8 @@ from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.similarity.delta import SPECIFIED, Thresholds
 from kgot_lab.types import Node
 
-_TAUGHT_BY = {
-    "storyanalogy-mc pool": "storyanalogy-mc",
-    "parallelparc pool": "parallelparc advanced",
-}  # where a fit for a search learns
+# where a fit for a search learns
+_TAUGHT_BY = {"storyanalogy-mc pool": "storyanalogy-mc", "parallelparc pool": "parallelparc advanced"}
 _SEARCHED = (
     "storyanalogy-mc pool",
     "analobench T2 S1",
@@ -47,11 +45,8 @@ _SEARCHED = (
     "parallelparc pool",
 )
 _MEASURES = ("map", "mrr", "recall@1", "recall@10")
-_PARTLY_MADE = (
-    "storyanalogy-mc",
-    "analobench T1 S10",
-    "analobench T1 S30",
-)  # that the local model works through, as far as it came
+# that the local model works through, as far as it came
+_PARTLY_MADE = ("storyanalogy-mc", "analobench T1 S10", "analobench T1 S30")
 _FEWEST = 20  # questions that are a set of their own, as many as a judge is asked
 _OTHERS = 20_000  # pairs that are not analogous, drawn to calibrate on
 

@@ -11,12 +11,8 @@ from benchmarks.structure.analogies import choices, jsonl_rows, locked_in
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node
 
-_NUMBERS = {
-    "texts": "raw",
-    "skeletons": "skeleton",
-    "delta": "weight",
-    "alignment": "alignment_score",
-}  # a column, the edge's property
+# a column, the edge's property
+_NUMBERS = {"texts": "raw", "skeletons": "skeleton", "delta": "weight", "alignment": "alignment_score"}
 
 
 @dataclass(frozen=True, repr=False)

@@ -24,10 +24,8 @@ from benchmarks.structure.tables import (
 from kgot_lab.evaluation.significance import Numbers, interval, share
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 
-_EXPECTED = {
-    "aligned": False,
-    "fitted surface + aligned": True,
-}  # named beforehand, and whether fitted controls count against it
+# named beforehand, and whether fitted controls count against it
+_EXPECTED = {"aligned": False, "fitted surface + aligned": True}
 
 
 # --- searches, edges, mappings

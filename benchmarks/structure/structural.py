@@ -14,9 +14,8 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.similarity.delta import SPECIFIED, Thresholds
 
-SkeletonsOf = Callable[
-    [Sequence[str]], Mapping[str, str]
-]  # the skeletons of some texts; a text without one is left out
+# the skeletons of some texts; a text without one is left out
+SkeletonsOf = Callable[[Sequence[str]], Mapping[str, str]]
 _FIRST = 10.0  # more than any similarity or delta: what puts one lot of candidates before another
 
 

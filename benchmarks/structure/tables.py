@@ -17,9 +17,8 @@ from kgot_lab.evaluation.measures import Scores
 from kgot_lab.evaluation.significance import Numbers, counts, holm, interval, sign_flip_p, smallest_detectable
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
 
-AnswersOfSystems = tuple[
-    Choices, Mapping[str, Answers]
-]  # a set of questions, and what each system said of them
+# a set of questions, and what each system said of them
+AnswersOfSystems = tuple[Choices, Mapping[str, Answers]]
 CHANCE = 0.25
 FITTED = "fitted"  # what the names of systems that learn begin with
 

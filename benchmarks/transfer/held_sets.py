@@ -15,14 +15,14 @@ HELD_SETS: Mapping[str, tuple[str, ...]] = {
     "analobench": ("analobench T1 S1", "analobench T1 S10"),
     "scan": (WORDS_IN_SYSTEMS,),
 }
-ANSWERED_TOO = {
-    "analobench T1 S30": "analobench"
-}  # by the set that is held out for it: answered, and nothing is learnt on it
+# by the set that is held out for it: answered, and nothing is learnt on it
+ANSWERED_TOO = {"analobench T1 S30": "analobench"}
+# of cells and matched
 DRAWN_FROM = {
     "storyanalogy": "storyanalogy-mc",
     "parallelparc": "parallelparc",
     "analobench": "analobench S1",
-}  # of cells and matched
+}
 
 
 @cache

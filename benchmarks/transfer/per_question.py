@@ -30,9 +30,8 @@ from benchmarks.transfer.traits import (
 )
 from benchmarks.transfer.twins import TELLINGS, twin_questions
 
-Encoders = Callable[
-    [], Mapping[str, Encoder]
-]  # by the set that each was learnt without; learnt when first asked for
+# by the set that each was learnt without; learnt when first asked for
+Encoders = Callable[[], Mapping[str, Encoder]]
 _STORIES, _WORDS = "storyanalogy", "scan"
 
 

@@ -23,11 +23,8 @@ ALIGNED, OUTCOMES_FITTED = "aligned", "fitted outcomes"
 SURFACE_AND_ALIGNED, ALL_THREE = "fitted surface + aligned", "fitted surface + aligned + outcomes"
 SURFACE_FITTED = "fitted surface"
 ALIGNED_AND_OUTCOMES = "aligned + outcomes"  # nothing is fitted: the score of the alignment and the mean of two chains of outcomes
-ENCODING, LEVELS, ALL_LEVELS = (
-    "encoded",
-    "levels",
-    "fitted surface + levels",
-)  # levels: standardised over the choices, and added up
+# levels: standardised over the choices, and added up
+ENCODING, LEVELS, ALL_LEVELS = ("encoded", "levels", "fitted surface + levels")
 IN_ORDER = "masked in order"  # masked sentences side by side in order and nothing else: what an encoding has before it learns
 _IN_ORDER = Setting(0, 0, 0, connectives=True)
 FITS: Mapping[str, tuple[str, ...]] = {

@@ -40,9 +40,8 @@ def main() -> None:
     ).parse_args()
     need_browser()
     need_embeddings()
-    sys.path.append(
-        str(Path(__file__).parents[2] / "tests")
-    )  # JupyterLab and the browser, as the tests start them
+    # JupyterLab and the browser, as the tests start them
+    sys.path.append(str(Path(__file__).parents[2] / "tests"))
     from browser.lab import jupyterlab, open_notebook, run_cell
     from browser.window import Watch, chromium
     from playwright.sync_api import sync_playwright
@@ -57,9 +56,8 @@ def main() -> None:
         with chromium(playwright, find_chromium(), watch) as window:
             window.request.get(f"{lab.address}/lab?token={lab.token}")
             page = window.new_page()
-            page.emulate_media(
-                reduced_motion="no-preference"
-            )  # as most readers have it: hits glide to their places
+            # as most readers have it: hits glide to their places
+            page.emulate_media(reduced_motion="no-preference")
             for k in SHOWN:
                 show = (
                     "from kgot_lab.viz.explorer.explorer import explore_dataset\n"
@@ -89,9 +87,8 @@ def main() -> None:
 
 def measured(page: Page, view: Locator, k: int) -> list[dict[str, Any]]:
     """The times of single moves and of drags, for one number of hits."""
-    moves(
-        page, view, 30
-    )  # the first answers warm the kernel and the browser; the sliders come back to where they were
+    # the first answers warm the kernel and the browser; the sliders come back to where they were
+    moves(page, view, 30)
     return [
         {"k": k, "moves": MOVES, "kind": "single", **taken(page, view, moves)},
         {"k": k, "moves": MOVES, "kind": "drag", **taken(page, view, drag)},

@@ -36,9 +36,8 @@ def main() -> None:
     ).parse_args()
     need_browser()
     need_packages("lab", "sknetwork")
-    sys.path.append(
-        str(Path(__file__).parents[2] / "tests")
-    )  # JupyterLab and the browser, as the tests start them
+    # JupyterLab and the browser, as the tests start them
+    sys.path.append(str(Path(__file__).parents[2] / "tests"))
     from browser.lab import jupyterlab, open_notebook, run_cell
     from browser.window import Watch, chromium
     from playwright.sync_api import sync_playwright
@@ -85,9 +84,8 @@ def measured(page: Page, name: str) -> dict[str, Any]:
         view = run_cell(page, 2).locator(".kl")
         view.wait_for()
         page.wait_for_function("(view) => view.dataset.nodes", arg=view.element_handle())
-        page.evaluate(
-            "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
-        )  # until it is painted
+        # until it is painted
+        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
         seconds.append(round(time.perf_counter() - began, 3))
     drawn = {
         "drawn": int(view.get_attribute("data-nodes") or 0),

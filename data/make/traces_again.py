@@ -32,9 +32,8 @@ def work_out(path: Path) -> int:
         walk = replay_walk(run.events, recording, remembered(recording, run.events, store))
         now = list(record(walk, fresh, run=run.run, about={**run.about, "worked_out": str(date.today())}))
     head, *lines = fresh.read_text(encoding="utf-8").splitlines(keepends=True)
-    head = json.dumps(
-        json.loads(head) | {"created": run.created}, ensure_ascii=False, separators=(",", ":")
-    )  # when it was recorded
+    # when it was recorded
+    head = json.dumps(json.loads(head) | {"created": run.created}, ensure_ascii=False, separators=(",", ":"))
     fresh.write_text("".join([f"{head}\n", *lines]), encoding="utf-8")
     changed = sum(was != event for was, event in zip(run.events, now, strict=False)) + abs(
         len(now) - len(run.events)

@@ -115,9 +115,8 @@ def vectors(embedder: Embedder, texts: Sequence[str], skeletons: Sequence[str]) 
     """
     place = {text: row for row, text in enumerate(dict.fromkeys([*texts, *skeletons]))}
     if not place:
-        return np.zeros((0, 1), np.float32), np.zeros(
-            (0, 1), np.float32
-        )  # a server need not be asked how long its vectors are
+        # a server need not be asked how long its vectors are
+        return np.zeros((0, 1), np.float32), np.zeros((0, 1), np.float32)
     matrix = np.asarray(embedder.embed(list(place)), np.float32)
     if matrix.shape != (len(place), embedder.dimension):
         raise BadInput(

@@ -341,9 +341,8 @@ class _Rule:
             self.embedder.name.startswith(MEASURED_WITH[0]) and self.skeletons.maker == MEASURED_WITH[1]
         )
         asked = self.verifier is not None
-        usual = (
-            not asked or getattr(self.verifier, "usual", False) is True
-        )  # an Aligner as it is without settings
+        # an Aligner as it is without settings
+        usual = not asked or getattr(self.verifier, "usual", False) is True
         return MEASURED_SHARES[asked] if measured and usual and self.thresholds == SPECIFIED else None
 
     def check(self, edges: Iterable[Edge], material: Material) -> None:

@@ -13,9 +13,8 @@ SpacyToken = Any  # of spaCy, which may be missing
 SOMETHING = "something"
 NAME_TAGS = frozenset({"NOUN", "PROPN"})
 DENIALS = frozenset("no not n't never nobody nothing none neither nor nowhere without hardly cannot".split())
-PREDICATES = frozenset(
-    {"ROOT", "ccomp", "advcl", "conj", "relcl"}
-)  # where a form of "be" is the verb, not a helper
+# where a form of "be" is the verb, not a helper
+PREDICATES = frozenset({"ROOT", "ccomp", "advcl", "conj", "relcl"})
 SUBJECTS = frozenset({"nsubj", "csubj", "expl"})
 OBJECTS = frozenset({"dobj", "attr", "nsubjpass", "csubjpass"})
 COMPLEMENTS = frozenset({"prt", "acomp", "oprd", "advmod"})

@@ -47,9 +47,8 @@ class Skeletons(Mapping[str, str]):
     maker: str
     blank: tuple[str, ...] = ()  # texts without a letter, as often as they came
     failed: Mapping[str, str] = field(default_factory=dict)  # text: why it has no skeleton
-    leaks: Mapping[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # text: its words that its skeleton still holds
+    # text: its words that its skeleton still holds
+    leaks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __getitem__(self, text: str) -> str:
         return self.by_text[text]

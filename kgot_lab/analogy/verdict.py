@@ -136,11 +136,8 @@ def _settled(alignment: Alignment) -> str:
     )
 
 
-_LEAST = (
-    "partners",
-    "consistency",
-    "score",
-)  # limits that a measure must not fall below; the others it must not pass
+# limits that a measure must not fall below; the others it must not pass
+_LEAST = ("partners", "consistency", "score")
 
 
 def _measured(alignment: Alignment, limits: Cutoffs) -> dict[str, float]:

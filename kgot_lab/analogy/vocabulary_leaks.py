@@ -16,9 +16,8 @@ from kgot_lab.errors import BadInput
 from kgot_lab.text.stems import POSSESSIVE, stem
 
 TOKEN = re.compile(r"\d+(?:[.,]\d+)*|\w+(?:['’]\w+)*")
-SENTENCE_START = re.compile(
-    r"(?:^|[.!?:…]['\"”’)\]]*\s+|\n)\W*$|[\"“‘(\[]$"
-)  # what stands before a word that has to have a capital
+# what stands before a word that has to have a capital
+SENTENCE_START = re.compile(r"(?:^|[.!?:…]['\"”’)\]]*\s+|\n)\W*$|[\"“‘(\[]$")
 TOLD_APART = 3.0  # nats: a word of fewer than 1 text in 20
 
 FUNCTION_WORDS = frozenset(

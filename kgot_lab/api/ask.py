@@ -81,9 +81,8 @@ def ask(
             raise BadInput(
                 f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {more}"
             )
-        llm = (
-            connect(model) if isinstance(model, str) else model
-        )  # first, since an index is made in vain where no model is
+        # first, since an index is made in vain where no model is
+        llm = connect(model) if isinstance(model, str) else model
         require_parts(
             llm,
             ("name", "__call__"),

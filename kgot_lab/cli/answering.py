@@ -101,9 +101,8 @@ def _answer_with(
     execution = terminal.connect_model(other, spending, models=configuration.models) if other else None
     at_hand = asking.at_hand(configuration, passages, attached, planning, limits, spending)
     asking.check_prices(configuration, planning, execution, at_hand.vision)
-    alone = (
-        begins and not (documents or attached) and chosen == type(chosen)()
-    )  # nothing to fetch with: the graph is asked as it is
+    # nothing to fetch with: the graph is asked as it is
+    alone = begins and not (documents or attached) and chosen == type(chosen)()
     if alone and graph is not None and not len(graph):
         raise BadInput(
             f"the graph in {choice.graph} is empty, so it answers nothing: name another, or documents with --documents DIR"
@@ -234,9 +233,8 @@ def _go_on_with(
         save_graph=choice.save,
     )  # fmt: skip
     terminal.check_page(outputs.html, documents)
-    spending = asking.spending_of(
-        configuration, run.events[max(by_hand(run), 0) :]
-    )  # what stands before a fork, its run has paid
+    # what stands before a fork, its run has paid
+    spending = asking.spending_of(configuration, run.events[max(by_hand(run), 0) :])
     used = {
         "model": model, "execution_model": execution, "models": configuration.models, "tape": outputs.tape, "store": choice.kind,
         "at": choice.at, "namespace": choice.namespace, "max_calls": configuration.budget.calls,

@@ -83,9 +83,8 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            if isinstance(
-                said := getattr(error, "message", None), str
-            ):  # an error of usage, whose class has no public name
+            # an error of usage, whose class has no public name
+            if isinstance(said := getattr(error, "message", None), str):
                 error.message = without_secrets(said)  # type: ignore[attr-defined]
             raise
 
@@ -101,9 +100,8 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a letter that a terminal does not have must not end a run
     with warnings.catch_warnings(), _ended_by_signals():
-        warnings.showwarning = lambda message, *_: terminal.say(
-            f"note: {message}"
-        )  # without the line of code it comes from
+        # without the line of code it comes from
+        warnings.showwarning = lambda message, *_: terminal.say(f"note: {message}")
         try:
             load_env()
             app()
@@ -140,9 +138,8 @@ def _ended_by_signals() -> Iterator[None]:
     before = {}
     if threading.current_thread() is threading.main_thread():
         for number in (getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)):
-            if (
-                signal.getsignal(number) is signal.SIG_DFL
-            ):  # nohup has a program ignore what a closed terminal sends
+            # nohup has a program ignore what a closed terminal sends
+            if signal.getsignal(number) is signal.SIG_DFL:
                 before[number] = signal.signal(number, stop)
     try:
         yield

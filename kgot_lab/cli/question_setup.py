@@ -119,9 +119,8 @@ def at_hand(
         if chosen.vision_model
         else None
     )
-    calculator = Calculator(
-        unsafe=configuration.store.unsafe, seconds=limits.python_seconds
-    )  # opens its sandbox when it is first used
+    # opens its sandbox when it is first used
+    calculator = Calculator(unsafe=configuration.store.unsafe, seconds=limits.python_seconds)
     return AtHand(
         documents, list(attached), llm=llm, vision=seeing, computer=calculator, web=chosen.web,
         mirror=chosen.mirror, engine=chosen.engine, unpack_into=Path(chosen.unpack_into) if chosen.unpack_into else None,

@@ -380,9 +380,8 @@ def require_distinct_paths(**files: object) -> None:
         for value in given if isinstance(given, list) else [given]:
             text = str(value or "").removeprefix("recorded:")
             if text and "://" not in text:
-                path = (
-                    Path(text) if Path(text).exists() else Path(text.partition("#")[0])
-                )  # as in recorded:FILE#MODEL
+                # as in recorded:FILE#MODEL
+                path = Path(text) if Path(text).exists() else Path(text.partition("#")[0])
                 named.append((option.replace("_", "-"), path.resolve()))
     for (one, path), (other, its) in combinations(named, 2):
         if path == its and (one, other) != ("attach", "attach"):

@@ -18,10 +18,8 @@ from typing import Any
 from kgot_lab.errors import LabError, NotInstalled, UnknownName
 
 WIDGETS = ("anywidget", "ipywidgets", "jupyterlab_widgets")
-PARTS = {
-    "anywidget": "anywidget",
-    "@jupyter-widgets/jupyterlab-manager": "jupyterlab_widgets",
-}  # what JupyterLab loads: who brings it
+# what JupyterLab loads: who brings it
+PARTS = {"anywidget": "anywidget", "@jupyter-widgets/jupyterlab-manager": "jupyterlab_widgets"}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 

@@ -18,9 +18,8 @@ from typing import BinaryIO
 from kgot_lab.errors import BadInput
 from kgot_lab.text.counted import counted
 
-_RESERVED = re.compile(
-    r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE
-)  # devices of Windows, in any folder
+# devices of Windows, in any folder
+_RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)
 _LONGEST_NAME = 200
 _CHUNK = 1 << 16
 _END = 22  # bytes of the end of a zip file, before its comment

@@ -31,10 +31,8 @@ _OFFICE = {  # the part that makes a zip file one of Office's, and what such a f
     ".xlsx": ("xl/workbook.xml", "Excel file", "an Excel workbook"),
 }
 _MOST_UNPACKED = 500_000_000  # bytes of a file of Office
-_HARMLESS, _RATIO = (
-    10_000_000,
-    200,
-)  # bytes that any file may unpack to, and from there on how many times its own size
+# bytes that any file may unpack to, and from there on how many times its own size
+_HARMLESS, _RATIO = (10_000_000, 200)
 _MOST_TEXT = 50_000_000  # characters
 MESSAGE_HEAD = struct.Struct(">II")
 _IDLE = 60.0  # seconds without a request after which the process ends

@@ -16,28 +16,13 @@ from kgot_lab.errors import BadInput, NotInstalled, shortly
 from kgot_lab.io.text_files import read_regular, wide_encoding
 
 PLAIN = (".txt", ".md", ".csv", ".json", ".xml")
-_NOT_ASCII = (
-    "utf-16",
-    "utf-32",
-    "iso2022",
-    "hz",
-)  # bytes that look like UTF-8 or like no text at all, so what is declared goes first
-_NO_CHARSETS = {
-    "idna",
-    "punycode",
-    "undefined",
-    "unicode_escape",
-    "raw_unicode_escape",
-    "mbcs",
-    "oem",
-}  # or never end
+# bytes that look like UTF-8 or like no text at all, so what is declared goes first
+_NOT_ASCII = ("utf-16", "utf-32", "iso2022", "hz")
+# or never end
+_NO_CHARSETS = {"idna", "punycode", "undefined", "unicode_escape", "raw_unicode_escape", "mbcs", "oem"}
 _LARGEST = 50_000_000  # bytes of a file
-_MARKS = (
-    codecs.BOM_UTF32_LE,
-    codecs.BOM_UTF32_BE,
-    codecs.BOM_UTF16_LE,
-    codecs.BOM_UTF16_BE,
-)  # of the byte order
+# of the byte order
+_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # that no text holds but those of old terminals
 
 

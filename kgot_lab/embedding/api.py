@@ -106,17 +106,13 @@ class API:
         """Send one request. The client's errors stay inside: they hold the key."""
         import openai
 
-        body: dict[str, Any] = {
-            "model": self._model,
-            "input": texts,
-            "encoding_format": "float",
-        }  # not every server knows base64
+        # not every server knows base64
+        body: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": "float"}
         if self._asked:
             body["dimensions"] = self._asked
         try:
-            return self._client.post(
-                "/embeddings", body=body, cast_to=object
-            )  # the client's own class costs more time than the request
+            # the client's own class costs more time than the request
+            return self._client.post("/embeddings", body=body, cast_to=object)
         except openai.APITimeoutError:
             told = f"no answer within {self._client.timeout} s"
         except openai.APIConnectionError as error:

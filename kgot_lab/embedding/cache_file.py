@@ -9,11 +9,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_TROUBLE = (
-    sqlite3.Error,
-    OSError,
-    UnicodeDecodeError,
-)  # with the file; the last where SQLite's own word quotes the damage
+# with the file; the last where SQLite's own word quotes the damage
+_TROUBLE = (sqlite3.Error, OSError, UnicodeDecodeError)
 _MOST_ASKED = 500  # keys of one statement
 
 
@@ -39,10 +36,8 @@ class CacheFile:
 
     def __init__(self, folder: Path | None, table: CacheTable, *, called: str, without: str) -> None:
         self._folder, self._table = folder, table
-        self._called, self._without = (
-            called,
-            without,
-        )  # in the words of a warning: which cache it is, and what is done without it
+        # in the words of a warning: which cache it is, and what is done without it
+        self._called, self._without = (called, without)
         self._told = set[str]()  # what was warned of
 
     @property

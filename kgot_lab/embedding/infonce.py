@@ -57,9 +57,8 @@ def infonce(
     model = _untrained(texts, dimension, training.seed)
     passages = [[model.places(words) for words in sentences] for sentences in texts]
     random = np.random.default_rng(training.seed)
-    squares = np.full(
-        len(model.weights), 1e-8, np.float32
-    )  # Adagrad (Duchi et al. 2011), one step size per word
+    # Adagrad (Duchi et al. 2011), one step size per word
+    squares = np.full(len(model.weights), 1e-8, np.float32)
     for epoch in range(training.epochs):
         progress(epoch, training.epochs)
         order = random.permutation(len(passages))

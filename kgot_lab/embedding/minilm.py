@@ -46,9 +46,8 @@ class MiniLM:
     def embed(self, texts: Sequence[str]) -> Matrix:
         """One vector of length 1 per text, shape (len(texts), 384)."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        pieces = [
-            self._tokenizer.encode(text).ids for text in embeddable(texts)
-        ]  # a batch would start threads, which forks dislike
+        # a batch would start threads, which forks dislike
+        pieces = [self._tokenizer.encode(text).ids for text in embeddable(texts)]
         lots, session = list(_batches([len(ids) for ids in pieces], self._batch)), self._session
         with ThreadPoolExecutor(
             self._threads
@@ -83,9 +82,8 @@ class MiniLM:
         options.intra_op_num_threads = options.inter_op_num_threads = (
             1  # `embed` asks from several threads at once
         )
-        options.add_session_config_entry(
-            "session.intra_op.allow_spinning", "0"
-        )  # waiting threads leave the cores to others
+        # waiting threads leave the cores to others
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         return onnxruntime.InferenceSession(str(self._files[0]), options, providers=["CPUExecutionProvider"])
 
     def __repr__(self) -> str:
@@ -109,9 +107,8 @@ def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
 
 
 def _model_files() -> tuple[Path, Path]:
-    os.environ.setdefault(
-        "ORT_DISABLE_TELEMETRY", "1"
-    )  # or onnxruntime >= 1.29 tells its maker of each use, and warns without a home
+    # or onnxruntime >= 1.29 tells its maker of each use, and warns without a home
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         import onnxruntime  # noqa: F401
         import tokenizers  # noqa: F401

@@ -91,9 +91,8 @@ class SentenceModel:
         folder = Path(model)
         self.name = " ".join((folder.resolve().name if folder.is_dir() else model).replace(";", " ").split())
         self._model, self._batch = _loaded(model, self.name), batch
-        self.digest = _model_digest(
-            self._model
-        )  # before a text is read, which changes settings of some tokenizers
+        # before a text is read, which changes settings of some tokenizers
+        self.digest = _model_digest(self._model)
         self.dimension = int(self._model.encode(["dimension"], show_progress_bar=False).shape[1])
 
     def embed(self, texts: Sequence[str]) -> Matrix:

@@ -84,9 +84,10 @@ class WordLlama:
         """One vector of length 1 per text, shape (len(texts), 256); zeros where a text holds no token."""
         texts = embeddable(texts)
         rows = np.zeros((len(texts), self.dimension), np.float32)
+        # so that little is padded
         order = sorted(
             (row for row, text in enumerate(texts) if text.strip()), key=lambda row: len(texts[row])
-        )  # so that little is padded
+        )
         rows[order] = self._model.embed([texts[row] for row in order])
         return unit(rows, self.name)
 

@@ -24,12 +24,8 @@ from kgot_lab.io.bundled import bundled
 
 __all__ = ["Cached", "Shelf", "Stocked", "Vectors", "minilm", "text_key"]
 
-SHIPPED = (
-    "hotpotqa-train-100",
-    "musique-train-100",
-    "2wiki-fastgraphrag-101",
-    "musique-498",
-)  # come with MiniLM's vectors
+# come with MiniLM's vectors
+SHIPPED = ("hotpotqa-train-100", "musique-train-100", "2wiki-fastgraphrag-101", "musique-498")
 
 
 def minilm(folder: Path | None = None, *, progress: Callable[[int, int], object] | None = None) -> Embedder:

@@ -11,13 +11,10 @@ from dataclasses import dataclass
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?", re.ASCII)
-_SIGNS = str.maketrans(
-    {"$": None, "%": None, ",": None, "−": "-"}
-)  # a minus sign is one, however it was typed
-_SHORTEST, _LONGEST = (
-    0.5,
-    2.0,
-)  # a close call is at least and at most so many times as long as the right answer
+# a minus sign is one, however it was typed
+_SIGNS = str.maketrans({"$": None, "%": None, ",": None, "−": "-"})
+# a close call is at least and at most so many times as long as the right answer
+_SHORTEST, _LONGEST = (0.5, 2.0)
 
 
 @dataclass(frozen=True)
@@ -97,7 +94,6 @@ def _is_punctuation(letter: str) -> bool:
 def _is_close(said: str, right: str) -> bool:
     ours, theirs = _bare(said), _bare(right)
     letters = iter(ours)
-    in_order = all(
-        letter in letters for letter in theirs
-    )  # looking into an iterator uses up what came before
+    # looking into an iterator uses up what came before
+    in_order = all(letter in letters for letter in theirs)
     return bool(theirs) and in_order and _SHORTEST * len(theirs) <= len(ours) <= _LONGEST * len(theirs)

@@ -12,14 +12,8 @@ from kgot_lab.evaluation.dataset import Qrels
 from kgot_lab.evaluation.runs import Run
 
 MEASURES = ("recall@2", "recall@5", "recall@10", "all@5", "ndcg@10", "mrr@10")
-_OURS = {
-    "recall": "R",
-    "precision": "P",
-    "success": "Success",
-    "ndcg": "nDCG",
-    "mrr": "RR",
-    "map": "AP",
-}  # in ir_measures
+# in ir_measures
+_OURS = {"recall": "R", "precision": "P", "success": "Success", "ndcg": "nDCG", "mrr": "RR", "map": "AP"}
 _CUT_NEEDED = {"recall", "precision", "success", "ndcg", "all"}
 
 

@@ -54,9 +54,8 @@ class Plan:
             raise BadInput(
                 f"the measures of a plan are a list of names, as ('recall@5', 'mrr'), not {shortly(self.measures)}"
             )
-        object.__setattr__(
-            self, "measures", tuple(self.measures)
-        )  # a list would not equal what is read from a file
+        # a list would not equal what is read from a file
+        object.__setattr__(self, "measures", tuple(self.measures))
         if self.primary not in self.measures:
             raise BadInput(
                 f"the primary measure {self.primary!r} is not among the measures of the plan: {', '.join(self.measures)}"

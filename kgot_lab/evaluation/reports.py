@@ -26,14 +26,8 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped_cell
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Json
 
-_FORMULA = (
-    "=",
-    "+",
-    "-",
-    "@",
-    "\t",
-    "\r",
-)  # a cell that begins so is worked out by a spreadsheet (OWASP, CSV injection)
+# a cell that begins so is worked out by a spreadsheet (OWASP, CSV injection)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 PLAN = "plan.json"  # its name in a folder of receipts
 _DIGEST = re.compile(r" \([0-9a-f]{8}\)")  # behind the name of an embedder
 LENIENT = " lenient"  # behind the name of a measure that counts classes
@@ -216,9 +210,8 @@ class Report:
     @property
     def _vectors(self) -> list[str]:
         first, *others = self.embedders or [""]
-        further = [
-            f"By {name}: {'; '.join(self.embedders[name])}." for name in others
-        ]  # names of systems have commas in them
+        # names of systems have commas in them
+        further = [f"By {name}: {'; '.join(self.embedders[name])}." for name in others]
         return [" ".join([f"Vectors by {first}.", *further])] if first else []
 
     @property
@@ -311,9 +304,8 @@ def _scored(run: Run, dataset: Dataset, plan: Plan) -> Scores:
     """The scores of a run; those that count classes stand beside the strict ones, where the data have
     classes.
     """
-    qrels = {
-        query.id: dataset.qrels[query.id] for query in dataset.queries
-    }  # in this order, on which a bootstrap depends
+    # in this order, on which a bootstrap depends
+    qrels = {query.id: dataset.qrels[query.id] for query in dataset.queries}
     strict = score(run, qrels, plan.measures)
     if not dataset.classes:
         return strict

@@ -31,11 +31,8 @@ from kgot_lab.types import Hit, Json
 KEEP = 20  # hits of a query in a receipt: what a curve up to recall@20 needs
 RECEIPT_FORMAT = "recall receipt 2"
 _EARLIER_FORMAT = "recall receipt 1"  # it had all in the head, and named neither code nor embedder
-VERSION, EMBEDDER_HASH, ADDITIONS = (
-    "version",
-    "embedder",
-    "additions",
-)  # in the head: what decides, with the data, what a system finds
+# in the head: what decides, with the data, what a system finds
+VERSION, EMBEDDER_HASH, ADDITIONS = ("version", "embedder", "additions")
 RESUMED = (
     "from_a_stopped_run"  # in the last line: how many rankings are older than the run that wrote the receipt
 )
@@ -48,9 +45,8 @@ def save_receipt(run: Run, path: Path, keep: int = KEEP) -> None:
     """Write a run as a receipt, at most `keep` hits of a query; the same run gives the same bytes. Scores
     keep six digits.
     """
-    times = [
-        _six(seconds) if math.isfinite(seconds) else None for seconds in run.latency
-    ]  # of a published run none are known
+    # of a published run none are known
+    times = [_six(seconds) if math.isfinite(seconds) else None for seconds in run.latency]
     kept = min(keep, run.kept)
     head = {
         "format": RECEIPT_FORMAT,

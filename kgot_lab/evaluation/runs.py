@@ -133,9 +133,8 @@ def _settled(hits: Sequence[Hit], keep: int, ties: str) -> tuple[Hit, ...]:
     """
     first = list(hits[:keep])
     if ties == BY_ID and first:
-        first += takewhile(
-            lambda hit: hit.score == first[keep - 1].score, islice(hits, keep, None)
-        )  # the tie at the end, all of it
+        # the tie at the end, all of it
+        first += takewhile(lambda hit: hit.score == first[keep - 1].score, islice(hits, keep, None))
         first = [
             hit
             for _, tied in groupby(first, key=lambda hit: hit.score)

@@ -379,9 +379,8 @@ def _cells(row: Comparison) -> tuple[Cell, ...]:
     gap = row.difference
     p_values = (Cell(format_p_value(row.p)), Cell(format_p_value(row.p_holm), sure))
     span = Cell(f"{signed(gap.low)} to {signed(gap.high)}")
-    shown = (
-        decimal(row.detectable) if row.detectable else "–"
-    )  # where no query differs, nothing is known of the power
+    # where no query differs, nothing is known of the power
+    shown = decimal(row.detectable) if row.detectable else "–"
     tail = (
         Cell(f"{row.effect:+.2f}".replace("-", "−")),
         Cell(f"{row.wins}/{row.ties}/{row.losses}"),

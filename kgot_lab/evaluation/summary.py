@@ -33,9 +33,8 @@ def gain(report: Report, system: str, part: str = "all") -> str:
     if system == report.plan.baseline:
         return ""
     difference = report.comparisons[part][system].difference
-    return f"{signed(difference.mean)} ({span(difference)})".replace(
-        " ", "\u00a0"
-    )  # so that a cell does not break within it
+    # so that a cell does not break within it
+    return f"{signed(difference.mean)} ({span(difference)})".replace(" ", "\u00a0")
 
 
 def span(estimate: Estimate) -> str:

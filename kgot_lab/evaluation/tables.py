@@ -79,10 +79,8 @@ class Grid:
             "text-align:left;vertical-align:top" if self.words else "text-align:left",
             "text-align:right",
         )
-        sides = [
-            left,
-            *[left if self.words else right] * (len(self.columns) - 1),
-        ]  # Jupyter sets all cells to the right
+        # Jupyter sets all cells to the right
+        sides = [left, *[left if self.words else right] * (len(self.columns) - 1)]
 
         def row(cells: list[str], tag: str, more: str = "") -> str:
             made = (

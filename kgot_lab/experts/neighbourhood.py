@@ -62,9 +62,8 @@ def surroundings(graph: PropertyGraph, id: str, *, most: int = MOST_AROUND) -> S
     ]
     best = sorted(around, key=lambda each: (-int(index.degrees[each]), graph.ids[each]))[:most]
     part = graph.subgraph([id, *(graph.ids[each] for each in best)])
-    edges = sorted(
-        part.edges, key=lambda edge: id not in (edge.source, edge.target)
-    )  # a stable sort: else as in the graph
+    # a stable sort: else as in the graph
+    edges = sorted(part.edges, key=lambda edge: id not in (edge.source, edge.target))
     places = _places(index, id, best, edges)
     return Surroundings(
         node=_placed(index, row, (0.5, 0.5)),

@@ -197,9 +197,8 @@ class ExpertService:
                 known = self.graphs.known_to(variant.config)
                 llm = self.models.named(model or variant.config.models.get("chat"))
                 choice = variant
-        asked_by_peer = owner.startswith(
-            PEER_OWNER
-        )  # who would ask on, and two could ask each other for ever
+        # who would ask on, and two could ask each other for ever
+        asked_by_peer = owner.startswith(PEER_OWNER)
         services = TurnServices(
             self.tables, self.playbooks, self.embedder, None if asked_by_peer else self.consultants
         )

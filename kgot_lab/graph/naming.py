@@ -16,15 +16,10 @@ from kgot_lab.text.counted import counted
 from kgot_lab.types import Json, Node
 
 SOURCE_ID = "source_id"  # the property that keeps the id a node had
-_NAMES = (
-    "name",
-    "label",
-    "title",
-    "prefLabel",
-)  # what most vocabularies call a name, rdfs:label and foaf:name among them
-_NUMBER = re.compile(
-    r"n?\d+|\d+:[\w-]+:\d+"
-)  # 17, n17 in GraphML of Neo4j, 4:5e0c…:17 as Neo4j's element ids
+# what most vocabularies call a name, rdfs:label and foaf:name among them
+_NAMES = ("name", "label", "title", "prefLabel")
+# 17, n17 in GraphML of Neo4j, 4:5e0c…:17 as Neo4j's element ids
+_NUMBER = re.compile(r"n?\d+|\d+:[\w-]+:\d+")
 _IRI = re.compile(r"((https?|file|ftp)://|urn:)\S+", re.I)
 
 

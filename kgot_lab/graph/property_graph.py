@@ -282,9 +282,8 @@ class PropertyGraph:
         )
 
     def __hash__(self) -> int:
-        return hash(
-            (len(self.ids), len(self.edge_keys))
-        )  # equal graphs may differ in order, so their contents cannot be hashed cheaply
+        # equal graphs may differ in order, so their contents cannot be hashed cheaply
+        return hash((len(self.ids), len(self.edge_keys)))
 
     @cached_property
     def digest(self) -> str:

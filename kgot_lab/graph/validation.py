@@ -220,9 +220,8 @@ def _has_plain(properties: object) -> bool:
             return False
         if kind is not str and kind is not bool and not (kind is int and -_SMALL < value < _SMALL):
             return False
-        letters += (
-            len(name) + (len(value) if kind is str else 4) + 1
-        )  # a number has at most 20 digits; quotes, a colon and a comma
+        # a number has at most 20 digits; quotes, a colon and a comma
+        letters += len(name) + (len(value) if kind is str else 4) + 1
     return letters <= _MANY
 
 

@@ -11,9 +11,8 @@ from typing import Literal, TypeVar
 from kgot_lab.errors import UnknownName
 from kgot_lab.types import Edge, Json
 
-PropertyKind = Literal[
-    "text", "number", "time", "any"
-]  # a time is ISO 8601: a date, or a date with a time and a zone
+# a time is ISO 8601: a date, or a date with a time and a zone
+PropertyKind = Literal["text", "number", "time", "any"]
 ANY_TYPE = "*"  # as the end of an edge: a node of any type of the vocabulary
 
 

@@ -18,14 +18,10 @@ MOST_HOLDERS = 100_000  # objects and lists in an answer, which cost far more th
 WRAPPINGS = 4  # times as many bytes may come piece by piece, since each word has a wrapping of its own and none is kept
 _REDIRECTS = 5
 _CHUNK = 1 << 16
-_STRING = re.compile(
-    rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL
-)  # or one without an end, which would be looked at from each quote in it
-_OF_THE_WAY = {
-    "content-encoding",
-    "content-length",
-    "transfer-encoding",
-}  # headers that say how a body travelled
+# or one without an end, which would be looked at from each quote in it
+_STRING = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+# headers that say how a body travelled
+_OF_THE_WAY = {"content-encoding", "content-length", "transfer-encoding"}
 
 
 class UnusableBody(Exception):
@@ -166,9 +162,8 @@ def body_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
         held += piece
         if b"\n" in piece:
             end = held.rfind(b"\n", seen) + 1
-            yield from map(
-                _checked_line, held[:end].splitlines()
-            )  # of bytes, only ends of lines are separators
+            # of bytes, only ends of lines are separators
+            yield from map(_checked_line, held[:end].splitlines())
             del held[:end]
         if len(held) > MOST_BYTES:
             raise UnusableBody(f"a line of the answer is longer than {MOST_BYTES / 1e6:,.0f} MB")
@@ -207,9 +202,8 @@ def _in_time(late: threading.Event, request: Any) -> Iterator[None]:
         yield
     except (library.RequestError, UnusableBody) as error:
         trouble = error
-    if late.is_set() and isinstance(
-        trouble, library.ConnectError | library.ConnectTimeout
-    ):  # nothing was sent, or may be charged
+    # nothing was sent, or may be charged
+    if late.is_set() and isinstance(trouble, library.ConnectError | library.ConnectTimeout):
         raise library.ConnectTimeout("there was no connection in time", request=request) from trouble
     if late.is_set():  # also where the end of the connection was taken for that of the answer
         raise library.ReadTimeout("the answer was not complete in time", request=request) from trouble

@@ -35,9 +35,8 @@ def way_to(address: str) -> Mapping[str, Any]:
     any, whether it is for the address or not.
     """
     if is_loopback(address):
-        tls = (
-            {"verify": ssl.create_default_context()} if address.startswith("https:") else {}
-        )  # it reads SSL_CERT_FILE all the same
+        # it reads SSL_CERT_FILE all the same
+        tls = {"verify": ssl.create_default_context()} if address.startswith("https:") else {}
         return {"trust_env": False, **tls}
     for scheme, proxy in _proxies().items():
         kind = urlsplit(proxy).scheme.lower() if "://" in proxy else "http"

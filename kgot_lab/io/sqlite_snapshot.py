@@ -14,10 +14,8 @@ from pathlib import Path
 from kgot_lab.errors import BadInput, StoreUnavailable
 
 _TRIES = 5
-_SIZE, _PAGES = (
-    struct.Struct(">H"),
-    struct.Struct(">I"),
-)  # in the head of a file: of a page, at 16, and how many there are, at 28
+# in the head of a file: of a page, at 16, and how many there are, at 28
+_SIZE, _PAGES = (struct.Struct(">H"), struct.Struct(">I"))
 
 
 @dataclass(frozen=True)
@@ -94,9 +92,8 @@ def _copied(place: Path, folder: Path) -> Copied:
             with suppress(FileNotFoundError):
                 shutil.copyfile(place.with_name(place.name + part), copied)
         grew = _state(log) != before[1]
-        if _state(place) == before[0] and (
-            not grew or not left
-        ):  # the log is only added to as long as the file stays the same
+        # the log is only added to as long as the file stays the same
+        if _state(place) == before[0] and (not grew or not left):
             return Copied(copy, copy.with_name(copy.name + "-wal").exists(), index, grew)
     raise StoreUnavailable(f"{place} is being written to now: try again when that is done")
 

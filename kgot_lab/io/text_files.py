@@ -61,9 +61,8 @@ def read_regular(path: Path | str, most: int | None = None) -> bytes:
         if most is None:
             return file.read()
         data = bytearray()
-        while chunk := file.read(
-            min(_CHUNK, most + 1 - len(data))
-        ):  # it may say that it is empty, as those of /proc do
+        # it may say that it is empty, as those of /proc do
+        while chunk := file.read(min(_CHUNK, most + 1 - len(data))):
             data += chunk
         if len(data) > most:
             raise OSError(errno.EFBIG, f"larger than {most // 1_000_000} MB", str(path))
@@ -115,9 +114,8 @@ def wide_encoding(data: bytes) -> str:
             return encoding
     first, second, half = told[::2].count(0), told[1::2].count(0), len(told) // 2
     for encoding, other, own in (("utf-16-le", first, second), ("utf-16-be", second, first)):
-        if (
-            not other and 2 * own >= half and _is_text(told, encoding)
-        ):  # of Asian letters few have zeros, so those are told by a mark only
+        # of Asian letters few have zeros, so those are told by a mark only
+        if not other and 2 * own >= half and _is_text(told, encoding):
             return encoding
     return ""
 

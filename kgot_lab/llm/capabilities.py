@@ -35,12 +35,8 @@ _STREAMING = {"stream_options": "stream_options|include_usage", "stream": r"\bst
 # OpenAI says 403 where a model tells no logprobs, and llama-cpp-python's server 500; asked for or not is all
 # there is to refuse.
 _NO_LOGPROBS = {400, 403, 422, 500, 501}
-_KINDS = (
-    "no answer within",
-    "no connection",
-    "the answer ends before its end",
-    "the reply is empty",
-)  # that our own reasons begin with
+# that our own reasons begin with
+_KINDS = ("no answer within", "no connection", "the answer ends before its end", "the reply is empty")
 _PASSING = {408, 409, 429}  # below 500, what another try may mend
 _GATEWAY_TIMEOUTS = {504, 524}  # what stands before a server gave up on it; the second is Cloudflare's
 
@@ -136,9 +132,8 @@ class Manner:
             and refused
             and re.search(r"max_(completion_)?tokens|context length|context window|output tokens", told)
         ):
-            return replace(
-                self, allowance=0, left_out=(*self.left_out, "allowance")
-            )  # it asks for more than the model can ever write
+            # it asks for more than the model can ever write
+            return replace(self, allowance=0, left_out=(*self.left_out, "allowance"))
         return None
 
 
@@ -192,9 +187,8 @@ def refusal_of(error: Exception, sending: Sending) -> Refusal:
             f"the prompt cannot be sent: {error}",
             advice="Take that letter out of the prompt. Nothing was sent.",
         )
-    return Refusal(
-        f"the answer is not a chat completion: {error}", perhaps_charged=True
-    )  # it is not JSON, or nested without end
+    # it is not JSON, or nested without end
+    return Refusal(f"the answer is not a chat completion: {error}", perhaps_charged=True)
 
 
 def broken_off(refusal: Refusal, error: Exception | None = None) -> Refusal:
@@ -258,9 +252,8 @@ def _no_connection(error: Exception, address: str) -> Refusal:
     """
     cause = str(error.__cause__ or error) or "the connection broke"
     told, seen = f"no connection to {address}{through_proxy(address)}: {cause}", error.__cause__
-    if (variable := proxy_variable(address)) and re.match(
-        r"4\d\d\b", cause
-    ):  # what the proxy itself said, which waiting does not mend
+    # what the proxy itself said, which waiting does not mend
+    if (variable := proxy_variable(address)) and re.match(r"4\d\d\b", cause):
         return Refusal(
             told, advice=f"It is the proxy that refused: look at {variable}, or name the server in NO_PROXY."
         )

@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 
 _LONGEST_SOCKET = 100  # characters in the path of a Unix socket; some systems take no more than 104
 _QUIET = -1  # the server logs nothing
-_TOLD: dict[str, Json] = {
-    "n_probs": 1,
-    "post_sampling_probs": False,
-}  # the model's own probability of each token, not that of the draw
+# the model's own probability of each token, not that of the draw
+_TOLD: dict[str, Json] = {"n_probs": 1, "post_sampling_probs": False}
 _LEAST_LOGPROB = -103.28  # of the smallest number that the engine counts with: for what is less likely it tells the logarithm of nothing
 
 
@@ -89,9 +87,8 @@ class Xllamacpp:
                 response.read()
                 raise self._refused(response)
             for line in body_lines(response.iter_raw()):
-                if not line.startswith(
-                    b"data: "
-                ):  # or a line between two, or the word for an error, whose reason follows
+                # or a line between two, or the word for an error, whose reason follows
+                if not line.startswith(b"data: "):
                     continue
                 answer = json.loads(line.removeprefix(b"data: "))
                 if "content" not in answer:

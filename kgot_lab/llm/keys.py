@@ -22,9 +22,8 @@ _WORD = 4  # a key of so few letters is found inside many a word, which does not
 _HOLDS_KEY = re.compile(r"(^|_)(API_?KEY|KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS?)$", re.I)
 _A_WORD = re.compile("[A-Za-z][a-z]{0,14}")
 _MOST = 6_000  # characters of a message that are looked at
-_LOWER = str.maketrans(
-    string.ascii_uppercase, string.ascii_lowercase
-)  # unlike lower(), it leaves every letter in its place
+# unlike lower(), it leaves every letter in its place
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def key_for(preset: Endpoint) -> str:
@@ -38,9 +37,8 @@ def key_for(preset: Endpoint) -> str:
         raise LLMError(
             f"{preset.name} needs a key: set the environment variable {preset.key_variable}{why}. Nothing was sent."
         )
-    if not re.fullmatch(
-        "[ -~]*", key
-    ):  # RFC 9110, 5.5; other letters are allowed there, and no client or server agrees on them
+    # RFC 9110, 5.5; other letters are allowed there, and no client or server agrees on them
+    if not re.fullmatch("[ -~]*", key):
         wrong = f"the key in the environment variable {preset.key_variable} holds a line break or another letter that no request can carry"
         raise LLMError(f"{wrong}: copy it again, on one line and in plain letters. Nothing was sent.")
     return key or NO_KEY
@@ -98,9 +96,8 @@ class PiecesMasked:
                 at = match.end()
             if at <= end:
                 break
-            self._held = self._held[
-                at:
-            ]  # a key goes on into what might have begun another: what is left is looked at anew
+            # a key goes on into what might have begun another: what is left is looked at anew
+            self._held = self._held[at:]
         told.append(self._held[at:end])
         self._held = self._held[end:]
         return "".join(told)
@@ -193,9 +190,8 @@ def _spellings(key: str) -> Iterator[str]:
         quote(key, safe=""),
         key.encode().hex(),
     ]
-    for before in range(
-        3
-    ):  # what stands before it, such as "Bearer ", moves the key against the groups of three that base64 makes
+    # what stands before it, such as "Bearer ", moves the key against the groups of three that base64 makes
+    for before in range(3):
         coded = base64.b64encode(b"\0" * before + key.encode()).decode().rstrip("=")
         whole = coded[(4 * before + 2) // 3 : len(coded) if (before + len(key)) % 3 == 0 else -1]
         spelt += [whole, whole.replace("+", "-").replace("/", "_")]

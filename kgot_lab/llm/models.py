@@ -27,12 +27,8 @@ _KEY_FIELD = re.compile(
 )
 _KEY_LIKE = re.compile(r"(sk-|AIza|gsk_|xai-|hf_|tvly-|Bearer )[\w-]{8,}")
 _NO_KEY = "a key does not belong in a file that is shared; name the environment variable that holds it, as in key_variable: OPENAI_API_KEY"
-_SERVER = {
-    "price",
-    "patience",
-    "key_variable",
-    "reasoning_effort",
-}  # fields that only a model on a server has
+# fields that only a model on a server has
+_SERVER = {"price", "patience", "key_variable", "reasoning_effort"}
 
 
 def _keyless(text: str) -> str:
@@ -42,9 +38,8 @@ def _keyless(text: str) -> str:
 
 
 def _variable(name: str) -> str:
-    if (
-        len(name) >= 32 and re.search("[a-z]", name) and re.search(r"\d", name)
-    ):  # the shape of a key, and no name of a variable
+    # the shape of a key, and no name of a variable
+    if len(name) >= 32 and re.search("[a-z]", name) and re.search(r"\d", name):
         raise ValueError(_NO_KEY)
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError("it is the name of an environment variable, such as OPENAI_API_KEY")

@@ -83,9 +83,8 @@ def server_at(address: str) -> tuple[Endpoint, str]:
     """The preset and model of "http://host:port/v1#model"; the name leaves out any password in it. Raises
     BadInput.
     """
-    if (
-        "@" in address.partition("#")[0] or "?" in address.partition("#")[0]
-    ):  # first, so that no error shows what may be a password
+    # first, so that no error shows what may be a password
+    if "@" in address.partition("#")[0] or "?" in address.partition("#")[0]:
         what = "user name, a password or anything after a question mark"
         raise BadInput(
             f"leave out of the address a {what}; a key goes into the environment variable {SERVER_KEY}"

@@ -135,9 +135,8 @@ class StreamedAnswer:
                     )
                 ) as stream,
             ):
-                if (
-                    "html" in stream.response.headers.get("content-type", "").lower()
-                ):  # waiting does not make a page an answer
+                # waiting does not make a page an answer
+                if "html" in stream.response.headers.get("content-type", "").lower():
                     return Refusal("the answer is a page of the web, and no chat completion")
                 refusal = yield from self._read(body_lines(stream.response.iter_bytes()))
         except (openai.APIError, UnusableBody, ValueError, RecursionError) as error:

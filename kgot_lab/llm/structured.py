@@ -60,9 +60,8 @@ def record_once(account: object = None) -> Iterator[list[Usage]]:
     is made of.
     """
     outer, inner, used = _NOTED.get(), list[RecordedCall](), list[Usage]()
-    before = _NOTED.set(
-        None if outer is None else inner
-    )  # threads in copies of one context must not see each other's calls as theirs
+    # threads in copies of one context must not see each other's calls as theirs
+    before = _NOTED.set(None if outer is None else inner)
     try:
         yield used
     finally:
@@ -190,10 +189,8 @@ def parse(text: str, shape: type[_Shape]) -> _Shape:
     if text.count("{") + text.count("[") > MOST_HOLDERS:
         raise BadReply(f"it holds more than {MOST_HOLDERS:,} brackets", text)
     values, broken = _json_in(text)
-    reason, longest = (
-        broken or "there is no JSON in it",
-        len(text) // 2,
-    )  # what is wrong with the bulk of a reply tells most
+    # what is wrong with the bulk of a reply tells most
+    reason, longest = (broken or "there is no JSON in it", len(text) // 2)
     for value, length in values:
         try:
             return shape.model_validate(value)

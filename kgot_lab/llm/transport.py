@@ -215,9 +215,8 @@ class ChatCompletions:
         )
         usage = _member(answer, "usage")
         read, plain = _count(usage, "prompt_tokens"), _count(usage, "completion_tokens")
-        written = max(
-            plain, _count(usage, "total_tokens") - read
-        )  # Gemini and xAI count thoughts only in the total
+        # Gemini and xAI count thoughts only in the total
+        written = max(plain, _count(usage, "total_tokens") - read)
         counted = _count(_member(usage, "completion_tokens_details"), "reasoning_tokens")
         hidden = counted or written - plain or share_of(written, str(thought), said)
         ended, refusal = _member(choice, "finish_reason"), message.get("refusal")

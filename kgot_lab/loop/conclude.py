@@ -149,9 +149,8 @@ def _parses(run: Loop, facts: str) -> Steps[list[str]]:
 def _choose(run: Loop, facts: str, parsed: Sequence[str]) -> Steps[str]:
     """One of the parsed answers: the only one, the most frequent (pool), or the one that the model picks."""
     counts = Counter(map(plain_answer, parsed))
-    options = list({plain_answer(text): text for text in reversed(parsed)}.values())[
-        ::-1
-    ]  # the first spelling of each
+    # the first spelling of each
+    options = list({plain_answer(text): text for text in reversed(parsed)}.values())[::-1]
     if len(options) == 1:
         return options[0]
     most_common = max(options, key=lambda text: (counts[plain_answer(text)], -options.index(text)))

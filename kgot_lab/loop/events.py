@@ -42,14 +42,12 @@ class Started(Event):
     execution: str = ""
     dialect: str = ""
     readers: tuple[str, ...] = ()  # the languages that candidates are asked for in addition
-    tools: Mapping[str, Json] = field(
-        default_factory=dict, hash=False
-    )  # name -> description and arguments, as the prompts showed them
+    # name -> description and arguments, as the prompts showed them
+    tools: Mapping[str, Json] = field(default_factory=dict, hash=False)
     computes: bool = True  # whether there was something that runs Python; runs of older versions do not say
     graph: str = ""  # the digest of the graph that the run began with; "" for an empty one
-    start: PropertyGraph = field(
-        default=EMPTY, compare=False, metadata={"beside": True}
-    )  # that graph; on file, a snapshot beside the trace
+    # that graph; on file, a snapshot beside the trace
+    start: PropertyGraph = field(default=EMPTY, compare=False, metadata={"beside": True})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -62,9 +60,8 @@ class Asked(Event):
     reply: str
     usage: Usage = Usage()
     cut: bool = False  # whether the reply ended because it had all the tokens it may have
-    logprob: float | None = field(
-        default=None, metadata={"if_told": True}
-    )  # how likely the model held the reply, where it was asked
+    # how likely the model held the reply, where it was asked
+    logprob: float | None = field(default=None, metadata={"if_told": True})
 
     @property
     def as_reply(self) -> Reply:
@@ -244,9 +241,8 @@ class Answered(Event):
     evidence: Rows = ()  # graph facts
     passages: tuple[str, ...] = ()  # ids of the documents the facts were taken from
     supports: tuple[tuple[Support, ...], ...] = ()  # for each fact, the documents and sentences that say it
-    likelihood: float | None = field(
-        default=None, metadata={"if_told": True}
-    )  # the model's own, 0 to 1, where it was asked for
+    # the model's own, 0 to 1, where it was asked for
+    likelihood: float | None = field(default=None, metadata={"if_told": True})
 
     @property
     def why_guess(self) -> str:

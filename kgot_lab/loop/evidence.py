@@ -65,12 +65,10 @@ class FoundSupports:
         for returned in state.returns:
             self._documents[str(returned.call)] += returned.sources
         self._known = {document.id for returned in state.returns for document in returned.sources}
-        self._plain = [
-            returned.text for returned in state.returns if not returned.sources
-        ]  # texts that have no document
-        self._writing: dict[tuple[str, ...], dict[str, None]] = defaultdict(
-            dict
-        )  # the calls that a fact was written from
+        # texts that have no document
+        self._plain = [returned.text for returned in state.returns if not returned.sources]
+        # the calls that a fact was written from
+        self._writing: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
         for write in state.writes:
             for edge in _written(write.diff):
                 self._writing[edge.identity][write.source] = None
@@ -219,9 +217,8 @@ class _Names:
     def __init__(self, edges: Iterable[Edge]) -> None:
         self._between: dict[tuple[str, str], list[Edge]] = defaultdict(list)
         self._at: dict[str, list[Edge]] = defaultdict(list)
-        self._hops: dict[str, list[tuple[str, str, bool, Edge]]] = defaultdict(
-            list
-        )  # relation, other end, whether it points there, edge
+        # relation, other end, whether it points there, edge
+        self._hops: dict[str, list[tuple[str, str, bool, Edge]]] = defaultdict(list)
         for edge in edges:
             ends = _folded(edge.source), _folded(edge.target)
             self._between[ends].append(edge)

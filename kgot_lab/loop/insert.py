@@ -195,9 +195,8 @@ def _latest_source(edge: Edge) -> str:
     return next((support.source for support in reversed(supports_of(edge.properties))), "")
 
 
-_NAME = re.compile(
-    r"[^\W\d_a-z][^\d|,;\\]{1,49}"
-)  # begins with a capital, has no digit (a date is no name) and is short
+# begins with a capital, has no digit (a date is no name) and is short
+_NAME = re.compile(r"[^\W\d_a-z][^\d|,;\\]{1,49}")
 
 
 def proper(text: str) -> str:
@@ -220,9 +219,8 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
             result = _called(run, call, noted)
         except ToolFailed as error:
             said = words_of(error)
-            told = (
-                whole(said) if error.recorded else readable_text(said)
-            )  # an address or a header that it shows may hold a key
+            # an address or a header that it shows may hold a key
+            told = whole(said) if error.recorded else readable_text(said)
             yield from _inside(run, call, told, _charged(run, filter(is_usage, error.usage), noted))
             returned = run.happened(ToolReturned, call=call, text=told, failed=True, again=error.again)
             yield returned

@@ -18,11 +18,8 @@ REPLY_TOKENS: Mapping[str, int] = {  # the most tokens of a reply, by what is as
     "arithmetic?": 20, "arithmetic": 400, "parse": 200, "choose": 20, "guess": 200,
     "path": 40, "compared": 48, "hops": 80, "facts": 160,
 }  # fmt: skip
-LINKED_BY = (
-    "titles",
-    "names",
-    "vectors",
-)  # a title in a sentence, a name that two sentences share, a sentence near another passage
+# a title in a sentence, a name that two sentences share, a sentence near another passage
+LINKED_BY = ("titles", "names", "vectors")
 _CHOICES = {
     "writing": get_args(Writing),
     "reading": get_args(Reading),
@@ -52,12 +49,10 @@ class Limits:
     calls: int = 5  # tool calls per step
     temperature: float = 0.0
     vote_temperature: float = 0.7  # five ballots at 0 are one text five times
-    temperatures: Mapping[str, float] = field(
-        default_factory=dict, hash=False
-    )  # other ones, by what is asked for
-    reply_tokens: Mapping[str, int] = field(
-        default_factory=dict, hash=False
-    )  # other lengths than REPLY_TOKENS, by what is asked for
+    # other ones, by what is asked for
+    temperatures: Mapping[str, float] = field(default_factory=dict, hash=False)
+    # other lengths than REPLY_TOKENS, by what is asked for
+    reply_tokens: Mapping[str, int] = field(default_factory=dict, hash=False)
     longer: int = 3  # times that a reply which was cut short is asked for again with twice the room
     tool_attempts: int = 6  # calls in all of a tool that fails in a way that may pass
     tool_wait: float = 1.0  # seconds before the second of them; each wait is twice the last
@@ -192,9 +187,8 @@ _LATER = (
     "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens",
     "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences",
 )  # fmt: skip
-_AS_RECORDED: Mapping[str, Any] = {
-    "sentences": "plain"
-}  # what runs did before they named it, where the limits of today are others
+# what runs did before they named it, where the limits of today are others
+_AS_RECORDED: Mapping[str, Any] = {"sentences": "plain"}
 
 
 def _linked(given: object) -> tuple[str, ...]:

@@ -158,9 +158,8 @@ def rendered_graph(run: Loop, reader: Store | None = None) -> Steps[str]:
     """
     shown, store = (len(run.state.writes), (reader or run.store).dialect.name), reader or run.store
     if run.shown is None or run.shown[0] != shown:
-        sources = (
-            run.limits.reading == "operations"
-        )  # the model judges what a fact says; it does not spell its name in code
+        # the model judges what a fact says; it does not spell its name in code
+        sources = run.limits.reading == "operations"
         run.shown = (shown, *rendered(store, run.state.question, run.limits.graph_tokens, sources=sources))
     _, text, cut = run.shown
     if cut:
@@ -181,9 +180,8 @@ def repairing(
         try:
             return statement, act(statement)
         except QueryFailed as error:
-            if repairs == run.limits.repairs or isinstance(
-                error, ServerLost
-            ):  # nothing can be asked until the server is back
+            # nothing can be asked until the server is back
+            if repairs == run.limits.repairs or isinstance(error, ServerLost):
                 raise
             graph = yield from rendered_graph(run, reader)
             messages = prompts.mend(statement, error.reason, graph, dialect, writing=writing)

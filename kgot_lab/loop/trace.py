@@ -41,9 +41,8 @@ class Trace:
     run: str
     created: str
     events: tuple[Event, ...]
-    about: Mapping[str, Json] = field(
-        default_factory=dict, hash=False
-    )  # of a recording: model hash, engine version, licence
+    # of a recording: model hash, engine version, licence
+    about: Mapping[str, Json] = field(default_factory=dict, hash=False)
 
     @property
     def question(self) -> str:

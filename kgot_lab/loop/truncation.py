@@ -17,9 +17,8 @@ def relevance(question: str, texts: Sequence[str]) -> list[float]:
     asked = set(content_words(question))
     bags = [set(content_words(text)) for text in texts]
     frequency = Counter(word for bag in bags for word in bag)
-    return [
-        math.fsum(math.log(1 + len(texts) / frequency[word]) for word in asked & bag) for bag in bags
-    ]  # in whatever order a set has
+    # in whatever order a set has
+    return [math.fsum(math.log(1 + len(texts) / frequency[word]) for word in asked & bag) for bag in bags]
 
 
 def fit(

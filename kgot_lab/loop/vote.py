@@ -27,9 +27,8 @@ def poll(run: Loop) -> Steps[tuple[Voted, list[str]]]:
         return run.happened(
             Voted, choice="INSERT", inserts=0, retrieves=0, invalid=0, possible=0, reasons=reasons
         ), []
-    freely = (
-        limits.temperatures.get("vote", limits.vote_temperature) > 0
-    )  # at temperature 0 every ballot is the same text
+    # at temperature 0 every ballot is the same text
+    freely = limits.temperatures.get("vote", limits.vote_temperature) > 0
     possible = limits.votes if freely else 1
     text = yield from situation(run)
     ballots: list[Ballot] = []

@@ -22,9 +22,8 @@ from kgot_lab.types import Triple
 
 class _Kept(NamedTuple):
     triple: Triple
-    parts: tuple[
-        tuple[str, str], ...
-    ]  # each as `folded_text` and as `spaced_words`: a search looks at every triple
+    # each as `folded_text` and as `spaced_words`: a search looks at every triple
+    parts: tuple[tuple[str, str], ...]
 
     def holds(self, keyword: Keyword) -> bool:
         return any(keyword.found_in(folded, words) for folded, words in self.parts)

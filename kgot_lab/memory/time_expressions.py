@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from kgot_lab.text.words import named_words
 
-StatedTimes = tuple[
-    datetime | None, datetime | None
-]  # since when, and until when (excluded); None where the text does not say
+# since when, and until when (excluded); None where the text does not say
+StatedTimes = tuple[datetime | None, datetime | None]
 _DATE = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
 _MONTHS = "january february march april may june july august september october november december".split()
 

@@ -111,10 +111,8 @@ class _Names:
     """Which names lead from which passages to which; row numbers throughout."""
 
     def __init__(self, graph: PropertyGraph, size: int, common: int) -> None:
-        rows, columns = (
-            graph.sources,
-            graph.targets - size,
-        )  # the graph holds the documents first, sorted as here
+        # the graph holds the documents first, sorted as here
+        rows, columns = (graph.sources, graph.targets - size)
         self._passage, self._name = rows, columns  # of each edge
         self._kind = np.array(graph.type_names or [""])[graph.type_codes]
         self._called, self._telling = self._kind == IS_CALLED, self._kind != NAME_LINK
@@ -162,10 +160,8 @@ class _Trail:
     def __init__(self, value: _Floats, likeness: _Floats, question: str) -> None:
         self._value, self._likeness, self._question = value, likeness, question
         self._linked, self._repeated = np.zeros(len(value)), np.zeros(len(value))
-        self._first, self._last = (
-            np.full(len(value), -1, np.int32),
-            np.full(len(value), -1, np.int32),
-        )  # the edges of the best way to each
+        # the edges of the best way to each
+        self._first, self._last = (np.full(len(value), -1, np.int32), np.full(len(value), -1, np.int32))
         self._chosen: list[int] = []
         self._total = value
 

@@ -40,9 +40,8 @@ def like(documents: Iterable[Document]) -> Stage:
     def step(ranking: Ranking) -> Ranking:
         counts = np.zeros(len(ids))
         for term in _terms(ranking.query.text):
-            quick = (
-                indexed and len(term) >= 3 and "_" not in term
-            )  # trigrams need three letters and know no ESCAPE
+            # trigrams need three letters and know no ESCAPE
+            quick = indexed and len(term) >= 3 and "_" not in term
             found = execute(LIKE_TRIGRAMS if quick else LIKE_PLAIN, f"%{escaped_like(term)}%")
             if found:
                 holds = np.zeros(len(ids), bool)
@@ -123,9 +122,8 @@ def _fill_passages(connection: sqlite3.Connection, documents: Sequence[Document]
         raise BadInput(
             f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error}); use bm25() or like()"
         ) from None
-    texts = (
-        composed(whole(full_text(document))) for document in documents
-    )  # SQLite takes no half characters
+    # SQLite takes no half characters
+    texts = (composed(whole(full_text(document))) for document in documents)
     connection.executemany("INSERT INTO passages (rowid, text) VALUES (?, ?)", enumerate(texts))
 
 

@@ -57,9 +57,8 @@ def rrf(*stages: Stage, k: int = 60) -> Stage:
         ids, lists = gathered(results)
         scores = np.zeros(len(ids))
         for rows, _ in lists:
-            scores[rows] += 1 / (
-                k + np.arange(1, len(rows) + 1)
-            )  # k = 60 as in the paper; small k trusts the top ranks more
+            # k = 60 as in the paper; small k trusts the top ranks more
+            scores[rows] += 1 / (k + np.arange(1, len(rows) + 1))
         return fused(ranking.query, ids, scores, tuple((1.0, result) for result in results))
 
     return Stage(f"rrf({', '.join([stage.name for stage in stages] + [f'k={k}'] * (k != 60))})", step)
@@ -179,9 +178,8 @@ def gathered(rankings: Sequence[Ranking]) -> tuple[Sequence[str], list[tuple[_In
         if isinstance(ranking.hits, Found) and ranking.hits.ids == ids
     }
     row_of: dict[str, int] = {}
-    if len(own) < len(
-        rankings
-    ):  # the others are rows of other lists: their ids that are not in this one come behind it
+    # the others are rows of other lists: their ids that are not in this one come behind it
+    if len(own) < len(rankings):
         row_of = {id: row for row, id in enumerate(ids)}
         for at, ranking in enumerate(rankings):
             if at not in own:

@@ -214,9 +214,8 @@ def fit_logistic(features: ArrayLike, answers: ArrayLike, l2: float) -> tuple[_F
         slope = design.T @ (right - chances) - shrunk * weights
         bend = (design * (chances * (1 - chances))[:, None]).T @ design + np.diag(shrunk)
         step = np.linalg.solve(bend, slope)
-        weights = weights + step / max(
-            1.0, float(np.abs(step).max()) / 2
-        )  # far from the maximum a whole step can overshoot
+        # far from the maximum a whole step can overshoot
+        weights = weights + step / max(1.0, float(np.abs(step).max()) / 2)
         if np.abs(step).max() < 1e-9:
             break
     own = weights[:-1] / spread

@@ -17,9 +17,8 @@ _POSSESSIVE = re.compile(r"['’]s\b")
 BRACKETS = re.compile(r"\([^()]*\)\s*$")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _SMALL = r"(?:of|the|de|la|and|for|in|on|von|van|der|du|del|al|bin|ibn)"
-CAPITAL = "".join(
-    filter(str.isupper, map(chr, range(0x2000)))
-)  # of Latin, Greek, Cyrillic and Armenian letters
+# of Latin, Greek, Cyrillic and Armenian letters
+CAPITAL = "".join(filter(str.isupper, map(chr, range(0x2000))))
 CAPITALISED = re.compile(
     rf"[{CAPITAL}](?<!\w.)[\w.&'’-]*(?:\s+(?:{_SMALL}\s+){{0,2}}[{CAPITAL}0-9][\w.&'’-]*)*"
 )
@@ -79,9 +78,8 @@ class Titles:
         lengths: dict[str, set[int]] = defaultdict(set)
         for name in self._ids:
             lengths[name.partition(" ")[0]].add(name.count(" ") + 1)
-        self._lengths = {
-            word: sorted(some, reverse=True) for word, some in lengths.items()
-        }  # of the names that begin with a word
+        # of the names that begin with a word
+        self._lengths = {word: sorted(some, reverse=True) for word, some in lengths.items()}
 
     def __getitem__(self, name: str) -> list[str]:
         """The ids of the documents with this name."""

@@ -20,10 +20,8 @@ from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking
 
 Places = NDArray[np.int64]
-BOOST_ALONG, BOOST_AGAINST = (
-    0.5,
-    0.3,
-)  # KG-OS, section 7: what a hit leads to helps more than what leads to it
+# KG-OS, section 7: what a hit leads to helps more than what leads to it
+BOOST_ALONG, BOOST_AGAINST = (0.5, 0.3)
 BOOST_SEEDS = 10  # hits that a walk starts from
 
 # --- the lanes
@@ -119,9 +117,8 @@ def jaccard(
         pairs = np.concatenate(
             [np.empty((4, 0), np.int64), *(_overlaps(near, int(row)) for row in rows)], axis=1
         )
-        pairs = pairs[
-            :, np.argsort(-pairs[2] / pairs[3], kind="stable")
-        ]  # so that the first of each node is its best
+        # so that the first of each node is its best
+        pairs = pairs[:, np.argsort(-pairs[2] / pairs[3], kind="stable")]
         found, first = np.unique(pairs[1], return_index=True)
         seeds_of, _, shared, united = pairs[:, first]
         ids = [graph.ids[row] for row in found.tolist()]
@@ -163,9 +160,8 @@ def _overlaps(near: Csr, seed: int) -> Places:
     nodes, shared = np.unique(near.indices[neighbour_places(near, mine)[0]], return_counts=True)
     nodes, shared = nodes[nodes != seed], shared[nodes != seed]
     degrees = near.indptr[nodes + 1] - near.indptr[nodes]
-    united = (
-        len(mine) + degrees - shared - 2 * np.isin(nodes, mine)
-    )  # linked to each other: each is in the other's set
+    # linked to each other: each is in the other's set
+    united = len(mine) + degrees - shared - 2 * np.isin(nodes, mine)
     return np.stack((np.full(len(nodes), seed), nodes, shared, united))
 
 

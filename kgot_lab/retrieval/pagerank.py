@@ -64,9 +64,8 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
         ids, shares = [graph.ids[row] for row in rows[told[rows]].tolist()], shares[told[rows]]
         reached = set(ids)
         rest = [hit.id for hit in ranking.hits if hit.id not in reached]
-        scores = np.concatenate(
-            [shares, -np.arange(1, len(rest) + 1) / (len(rest) + 1)]
-        )  # below 0: never reached
+        # below 0: never reached
+        scores = np.concatenate([shares, -np.arange(1, len(rest) + 1) / (len(rest) + 1)])
         walked = fused(ranking.query, [*ids, *rest], scores, ())
         return replace(walked, lanes=((1.0, ranking), (1.0, replace(walked, system="pagerank"))))
 

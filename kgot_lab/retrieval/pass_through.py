@@ -20,9 +20,8 @@ from kgot_lab.retrieval.neighbours import LazyTexts, Links, Places, neighbour_pl
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Found, Node, Ranking
 
-COMPUTED = frozenset(
-    {"similarity", "structural_isomorphism"}
-)  # edges a program made from vectors; all others count as curated
+# edges a program made from vectors; all others count as curated
+COMPUTED = frozenset({"similarity", "structural_isomorphism"})
 TEXTS = ("text", "description", "summary")  # a name alone is no text
 
 
@@ -165,9 +164,8 @@ class _Terrain:
         origins = self.links.origins[last]
         per_hit = _firsts(node, owner)
         hits = np.bincount(node[per_hit])
-        ways = np.bincount(
-            node[_firsts(node, np.where(self.described[origins], -1, origins))]
-        )  # all edges from hits are one way
+        # all edges from hits are one way
+        ways = np.bincount(node[_firsts(node, np.where(self.described[origins], -1, origins))])
         ids = [self.links.graph.ids[row] for row in rows.tolist()]
         close = [-similarity.get(id, -math.inf) for id in ids]
         counted = ((-hits).tolist(), (-ways).tolist()) if self.convergence else ()

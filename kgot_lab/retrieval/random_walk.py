@@ -39,9 +39,8 @@ class RandomWalk:
         self._from, self._to = np.divmod(pairs, max(size, 1))
         self._degrees = np.bincount(self._from, times, minlength=size)
         self._share, self._lonely = times / self._degrees[self._from], np.flatnonzero(self._degrees == 0)
-        self._starts = np.concatenate(
-            [[0], np.cumsum(np.bincount(self._from, minlength=size))]
-        )  # where the links of a node begin
+        # where the links of a node begin
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(self._from, minlength=size))])
         self._damping, self._size = damping, size
 
     def __call__(self, weights: _Floats) -> _Floats:

@@ -35,9 +35,8 @@ from kgot_lab.types import Diff, Edge, Json, Node, Rows
 _MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return
 MAX_WRITTEN = 16_000_000  # bytes of changes that one statement may make
 _MOST_SAID = 1 << 16  # bytes of what a program says that are read for its reason
-_REASON = re.compile(
-    r"(docker|bwrap|fatal error|panic|error): ", re.I
-)  # how Docker, bubblewrap, Go and others begin it
+# how Docker, bubblewrap, Go and others begin it
+_REASON = re.compile(r"(docker|bwrap|fatal error|panic|error): ", re.I)
 _MARGIN = "# \t"  # Java's last words have a margin
 _JAVA = "Error occurred during initialization of VM"
 _GRACE = 2.0  # seconds the worker may take longer than the statement it stops
@@ -184,9 +183,8 @@ class Sandbox:
                 how, payload = worker.ask(request, seconds + _GRACE, self.memory_mb)
             except _Broken as error:
                 self.close()
-                lost = isinstance(
-                    error, _Lost
-                )  # perhaps by another's hand: nobody knows that it was the statement
+                # perhaps by another's hand: nobody knows that it was the statement
+                lost = isinstance(error, _Lost)
                 told = (
                     "the sandbox ended or stopped while it ran the statement; it"
                     if lost
@@ -409,7 +407,6 @@ def _killed(process: subprocess.Popen[bytes]) -> None:
         ProcessLookupError, PermissionError
     ):  # the latter where only ended processes are left, on macOS
         if process.returncode is None:  # else its number may be another's by now
-            os.killpg(
-                process.pid, signal.SIGKILL
-            )  # its session: where no wall ends them with it, what it started would stay
+            # its session: where no wall ends them with it, what it started would stay
+            os.killpg(process.pid, signal.SIGKILL)
     process.wait()

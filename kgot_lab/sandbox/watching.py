@@ -41,8 +41,7 @@ def _listed(folder: Path) -> list[str]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(
-            encoding="utf-8", errors="replace"
-        )  # a process may call itself by bytes that are no text
+        # a process may call itself by bytes that are no text
+        return path.read_text(encoding="utf-8", errors="replace")
     except OSError:  # it ended in the meantime, or this is no Linux
         return ""

@@ -80,10 +80,11 @@ def approximate(matrix: ArrayLike, k: int, *, effort: IndexEffort = _LIGHT) -> A
     vectors = checked_vectors(matrix)
     rows, columns = _candidates(vectors, WantedPairs.of([vectors]), 2 * k, effort)
     values = exactly(vectors, rows, columns)
+    # of use to both
     ends = (
         np.concatenate((rows, columns)).astype(np.int32),
         np.concatenate((columns, rows)).astype(np.int32),
-    )  # of use to both
+    )
     pairs = similar(*reduced(*ends, np.concatenate((values, values)), k))
     looked = _sampled(len(vectors), effort)
     exact = nearest(vectors, k, new=looked, effort=Effort(threads=effort.threads))

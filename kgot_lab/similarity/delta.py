@@ -58,9 +58,8 @@ def cosines(some: Matrix, others: Matrix) -> Cosines:
     Added up in 64 bits and row by row, so that it is the same whatever other rows stand around it, and
     whichever of the two comes first.
     """
-    return np.asarray(
-        np.round((some.astype(np.float64) * others).sum(axis=1), DIGITS) + 0.0
-    )  # + 0.0 makes 0 of -0
+    # + 0.0 makes 0 of -0
+    return np.asarray(np.round((some.astype(np.float64) * others).sum(axis=1), DIGITS) + 0.0)
 
 
 @dataclass(frozen=True)

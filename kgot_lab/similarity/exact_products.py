@@ -32,9 +32,8 @@ def _one_by_one(
     matrix: Matrix, rows: RowNumbers, columns: RowNumbers, type: type[np.floating[Any]]
 ) -> PairValues:
     found = np.empty(len(rows))
-    step = max(
-        1, EXACT_BYTES // ((8 if type is np.float32 else 24) * max(1, matrix.shape[1]))
-    )  # two rows a pair, and what they become
+    # two rows a pair, and what they become
+    step = max(1, EXACT_BYTES // ((8 if type is np.float32 else 24) * max(1, matrix.shape[1])))
     for start in range(0, len(rows), step):
         some = slice(start, start + step)
         left, right = (matrix[ends[some]].astype(type, copy=False) for ends in (rows, columns))

@@ -48,18 +48,13 @@ __all__ = [
 ]
 
 MOST_PAIRS = 1_000_000
-_FEW = (
-    1 / 40
-)  # of a block: so few candidates are multiplied one by one, more as a whole block; measured, both take the same time
+# of a block: so few candidates are multiplied one by one, more as a whole block; measured, both take the same time
+_FEW = 1 / 40
 _KEPT = 176  # bytes for a kept pair, with those that wait for a place and what it takes to pick the best
 _LOT = 4096  # candidates that are decided together
 HAIR = 1e-9  # far less than a last place: what is rounded to six equals a threshold, whatever binary fractions say
-_TYPES = (
-    np.int32,
-    np.int32,
-    np.float32,
-    np.float32,
-)  # row, column, similarity, raw similarity of a pair that is kept
+# row, column, similarity, raw similarity of a pair that is kept
+_TYPES = (np.int32, np.int32, np.float32, np.float32)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -52,13 +52,7 @@ class Similar:
         return format_pairs(len(self), "similarity", self.similarity, self.dropped)
 
 
-def nearest(
-    matrix: ArrayLike,
-    k: int,
-    *,
-    new: ArrayLike | None = None,
-    effort: Effort = USUAL,
-) -> Similar:
+def nearest(matrix: ArrayLike, k: int, *, new: ArrayLike | None = None, effort: Effort = USUAL) -> Similar:
     """The k rows most similar to each row, itself left out: by row, the most similar first, ties by column.
 
     Ties are similarities that are equal to nine places. A row of zeros is in no list and has none; fewer than
@@ -162,9 +156,8 @@ class _Nearest:
         owners, others, values = stacked_rows(found.parts, _TYPES)
         keys = np.sort(_keys(owners, values.astype(np.float64)))
         starts = np.flatnonzero(np.diff(keys >> 32, prepend=-1))
-        last = keys[
-            starts[np.diff(starts, append=len(keys)) >= self.k] + self.k - 1
-        ]  # of each row that has so many
+        # of each row that has so many
+        last = keys[starts[np.diff(starts, append=len(keys)) >= self.k] + self.k - 1]
         floor = found.floor.copy()
         floor[last >> 32] = np.maximum(
             floor[last >> 32], 1.5 - (last & (2**32 - 1)) / _SCALE - 2 * self.margin

@@ -98,11 +98,8 @@ class BlockWalk(Generic[_Found]):
         groups = _groups(
             tiles, 1 if effort.client is None else 4 * max(1, sum(effort.client.nthreads().values()))
         )
-        self._state = (
-            0,
-            groups,
-            job.nothing(),
-        )  # one value, so that an interruption finds it before or after a block, never between
+        # one value, so that an interruption finds it before or after a block, never between
+        self._state = (0, groups, job.nothing())
         self.total = len(tiles)
 
     @property

@@ -165,9 +165,8 @@ def salvaged_records(data: bytes, path: Path) -> tuple[tuple[Mapping[str, Json],
         with suppress(StoreDamaged):
             _without_head(data, path)
     marked = max((int(mark[1]) for mark in _MARK.finditer(data[: 2 * len(FRESH)])), default=0)
-    records, others = max(
-        map(_chained, (data, data[len(FRESH) :])), key=lambda found: len(found[0])
-    )  # a mark may have lost its line end
+    # a mark may have lost its line end
+    records, others = max(map(_chained, (data, data[len(FRESH) :])), key=lambda found: len(found[0]))
     return records, max(len(records) + others, marked)
 
 

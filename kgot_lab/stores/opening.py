@@ -56,13 +56,8 @@ _SUFFIXES = {
     **dict.fromkeys((".sqlite", ".sqlite3", ".db"), "sqlite"),
     **dict.fromkeys((".log", ".jsonl"), "in_memory"),
 }
-_ADDRESSES = (
-    "bolt://HOST",
-    "http://HOST/query",
-    "postgresql://HOST/NAME",
-    "FILE.sqlite",
-    "FILE.log",
-)  # what else a store may be named by
+# what else a store may be named by
+_ADDRESSES = ("bolt://HOST", "http://HOST/query", "postgresql://HOST/NAME", "FILE.sqlite", "FILE.log")
 _TEXTS = ("uri", "query_url", "update_url", "url", "user", "password", "database", "namespace", "token")
 _OPTIONS: Mapping[
     str, tuple[type, ...]
@@ -199,9 +194,8 @@ def _check_address(kind: str, address: str) -> None:
         parts = urlsplit(address)
         whole, _ = bool(parts.hostname or parts.scheme.startswith("postgres")), parts.port
     except ValueError as error:
-        why = (
-            "its host is none, or its port no number" if "@" in address else error
-        )  # whose message may hold a part of a password
+        # whose message may hold a part of a password
+        why = "its host is none, or its port no number" if "@" in address else error
         raise BadInput(f"the address of the store {kind!r} cannot be used: {why}") from None
     if kind in SERVERS and (parts.username or parts.password):
         named = "KGOT_NEO4J_USER and KGOT_NEO4J_PASSWORD" if kind == "cypher_server" else "KGOT_SPARQL_TOKEN"
@@ -234,14 +228,8 @@ STORES: dict[str, Callable[..., Store]] = {
 # --- for a run
 # --------------------------------------------------------------------------------------------------------
 
-RUN_STORES = (
-    "in_memory",
-    "cypher_embedded",
-    "sparql_embedded",
-    "cypher_server",
-    "sparql_server",
-    "fused",
-)  # that a model writes to
+# that a model writes to
+RUN_STORES = ("in_memory", "cypher_embedded", "sparql_embedded", "cypher_server", "sparql_server", "fused")
 _LOGINS = {  # never on a command line
     "cypher_server": {
         "user": "KGOT_NEO4J_USER",

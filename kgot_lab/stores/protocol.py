@@ -37,17 +37,15 @@ class Dialect:
     write_example: str
     read_example: str
     add: Callable[[Sequence[Fact]], str] = field(repr=False)  # the statement that adds some facts
-    about: Callable[[Sequence[str], int], str] = field(
-        repr=False
-    )  # the one that reads the facts within some hops of some names
+    # the one that reads the facts within some hops of some names
+    about: Callable[[Sequence[str], int], str] = field(repr=False)
     paths: Callable[[Sequence[str], Mapping[str, float], int], str] = field(repr=False)
     # the one that reads the chains of sentences from some names: names, how much each sentence is worth by
     # its node, how many rows
     node: Callable[[Node], str] = field(repr=False)  # a node as the language spells it, for a prompt
     edge: Callable[[Edge], str] = field(repr=False)
-    own_words: Callable[[str], OwnWords] = field(
-        default=_nothing, repr=False
-    )  # of a read statement: what it would say of any graph
+    # of a read statement: what it would say of any graph
+    own_words: Callable[[str], OwnWords] = field(default=_nothing, repr=False)
 
 
 @dataclass(frozen=True)

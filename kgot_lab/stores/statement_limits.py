@@ -10,9 +10,8 @@ from collections.abc import Iterable
 
 LONGEST_STATEMENT = 250_000
 OPEN, CLOSE = "open", "close"
-Mark = (
-    str | int
-)  # OPEN, CLOSE, or how tightly an operator binds: 1 the least, and 0 for what ends all chains, as a comma does
+# OPEN, CLOSE, or how tightly an operator binds: 1 the least, and 0 for what ends all chains, as a comma does
+Mark = str | int
 
 
 class TooLarge(Exception):
@@ -34,9 +33,8 @@ def require_flat(marks: Iterable[Mark], *, brackets: int, depth: int) -> None:
     Of a + b * c * d OR e, a parser makes a tree as deep as its chains are long: one OR, one +, two *. An
     operator that binds less ends the chains of those that bind more.
     """
-    frames: list[dict[int, int]] = [
-        {}
-    ]  # of each open bracket, the links of its chains by how tightly they bind
+    # of each open bracket, the links of its chains by how tightly they bind
+    frames: list[dict[int, int]] = [{}]
     links = 0
     for mark in marks:
         if mark == OPEN:

@@ -8,14 +8,12 @@ from typing import Literal
 SentenceRules = Literal["plain", "careful", "any script"]
 LONGEST_SENTENCE = 2000  # characters: what has no sentence ends for longer, such as a table, is cut into pieces of this length
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|No|Inc|Ltd|Co|c|ca|[A-Z])\.)$")
-_INITIALS = re.compile(
-    r"[\"'(](?:[A-Z]\. ?)+[\"')]$|\b(?:Hon|Rev|Gen|Col|Lt|Sgt|Capt|Sen|Gov|Mt|Ft)\.$"
-)  # Elwyn Brooks "E. B." White
+# Elwyn Brooks "E. B." White
+_INITIALS = re.compile(r"[\"'(](?:[A-Z]\. ?)+[\"')]$|\b(?:Hon|Rev|Gen|Col|Lt|Sgt|Capt|Sen|Gov|Mt|Ft)\.$")
 _BEFORE_A_NUMBER = re.compile(r"\b(?:[Nn]o|[Oo]p|[Vv]ol|pp?|b|d|fl)\.$")
 _ENDS = re.compile(r"[.!?][\"')\]]*\s+(?=[\"'(\[A-Z0-9])|\n\s*\n|\n(?=\s*[-*\[])")
-_CAPITAL = "".join(
-    filter(str.isupper, map(chr, range(0x80, 0x2000)))
-)  # of Latin with accents, Greek, Cyrillic and Armenian letters
+# of Latin with accents, Greek, Cyrillic and Armenian letters
+_CAPITAL = "".join(filter(str.isupper, map(chr, range(0x80, 0x2000))))
 _CASELESS = "\u05d0-\u10ff\u1100-\u139f\u3040-\u9fff\uac00-\ud7a3\uf900-\ufaff"  # scripts without capitals, from Hebrew to Chinese
 _ENDS_IN_ANY_SCRIPT = re.compile(
     rf"[.!?][\"')\]”’»]*\s+(?=[\"'(\[A-Z0-9“‘«„¿¡{_CAPITAL}{_CASELESS}])|[。！？][\"')\]”’»」』）]*\s*|\n\s*\n|\n(?=\s*[-*\[])"

@@ -318,9 +318,8 @@ def test_an_empty_reply_fails_its_text_only(tmp_path):
 def test_a_model_that_runs_out_of_replies_keeps_what_it_made(tmp_path):
     found = skeletons(TEXTS[:3], ModelSkeletons(Scripted([GOOD] * 4)), folder=tmp_path)
     assert len(found) == 3
-    found = skeletons(
-        TEXTS[:8], ModelSkeletons(Scripted([GOOD] * 7)), folder=tmp_path
-    )  # the lot of five passes, and two replies are left over
+    # the lot of five passes, and two replies are left over
+    found = skeletons(TEXTS[:8], ModelSkeletons(Scripted([GOOD] * 7)), folder=tmp_path)
     assert len(found) == 8
     found = skeletons(TEXTS[:20], ModelSkeletons(Scripted([])), folder=tmp_path)
     assert len(found) == 8 and len(found.failed) == 12
@@ -448,14 +447,12 @@ def test_the_local_model_makes_a_line_of_each_text_and_is_not_needed_again(tmp_p
         "Pour water on the seeds. After a week they sprout.",
         "Put money in the bank. After a year it has grown.",
     ]
-    maker = ModelSkeletons(
-        llm, examples=SKELETON_EXAMPLES[:3]
-    )  # few, because reading them takes longer than the rest of this file
+    # few, because reading them takes longer than the rest of this file
+    maker = ModelSkeletons(llm, examples=SKELETON_EXAMPLES[:3])
     made = skeletons([*texts, ""], maker, folder=tmp_path, leaks=LeakCheck.of(texts))
     llm.close()
     assert list(made) == texts and made.failed == {} and made.blank == ("",)
     assert all("\n" not in skeleton and 3 <= len(skeleton.split()) <= LONGEST for skeleton in made.values())
     again = skeletons(texts, maker, folder=tmp_path)
-    assert again.by_text == made.by_text and repr(llm).endswith(
-        "not loaded yet>"
-    )  # kept, so the model was not needed
+    # kept, so the model was not needed
+    assert again.by_text == made.by_text and repr(llm).endswith("not loaded yet>")

@@ -34,9 +34,8 @@ pytestmark = pytest.mark.extended
 
 DATA, VECTORS = tiny(), SyntheticVectors(64)
 PLAN = Plan("base", rounds=200)
-BASE = Stage(
-    "base", lambda ranking: ranked(ranking.query, {"d07": 2.0, "d10": 1.0}), "1"
-)  # recall@5: .5 on q2, q3, q4 and q6, mean .25
+# recall@5: .5 on q2, q3, q4 and q6, mean .25
+BASE = Stage("base", lambda ranking: ranked(ranking.query, {"d07": 2.0, "d10": 1.0}), "1")
 
 
 def titled(text):
@@ -188,9 +187,8 @@ def test_the_margin_of_the_plan_changes_what_the_gate_admits():
         }
         for margin in (0.0, 1.0)
     }
-    assert (
-        "0.5 bm25" in said[0.0]["gate"] and "fts5" in said[0.0]["gate"]
-    )  # what makes the fusion better at all
+    # what makes the fusion better at all
+    assert "0.5 bm25" in said[0.0]["gate"] and "fts5" in said[0.0]["gate"]
     assert "0.5 " not in said[1.0]["gate"]  # nothing makes it better by 1
     assert gate().name == gate.build(WRITTEN_BEFORE).name
 
@@ -779,11 +777,7 @@ def test_the_plan_and_the_receipts_are_where_the_report_is_derived_from(tmp_path
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     assert sorted(
         path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()
-    ) == [
-        "plan.json",
-        "tiny/base.jsonl.gz",
-        "tiny/mine.jsonl.gz",
-    ]
+    ) == ["plan.json", "tiny/base.jsonl.gz", "tiny/mine.jsonl.gz"]
     assert receipt(tmp_path, DATA, "mine").exists()
     with pytest.raises(UnknownName):
         bench(DATA, systems={"mine": LINKED}, plan=Plan("nobody"), folder=tmp_path)

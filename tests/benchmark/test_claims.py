@@ -22,11 +22,8 @@ from kgot_lab.types import Document, Hit, Query
 
 SYSTEMS = sorted({name for claim in PUBLISHED_CLAIMS for name in (claim.better, claim.worse)})
 PLAN = Plan("embeddings", rounds=500)
-FOUND = {
-    "kg-os hybrid": range(30),
-    "fts5": range(30),
-    "rrf of three": range(6, 30),
-}  # which of 30 questions a system answers; others half
+# which of 30 questions a system answers; others half
+FOUND = {"kg-os hybrid": range(30), "fts5": range(30), "rrf of three": range(6, 30)}
 
 
 def made(name: str = "toy", size: int = 30, found=FOUND, systems=SYSTEMS) -> Report:

@@ -129,9 +129,8 @@ def test_a_published_ranking_names_passages_of_its_set_and_no_id_twice():
             assert [hit.score for hit in ranking.hits] == sorted(
                 (hit.score for hit in ranking.hits), reverse=True
             )
-    assert (
-        elsewhere == 3
-    )  # LightRAG, three times the same title: it is in 2wiki, but not among the passages LightRAG searched
+    # LightRAG, three times the same title: it is in 2wiki, but not among the passages LightRAG searched
+    assert elsewhere == 3
 
 
 def test_the_delta_edges_of_musique_join_its_passages_as_the_head_of_their_file_says():
@@ -182,9 +181,8 @@ def test_delta_edges_on_file_are_those_that_the_passages_give():
         compare_pairs([(texts[edge.source], texts[edge.target]) for edge in some], made, minilm()),
         strict=True,
     ):
-        assert pair.skeleton == pytest.approx(
-            edge.properties["skeleton"], abs=0.02
-        )  # in 8 bits, processors differ a little
+        # in 8 bits, processors differ a little
+        assert pair.skeleton == pytest.approx(edge.properties["skeleton"], abs=0.02)
         assert pair.raw == pytest.approx(edge.properties["raw"], abs=0.02)
         assert not aligner.align(texts[edge.source], texts[edge.target]).veto
 

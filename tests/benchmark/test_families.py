@@ -51,9 +51,8 @@ def test_the_table_is_recomputed_from_per_query_results_without_running_anything
     monkeypatch.setattr("kgot_lab.benchmark.recall.families.benchmark", None)  # nothing can run
     assert bench_families(folder, table=True) == measured
     by_set = {row[0].text: row for row in measured.rows}
-    assert (
-        set(by_set) == {"tiny", "plain"} and by_set["tiny"][2].text == "2"
-    )  # the questions of the test split
+    # the questions of the test split
+    assert set(by_set) == {"tiny", "plain"} and by_set["tiny"][2].text == "2"
     assert by_set["plain"][-2].text == "not computed" and by_set["plain"][-3].text == ""
     assert "[" in by_set["tiny"][-2].text
 

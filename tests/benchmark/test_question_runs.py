@@ -374,9 +374,8 @@ def test_a_second_walk_that_a_kill_left_loses_no_reply_and_no_cost(tmp_path, kil
     whole = (folder / "traces" / "q.jsonl").read_text().splitlines(keepends=True)
     (folder / "receipts.jsonl").unlink()
     (folder / "traces" / "q.jsonl").write_text("".join(whole[:2]))  # killed before the reply
-    (folder / "traces" / "q.again").write_text(
-        "".join(whole[: 3 if killed_with_a_reply else 2])
-    )  # and again, perhaps after it
+    # and again, perhaps after it
+    (folder / "traces" / "q.again").write_text("".join(whole[: 3 if killed_with_a_reply else 2]))
     assert spent_before(folder)[0] == killed_with_a_reply
     [receipt] = prepared(ASKED, Selection(limit=1), by, folder).run.answers()
     assert (

@@ -243,9 +243,8 @@ def test_gaia_is_read_page_by_page_with_the_token_which_goes_nowhere_else(tmp_pa
     assert (last.level, last.steps, last.tools) == ("level 1", 165, ("A web browser", "A calculator"))
     assert last.attachments == (tmp_path / "table.csv",) and last.attachments[0].read_bytes() == b"a,b\n1,2\n"
     assert [token for path, token in seen if not path.startswith("elsewhere")] == [f"Bearer {TOKEN}"] * 3
-    assert [token for path, token in seen if path.startswith("elsewhere")] == [
-        None
-    ]  # a file lies on another host
+    # a file lies on another host
+    assert [token for path, token in seen if path.startswith("elsewhere")] == [None]
 
 
 def test_a_file_name_cannot_lead_out_of_the_folder(tmp_path):

@@ -251,11 +251,8 @@ def test_an_empty_corpus_and_ids_that_occur_twice_are_refused(own, tmp_path):
 # --- odd data
 # -----------------------------------------------------------------------------------------------------------
 
-SILENT = (
-    Query("to be or not", "q0"),
-    Query("zzz 0", "q1"),
-    *tiny().queries[2:],
-)  # stop words alone, words that no document has
+# stop words alone, words that no document has
+SILENT = (Query("to be or not", "q0"), Query("zzz 0", "q1"), *tiny().queries[2:])
 UNTITLED = tuple(replace(document, title="") for document in tiny().documents[1:])
 ODD = {
     "questions that find no word, no titles, an empty document": tiny(
@@ -271,9 +268,8 @@ ODD = {
 @pytest.mark.parametrize("what", ODD)
 def test_odd_data_are_measured_like_any_other(what, tmp_path):
     data = ODD[what]
-    names = [
-        name for name in systems(data, VECTORS) if name not in ("static vectors", "lsa", "infonce")
-    ]  # slow to begin with
+    # slow to begin with
+    names = [name for name in systems(data, VECTORS) if name not in ("static vectors", "lsa", "infonce")]
     [made] = benchmark(tmp_path / "out", VECTORS, names=[str(to_beir(data, tmp_path / "own"))], only=names)
     assert len(made.runs) == len(names) and all(math.isfinite(row.mean) for row in made.rows)
 

@@ -120,9 +120,8 @@ def one_relevant() -> Dataset:
     return Dataset("one", documents, queries, {query.id: {"d0": 1} for query in queries})
 
 
-GOOD = scoring(
-    "good", {"d0": 1.0} | {f"d{number}": 0.99 for number in range(1, 8)} | {"d8": 0.0}
-)  # right by a hair
+# right by a hair
+GOOD = scoring("good", {"d0": 1.0} | {f"d{number}": 0.99 for number in range(1, 8)} | {"d8": 0.0})
 BAD = scoring("bad", {"d0": 0.0} | {f"d{number}": 1.0 for number in range(1, 9)})  # wrong by far
 
 

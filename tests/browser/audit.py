@@ -65,9 +65,8 @@ def keyboard_goes_through(view: Locator) -> bool:
     out of it both ways.
     """
     asked(view, "first")
-    stops = [
-        stop for stop in _walked(view, "Tab") if stop["number"] >= 0
-    ]  # others are places that scroll: the browser adds them
+    # others are places that scroll: the browser adds them
+    stops = [stop for stop in _walked(view, "Tab") if stop["number"] >= 0]
     assert [stop["number"] for stop in stops] == list(range(stops[0]["all"])), [
         stop["name"] for stop in stops
     ]

@@ -43,11 +43,8 @@ except ImportError:
     )
 
 REPOSITORY = Path(__file__).parents[2]
-BESIDE = (
-    "notebooks",
-    "benchmarks/results",
-    "kgot_lab",
-)  # what the notebooks read by a path, beside the installed package
+# what the notebooks read by a path, beside the installed package
+BESIDE = ("notebooks", "benchmarks/results", "kgot_lab")
 IDLE = 900  # seconds after which a forgotten kernel, and then the server, ends by itself
 OWN = "JUPYTER_CONFIG_DIR JUPYTER_DATA_DIR JUPYTER_RUNTIME_DIR JUPYTERLAB_SETTINGS_DIR JUPYTERLAB_WORKSPACES_DIR IPYTHONDIR".split()
 SETTINGS = {
@@ -210,9 +207,8 @@ def open_notebook(page: Page, name: str) -> None:
     is run.
     """
     path = f"notebooks/{name}"
-    if page.evaluate(
-        "() => Boolean(window.jupyterapp)"
-    ):  # JupyterLab takes seconds to start: one that is there is used again
+    # JupyterLab takes seconds to start: one that is there is used again
+    if page.evaluate("() => Boolean(window.jupyterapp)"):
         page.evaluate(
             "async (path) => { await jupyterapp.commands.execute('docmanager:open', { path }); }", path
         )

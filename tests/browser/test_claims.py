@@ -166,8 +166,7 @@ def test_the_arrow_keys_go_from_change_to_change(page, on_disk):
     expect(view.get_by_role("button", name="Later")).to_be_disabled()
     view.get_by_role("button", name="Earlier").click()
     expect(view.locator("h4")).to_have_text("from 2000-01-01")
-    view.locator(".kl-times-picture").evaluate(
-        "(picture) => { picture.hidden = true; }"
-    )  # signs on coloured ground, read as on white
+    # signs on coloured ground, read as on white
+    view.locator(".kl-times-picture").evaluate("(picture) => { picture.hidden = true; }")
     assert faults(view) == FINE
     expect(page.get_by_role("table")).to_contain_text("before the first change")

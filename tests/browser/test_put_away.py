@@ -123,9 +123,8 @@ def test_views_are_drawn_whatever_was_hidden_while_they_were_made_or_the_theme_c
 
     theme(page, DARK)  # seen by the reader
     all_there(area, dark=True)
-    page.evaluate(
-        MEASURED_BETWEEN_FRAMES
-    )  # as while the style sheets of a theme give way to those of another
+    # as while the style sheets of a theme give way to those of another
+    page.evaluate(MEASURED_BETWEEN_FRAMES)
     all_there(area, dark=True)
     front(page, second)
     theme(page, LIGHT)  # in a tab that is put away

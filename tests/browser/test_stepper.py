@@ -141,9 +141,8 @@ def test_an_edge_that_is_clicked_says_since_when_it_is_there_and_from_where(page
 
     click()
     expect(at_the_answer.locator(".kl-step-lit mark")).to_have_text(STORM.events[-1].supports[0][0].sentence)
-    expect(at_the_answer.locator(".kl-facts h4")).to_have_count(
-        0
-    )  # it is told beside the graph, which stays free
+    # it is told beside the graph, which stays free
+    expect(at_the_answer.locator(".kl-facts h4")).to_have_count(0)
     at_the_answer.get_by_label("Event", exact=True).fill("12")
     click()
     facts = at_the_answer.locator(".kl-facts")
@@ -473,6 +472,5 @@ def test_a_second_view_of_the_same_stepper_has_the_fork_too(page, lab):
     run_cell(page, 1)
     expect(first.locator(".kl-step-pane")).to_have_count(2)
     second = run_cell(page, 2).locator(".kl-stepper")
-    expect(second.get_by_label("Compare with").locator("option")).to_have_count(
-        3
-    )  # nothing, the recorded one, this one
+    # nothing, the recorded one, this one
+    expect(second.get_by_label("Compare with").locator("option")).to_have_count(3)

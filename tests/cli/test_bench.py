@@ -31,9 +31,8 @@ pytestmark = pytest.mark.extended
 with_torch = pytest.mark.skipif(
     find_spec("sentence_transformers") is None, reason="make test WITH=torch has it"
 )
-TABLE = re.compile(
-    r" +([\d.–]+ +[\d.–]+|ms +ms 95 %)$", re.MULTILINE
-)  # the two columns with times, whatever their width
+# the two columns with times, whatever their width
+TABLE = re.compile(r" +([\d.–]+ +[\d.–]+|ms +ms 95 %)$", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
@@ -169,9 +168,8 @@ def test_a_run_that_is_stopped_says_of_a_report_that_is_there_that_it_is_of_an_e
 
 
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(bench, tmp_path):
-    benchmark.WRITTEN_BEFORE.save(
-        Path("plan.json")
-    )  # another process does not have the fewer rounds of these tests
+    # another process does not have the fewer rounds of these tests
+    benchmark.WRITTEN_BEFORE.save(Path("plan.json"))
     words = [
         "mine",
         "--only",

@@ -154,9 +154,8 @@ def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
         assert ran.again[7:] == [*kept_to[2:-3], "900.0", "--max-dollars", "0.0"]
         resumed = kgot_lab(*ran.again[1:])
         assert resumed.code == 0 and "Answer: London" in resumed.out
-        assert len(server.bodies) == len(FIRST) + 1 + len(
-            REST
-        )  # only the call that was cut off is made again
+        # only the call that was cut off is made again
+        assert len(server.bodies) == len(FIRST) + 1 + len(REST)
     assert load_run("a run.jsonl").finished and kgot_lab("verify", "a run.jsonl").code == 0
     assert len(Path("tape.jsonl").read_text().splitlines()) == 1 + len(FIRST) + len(REST)
 
@@ -267,9 +266,8 @@ def test_a_run_that_stops_every_few_calls_ends_with_a_tape_of_all_its_replies(
     stops = 0
     while ran.code == 1:
         stops += 1
-        assert (
-            f"{3 * stops} of {3 * stops} calls are spent" in ran.err
-        )  # the budget is the run's, so each goes on with more
+        # the budget is the run's, so each goes on with more
+        assert f"{3 * stops} of {3 * stops} calls are spent" in ran.err
         more = [
             "--max-calls",
             str(3 * stops + 3),

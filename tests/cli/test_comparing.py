@@ -55,9 +55,8 @@ def test_it_goes_on_over_several_sittings_and_shows_one_table(bench):
         assert "right is 'London'" in err and "What is left to answer" in err
         code, out, err = bench(*words, "--minutes", 60)
         assert code == 0 and len(receipts()) == len(list(turns(TINY))) and "still to be given" not in err
-        assert (
-            all("Isaac Newton" in body for body in server.repeated) and "follow-few − rag" in out
-        )  # he is in both sets
+        # he is in both sets
+        assert all("Isaac Newton" in body for body in server.repeated) and "follow-few − rag" in out
         asked = len(server.answered)
         assert bench(*words)[:2] == (0, out) and len(server.answered) == asked
     assert bench("--folder", "out", "--table")[:2] == (0, out)

@@ -53,9 +53,8 @@ def question_set(folder: Path) -> list[object]:
 def test_a_signal_that_ends_a_run_says_how_to_go_on(kgot_lab, here, name):
     with answering_server(lambda prompt: json.dumps(FIRST[0])) as server:
         server.hold_after(2)
-        ends = partial(
-            signal.signal, getattr(signal, name), signal.SIG_DFL
-        )  # a suite under nohup would hand its deafness on
+        # a suite under nohup would hand its deafness on
+        ends = partial(signal.signal, getattr(signal, name), signal.SIG_DFL)
         process = begun(asking(server, "--trace", "run.jsonl"), preexec_fn=ends)
         until(lambda: server.held or process.poll() is not None, "the third request waits")
         process.send_signal(getattr(signal, name))

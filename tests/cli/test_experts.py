@@ -34,9 +34,8 @@ def market(kgot_lab):
         "experts", "publish", "expert_cookbook", "market", "--store", "mine.db", "--score", "recall@5=.8"
     )
     assert ran.code == 0 and "sha256" in ran.out, ran.err
-    assert (
-        kgot_lab("experts", "list", "--store", "other.db").code == 0
-    )  # which begins with the shipped experts
+    # which begins with the shipped experts
+    assert kgot_lab("experts", "list", "--store", "other.db").code == 0
     return Path("market")
 
 
@@ -120,9 +119,8 @@ def test_an_expert_of_a_marketplace_that_is_not_there_is_said_with_those_that_ar
 
 
 def test_what_several_people_contradict_is_told_and_their_words_only_when_asked_for(kgot_lab):
-    assert (
-        kgot_lab("experts", "list", "--store", "mine.db").code == 0
-    )  # which begins with the shipped experts
+    # which begins with the shipped experts
+    assert kgot_lab("experts", "list", "--store", "mine.db").code == 0
     tables = open_experts("mine.db")
     for name in ("ada", "bob", "carol"):
         talk = tables.begin("expert_cookbook", name, "a question")

@@ -44,9 +44,8 @@ def test_a_declared_relation_changes_what_answers_and_keeps_both_facts(kgot_lab,
         row["now"] for row in rows(kgot_lab("memory", moved, "changes", "Ada", "lives_in", "--json"))
     ] == [False, True]
     both = rows(kgot_lab("memory", moved, "changes", "Ada", "lives_in", "--json"))[1]
-    assert (
-        both["objects"] == ["London", "Paris"] and not both["contested"]
-    )  # nobody has said that one lives in one place
+    # nobody has said that one lives in one place
+    assert both["objects"] == ["London", "Paris"] and not both["contested"]
     assert (
         rows(kgot_lab("memory", moved, "declare", "lives_in", "single", "--by", "Grace", "--json"))["change"]
         == 3
@@ -132,9 +131,8 @@ def test_an_answer_says_what_it_rests_on_and_is_hedged_or_withheld_once_that_doe
         and answer["told"] == "No answer is given: nothing says: Ada – lives_in – ?."
     )
     assert "London" not in json.dumps(answer) and "London" not in kgot_lab("memory", moved, "answers").out
-    assert (
-        rows(kgot_lab("memory", moved, "answers", "--as-of", "2012-01-01", "--json")) == []
-    )  # nothing was asked by then
+    # nothing was asked by then
+    assert rows(kgot_lab("memory", moved, "answers", "--as-of", "2012-01-01", "--json")) == []
 
 
 def test_a_recorded_run_is_certified_from_its_trace(kgot_lab):

@@ -20,12 +20,8 @@ from support.waiting import AMPLE
 from kgot_lab.memory.claims.opening import open_claims
 
 pytestmark = pytest.mark.usefixtures("here")
-KNOWING = [
-    RETRIEVE,
-    RETRIEVE,
-    RETRIEVE,
-    *REST[-3:],
-]  # what the reference preset asks where its graph answers at once
+# what the reference preset asks where its graph answers at once
+KNOWING = [RETRIEVE, RETRIEVE, RETRIEVE, *REST[-3:]]
 FACT = "Ada Lovelace | born in | London"
 PASSWORD = "secret-71c0"
 
@@ -191,9 +187,8 @@ def test_a_memory_may_be_on_a_server_by_its_address_whose_password_is_shown_to_n
 def test_an_erasure_names_the_runs_whose_traces_still_hold_what_they_read(kgot_lab, asked_once):
     """The text goes from the memory's files; the trace is the run's, and is found by the name that is told."""
     text = b"was born in London in 1815"
-    assert (
-        kgot_lab("memory", "memory.db", "retract", "--source", "ada.md#1").code == 0
-    )  # what counts for nothing is erased as well
+    # what counts for nothing is erased as well
+    assert kgot_lab("memory", "memory.db", "retract", "--source", "ada.md#1").code == 0
     ran = kgot_lab("memory", "memory.db", "erase", "--source", "ada.md#1", "--yes", "--json")
     (run,) = json.loads(ran.out)["runs"]
     assert f"may still stand in the traces and tapes of {run}" in ran.err

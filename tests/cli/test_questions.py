@@ -405,16 +405,14 @@ def test_what_is_refused_leaves_no_plan_behind_and_asks_nothing(kgot_lab, server
     Path("models.yaml").write_text("judge:\n  model: openai:model-x\n")
     ran = kgot_lab(*asking(server, *more))
     assert ran.code == 1 and said in ran.err and not (RUN / "plan.json").exists() and server.answered == []
-    assert (
-        kgot_lab(*asking(server, "--system", "zero-shot")).code == 0
-    )  # the cheapest plan that is another than the one refused
+    # the cheapest plan that is another than the one refused
+    assert kgot_lab(*asking(server, "--system", "zero-shot")).code == 0
 
 
 def test_another_plan_is_refused_before_a_model_is_connected(kgot_lab, server):
     assert kgot_lab(*asking(server, "--limit", 1)).code == 0
-    ran = kgot_lab(
-        "questions", "born.jsonl", "--limit", 2, "--model", "local", "--folder", RUN
-    )  # there is none
+    # there is none
+    ran = kgot_lab("questions", "born.jsonl", "--limit", 2, "--model", "local", "--folder", RUN)
     assert ran.code == 1 and "selection.limit is 1 there and 2 now" in ran.err
 
 
@@ -519,9 +517,8 @@ def test_questions_answered_at_once_look_into_a_folder_that_stands_in_for_the_we
         assert plan["mirror"] == str(pages.resolve()) and plan["web"] is False
         assert plan["tools"] == ["ask_search_agent", "llm_query", "python"]
         assert all(row["correct"] and row["tools"] == {"ask_search_agent": 1} for row in receipts().values())
-        assert sum(row["calls"] for row in receipts().values()) == len(
-            server.answered
-        )  # those of the agent are counted
+        # those of the agent are counted
+        assert sum(row["calls"] for row in receipts().values()) == len(server.answered)
         moved = kgot_lab(*asking(server))
         assert moved.code == 1 and "mirror is" in moved.err
 

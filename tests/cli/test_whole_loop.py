@@ -92,9 +92,8 @@ def test_what_a_run_learns_is_kept_if_told_and_asked_again(kgot_lab, server):
         ran = kgot_lab(
             "ask", QUESTION, "--graph", "learnt.jsonl", "--model", f"{model.url}#m", "--set", "forced_reads=1"
         )
-    assert (
-        "Answer: London" in ran.out and "“Ada Lovelace was born in London in 1815.”" in ran.out
-    )  # the sentence of the other run
+    # the sentence of the other run
+    assert "Answer: London" in ran.out and "“Ada Lovelace was born in London in 1815.”" in ran.out
 
 
 @pytest.mark.parametrize("kind", ["a trace", "a log", "a SQLite file", "GraphML"])
@@ -250,13 +249,7 @@ def test_limits_are_set_on_the_command_line(kgot_lab, server):
         limits["repairs"],
         limits["temperature"],
         limits["vote_temperature"],
-    ) == (
-        3,
-        3,
-        1,
-        0.2,
-        0.9,
-    ), ran.err
+    ) == (3, 3, 1, 0.2, 0.9), ran.err
     assert limits["reply_tokens"] == {"vote": 77} and server.bodies[0]["max_tokens"] == 77
 
 

@@ -181,9 +181,8 @@ def test_a_notebook_server_of_another_environment_is_said_to_be_one(bare):
 def test_widgets_work_here(monkeypatch):
     monkeypatch.delenv("JPY_PARENT_PID", raising=False)
     (finding,) = pieces.diagnose("widgets").findings
-    assert (
-        finding.works and sys.prefix not in finding.said
-    )  # the name of a folder does not belong in a stored notebook
+    # the name of a folder does not belong in a stored notebook
+    assert finding.works and sys.prefix not in finding.said
 
 
 @pytest.mark.parametrize("parent", ["", "no number", "999999999", str(os.getppid())])

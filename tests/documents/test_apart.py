@@ -103,9 +103,8 @@ def test_a_page_has_less_time_than_a_packed_file_and_stops_no_folder(converter, 
     assert limits.time_for(400_000_000, ".htm") == 120 and limits.time_for(400_000_000, ".xlsx") == 300
     converter.limits = ConvertLimits(seconds=1, seconds_a_megabyte=0)
     monkeypatch.setattr("kgot_lab.documents.files.converter_of", lambda _: converter)
-    (tmp_path / "hostile.html").write_text(
-        "<a " * 33_000
-    )  # a tag without an end: each is looked at to the end of the page
+    # a tag without an end: each is looked at to the end of the page
+    (tmp_path / "hostile.html").write_text("<a " * 33_000)
     (tmp_path / "tea.txt").write_text("At four.")
     library = read_documents(tmp_path)
     assert [document.text for document in library] == ["At four."]

@@ -355,9 +355,8 @@ def test_of_a_cache_that_cannot_be_used_one_warning_tells_and_no_log(model, tmp_
 
 
 def test_a_user_without_a_home_costs_time_and_not_the_vectors(model, monkeypatch, tmp_path):
-    monkeypatch.setattr(
-        "os.path.expanduser", lambda path: path
-    )  # as for a user whom the system does not know
+    # as for a user whom the system does not know
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.chdir(tmp_path)

@@ -27,9 +27,8 @@ def test_the_embedders_of_a_stage_are_found_wherever_it_holds_them():
         WORDS
     ) == []
     assert [each.digest for each in embedders_in(lambda: meaning(DOCUMENTS, some))] == [some.digest]
-    assert (
-        embedders_in(lambda: meaning(DOCUMENTS, SyntheticVectors(8))) == []
-    )  # which is not made until it is called
+    # which is not made until it is called
+    assert embedders_in(lambda: meaning(DOCUMENTS, SyntheticVectors(8))) == []
 
 
 def test_a_changed_system_keeps_its_old_receipt_until_the_new_one_is_whole(tmp_path):

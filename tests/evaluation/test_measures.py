@@ -31,9 +31,8 @@ def random_runs(seed: int) -> tuple[Run, dict[str, dict[str, int]]]:
     hits = {}
     for number in range(2, 30):  # q0 and q1 were not run; q25 to q29 have no qrels
         ids = generator.sample(documents, generator.randint(0, 20))
-        scores = sorted(
-            (generator.choice([0.1, 0.2, 0.3]) for _ in ids), reverse=True
-        )  # many ties, in no order of ids
+        # many ties, in no order of ids
+        scores = sorted((generator.choice([0.1, 0.2, 0.3]) for _ in ids), reverse=True)
         hits[f"q{number}"] = tuple(map(Hit, ids, scores))
     return Run("random", "<random>", "toy", 20, hits), qrels
 

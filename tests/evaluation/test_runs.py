@@ -116,9 +116,8 @@ def test_a_receipt_can_be_read_back_and_the_same_run_gives_the_same_bytes(tmp_pa
     assert read.latency == pytest.approx(made.latency, rel=1e-5) and not read.seconds
     save_receipt(made, tmp_path / "again.jsonl.gz")
     raw = (tmp_path / "again.jsonl.gz").read_bytes()
-    assert raw == (tmp_path / "toy" / "bm25.jsonl.gz").read_bytes() and raw[4:8] == bytes(
-        4
-    )  # no time of writing in the head of the file
+    # no time of writing in the head of the file
+    assert raw == (tmp_path / "toy" / "bm25.jsonl.gz").read_bytes() and raw[4:8] == bytes(4)
     save_receipt(read, tmp_path / "thrice.jsonl.gz")
     assert load_receipt(tmp_path / "thrice.jsonl.gz") == made
     assert [path.name for path in (tmp_path / "toy").iterdir()] == ["bm25.jsonl.gz"]

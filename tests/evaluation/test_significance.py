@@ -86,9 +86,8 @@ def test_an_interval_of_few_distinct_values_equals_that_of_scipy():
         (values,), np.mean, n_resamples=5_000, method="BCa", rng=np.random.default_rng(7)
     ).confidence_interval
     ours = interval(values, rounds=5_000, seed=7)
-    assert (ours.low, ours.high) == pytest.approx(
-        (theirs.low, theirs.high), abs=0.009
-    )  # one step of the mean: ties at its own value
+    # one step of the mean: ties at its own value
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.009)
 
 
 def test_rows_share_their_draws():

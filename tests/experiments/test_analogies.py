@@ -7,16 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from benchmarks.structure.analogies import (
-    CHOICES,
-    ITEMS,
-    Choice,
-    Choices,
-    Item,
-    choices,
-    items,
-    linked,
-)
+from benchmarks.structure.analogies import CHOICES, ITEMS, Choice, Choices, Item, choices, items, linked
 from benchmarks.structure.analogy_pairs import PAIRS, pair, pairs
 from benchmarks.structure.analogy_pools import RETRIEVALS, retrieval
 from benchmarks.structure.cells import TOLERANCE, cells, cells_of, pools_of
@@ -341,9 +332,8 @@ def test_items_of_both_parts_or_of_one_id_or_alone_are_refused():
     for wrong in ([one], [one, one], [one, Item("x", "a", "b", frozenset("g"), "g", locked=True)]):
         with pytest.raises(BadInput, match="two items or more"):
             pools_of(wrong, Counts(), nouns)
-    assert cells(pools_of([one, other], Counts(), nouns), name="kin").choices == Choices(
-        "kin", ()
-    )  # nothing to draw from
+    # nothing to draw from
+    assert cells(pools_of([one, other], Counts(), nouns), name="kin").choices == Choices("kin", ())
 
 
 def test_items_may_be_asked_among_more_than_themselves():

@@ -73,9 +73,8 @@ def test_develop_sources_ask_for_develop_analogues_and_no_others(scripts, name):
         out = scripts["unasked"](query.id, whole.develop)
         assert query.id in out and not out & set(asked.qrels[query.id])
     analogous = {id for grades in asked.qrels.values() for id in grades}
-    assert (
-        not analogous & ends or name == "storyanalogy-mc"
-    )  # where a text of one part may be a choice of the other
+    # where a text of one part may be a choice of the other
+    assert not analogous & ends or name == "storyanalogy-mc"
 
 
 def test_a_walk_with_delta_edges_reaches_what_nouns_do_not_join_and_never_shows_its_own_start(
@@ -102,9 +101,8 @@ def test_a_walk_with_delta_edges_reaches_what_nouns_do_not_join_and_never_shows_
         for system, stages in walk.items()
     }
     assert shown["entry only"] == shown["traverse"] == ["c", "d", "b"]
-    assert (
-        shown[scripts["CHOSEN"]] == shown["ceiling"] == ["c", "b", "d"]
-    )  # c by similarity before b, each reached in one way
+    # c by similarity before b, each reached in one way
+    assert shown[scripts["CHOSEN"]] == shown["ceiling"] == ["c", "b", "d"]
     assert shown[scripts["DELTA_ALONE"]] == ["b", "c", "d"]  # the nouns are not walked
 
 
@@ -137,9 +135,10 @@ def test_there_are_as_many_edges_of_strangers_and_of_the_most_alike(scripts):
     strange = scripts["of_strangers"](
         texts(), made, embedder, scripts["Thresholds"](0.9, -2.0), verdicts, len(standing)
     )
+    # all that can stand
     assert {(edge.source, edge.target) for edge in strange} == {
         (edge.source, edge.target) for edge in standing
-    }  # all that can stand
+    }
 
 
 def test_a_passage_keeps_its_heaviest_edges_where_the_other_end_does_too(scripts):

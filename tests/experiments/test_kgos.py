@@ -140,9 +140,8 @@ def test_a_system_finds_today_what_its_receipt_has(graph, tuning, vectors, name)
     (run,) = (run for run in tuning.runs if run.system == name)
     asked = tuning.dataset.queries
     same = sum(list(stage.search(query).ids[:10]) == run.ids(query.id)[:10] for query in asked)
-    assert same >= len(asked) - 2, (
-        f"{same} of {len(asked)}"
-    )  # the last bits of a vector differ between processors
+    # the last bits of a vector differ between processors
+    assert same >= len(asked) - 2, f"{same} of {len(asked)}"
 
 
 # --- leniency

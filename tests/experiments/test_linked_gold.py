@@ -20,9 +20,8 @@ def toy(*gold):
 
 
 def test_the_shares_are_those_one_counts():
-    found = linked_gold(
-        toy("ada", "charles")
-    )  # six pairs, two linked, one of them gold; both links touch gold
+    # six pairs, two linked, one of them gold; both links touch gold
+    found = linked_gold(toy("ada", "charles"))
     assert (found.of_all, found.of_linked, found.of_touching) == (1 / 6, 1 / 2, 1 / 2)
     assert found.times == 3 and found.links == 1 and found.names > 0
     assert found.row()["times"] == "3"

@@ -108,9 +108,8 @@ def test_queries_of_a_group_are_drawn_and_flipped_together_in_a_report():
 
 
 def test_published_figures_are_marked_as_published_and_ours_as_ours(tmp_path):
-    replace(STANDARD_PLAN, rounds=200).save(
-        tmp_path / "plan.json"
-    )  # intervals are not what is looked at here
+    # intervals are not what is looked at here
+    replace(STANDARD_PLAN, rounds=200).save(tmp_path / "plan.json")
     for name in ("musique-498", "2wiki-1000"):
         (tmp_path / name).symlink_to(FOLDER / name)
     beside = next(

@@ -22,21 +22,8 @@ from benchmarks.structure.answered import (
     save_answers,
     save_choices,
 )
-from benchmarks.structure.controls import (
-    MinusSurface,
-    NounVeto,
-    RandomSkeleton,
-    SecondBySurface,
-    strangers,
-)
-from benchmarks.structure.edges import (
-    Drawn,
-    average_precision,
-    both_ways,
-    drawn,
-    quality,
-    strongest_edges,
-)
+from benchmarks.structure.controls import MinusSurface, NounVeto, RandomSkeleton, SecondBySurface, strangers
+from benchmarks.structure.edges import Drawn, average_precision, both_ways, drawn, quality, strongest_edges
 from benchmarks.structure.fitted import ALL, Fitted, OnTheSurface, Said, Together
 from benchmarks.structure.logit import cross_validated, fit_logit, fold_of, softmax
 from benchmarks.structure.systems import Surface, Words, answered, searching
@@ -107,10 +94,8 @@ def test_surface_is_the_cosine_and_minus_surface_its_opposite():
 
 def test_second_by_surface_puts_the_nearest_last_and_the_others_in_their_order():
     assert order(SecondBySurface(Surface(Counts()))) == [1, 2, 3, 0]
-    assert order(SecondBySurface(Surface(Counts())), "x", ("b", "a")) == [
-        0,
-        1,
-    ]  # equally near: the first in the alphabet is the nearest
+    # equally near: the first in the alphabet is the nearest
+    assert order(SecondBySurface(Surface(Counts())), "x", ("b", "a")) == [0, 1]
     control = SecondBySurface(Surface(Counts()))
     control.prepare(["x", "y"])
     assert control.scores("x", ["y"]).tolist() == [0.0] and control.scores("x", []).size == 0
@@ -467,9 +452,8 @@ def test_edges_are_the_best_pairs_that_the_part_judges():
     whole = graph(TEXTS, {("d0", "d2")})
     found = drawn(Surface(Counts()), whole, keep=3)
     assert [(edge.first, edge.second) for edge in found] == [("d0", "d1"), ("d2", "d3"), ("d0", "d2")]
-    assert (
-        found[0].score == pytest.approx(2 / 3) and found[2].score == 0
-    )  # the rest tie at 0, and the first ids are taken
+    # the rest tie at 0, and the first ids are taken
+    assert found[0].score == pytest.approx(2 / 3) and found[2].score == 0
     less = graph(TEXTS, {("d0", "d2")}, left_out=frozenset({("d0", "d1")}), ends=frozenset({"d0", "d4"}))
     assert [edge[:2] for edge in drawn(Surface(Counts()), less, keep=9)] == [
         ("d0", "d2"), ("d0", "d3"), ("d0", "d4"), ("d1", "d4"), ("d2", "d4"), ("d3", "d4"),

@@ -54,11 +54,8 @@ def test_who_is_first_is_told_over_the_questions_that_all_have_answered():
     )
     told = "follow-few is first with 1.000, .167 before rag, over the 3 questions that closed-book, rag and follow-few have all answered"
     assert first.told == f"{told}; {NOT_YET}: gold."
-    assert (second.first, second.n, second.ahead) == (
-        ("rag", "follow-few"),
-        1,
-        0.0,
-    )  # on one of the two questions, and equal
+    # on one of the two questions, and equal
+    assert (second.first, second.n, second.ahead) == (("rag", "follow-few"), 1, 0.0)
     assert second.told.startswith("rag and follow-few are equal with 1.000, over the 1 question that ")
     assert repr(contest(SOME, FOUR)).splitlines()[0] == f"first: {first.told}"
 

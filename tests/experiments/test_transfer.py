@@ -48,9 +48,8 @@ def test_an_aligner_with_the_usual_setting_answers_as_the_structure_benchmark_sa
         ).per_query("accuracy")
         (traits,) = (some for each in sets.by.values() for some in each if some.questions.name == name)
         shares = right_shares(traits.aligned(Setting()), asked)
-        assert (
-            np.abs(shares - [kept[each.id] for each in asked.questions]).sum() <= 2
-        )  # four digits are kept of a score
+        # four digits are kept of a score
+        assert np.abs(shares - [kept[each.id] for each in asked.questions]).sum() <= 2
 
 
 def test_what_is_learnt_elsewhere_does_not_depend_on_the_held_out_set(sets):

@@ -24,9 +24,8 @@ def test_a_text_told_of_something_else_keeps_all_but_its_nouns_and_a_noun_that_r
     nouns = Nouns()
     (dam, told), *_ = reworded_pairs(texts, nouns, seed=3)
     seen, pattern = set(), ""
-    for piece in nouns.pieces(
-        DAM
-    ):  # the same words, any noun for a noun, and the same one wherever a noun returns
+    # the same words, any noun for a noun, and the same one wherever a noun returns
+    for piece in nouns.pieces(DAM):
         noun = f"(?P={piece.lemma})" if piece.lemma in seen else f"(?P<{piece.lemma}>.+?)"
         pattern += (noun if piece.lemma else re.escape(piece.text)) + piece.space
         seen.add(piece.lemma)

@@ -484,10 +484,8 @@ def test_nodes_that_an_answer_names_are_told_apart_from_those_it_cites():
         for id, name in (("a", "Prompt caching"), ("b", "Caching"), ("c", "Cost"), ("d", "RAG"))
     ]
     text = "Use prompt caching, which cuts costs; RAG is [Source: g:d]. Costly."
-    assert [node.id for node in named_nodes(text, nodes)] == [
-        "a",
-        "c",
-    ]  # "Caching" is part of a longer name, three letters are too few
+    # "Caching" is part of a longer name, three letters are too few
+    assert [node.id for node in named_nodes(text, nodes)] == ["a", "c"]
     assert [node.id for node in named_nodes("Prompt caching, and caching apart", nodes)] == ["a"]
     assert named_nodes(text, nodes, {nodes[0], nodes[2]}) == () == named_nodes("", nodes)
 

@@ -34,12 +34,8 @@ def test_a_model_that_tells_all_tells_nothing_of_another_and_changes_nothing(cha
     assert len(outcomes) == len(texts)
     assert [each.text for each in outcomes if each.leaked] == []
     assert [each.text for each in outcomes if each.changed] == []
-    if channel in (
-        "description",
-        "name",
-        "history",
-        "wishes",
-    ):  # it did read what was planted, so the test could fail
+    # it did read what was planted, so the test could fail
+    if channel in ("description", "name", "history", "wishes"):
         assert sum(each.obeyed for each in outcomes) > 20
 
 

@@ -57,9 +57,8 @@ _ID, _LABEL, _RELATION, _PROPERTY = (
     _names(RELATIONS),
     _names(PROPERTIES),
 )
-_KEPT = _one(
-    *map(_quoted, TEXTS), *map(str, NUMBERS), "true", "[1, 2]", "['x', 'y']"
-)  # values that may be a property
+# values that may be a property
+_KEPT = _one(*map(_quoted, TEXTS), *map(str, NUMBERS), "true", "[1, 2]", "['x', 'y']")
 _ENTRY = _joined(_PROPERTY, ": ", _KEPT)
 _MADE = (
     _joined("(:", _LABEL, " {id: ", _ID, ", ", _ENTRY, "})")

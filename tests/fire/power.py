@@ -124,9 +124,8 @@ def log_after_power_loss(chance: random.Random, folder: Path) -> str:
                 store = InMemory(path=path)
         marks = len(disk.done)
         store.apply(node(acknowledged))
-        until_then = disk.done[
-            : chance.randrange(marks, len(disk.done) + 1)
-        ]  # the power failed somewhere in this write
+        # the power failed somewhere in this write
+        until_then = disk.done[: chance.randrange(marks, len(disk.done) + 1)]
         store.close()
     disk.done = until_then
     left = disk.after_power_loss(chance)

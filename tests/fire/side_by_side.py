@@ -53,9 +53,8 @@ def processes_on(chance: random.Random, folder: Path, name: str) -> str:
     open_store(str(path)).close()
     link.symlink_to(path)
     names = [str(path), str(link)]
-    if (
-        name.endswith(".log") and chance.random() < 0.5
-    ):  # SQLite's own log goes by the name of the file, so it must have only one
+    # SQLite's own log goes by the name of the file, so it must have only one
+    if name.endswith(".log") and chance.random() < 0.5:
         (folder / f"hard-{name}").hardlink_to(path)
         names.append(str(folder / f"hard-{name}"))
     seed = str(chance.randrange(2**32))

@@ -31,12 +31,8 @@ from kgot_lab.types import Edge, Node
 
 _SECONDS = 20.0  # a statement has on a server, so that a busy computer is no difference
 _CASES = 25  # before the clock is looked at
-_LEFT_OUT = (
-    "keeps several graphs apart",
-    "took longer",
-    "bytes",
-    "characters",
-)  # what one of two may refuse without a reason in the language
+# what one of two may refuse without a reason in the language
+_LEFT_OUT = ("keeps several graphs apart", "took longer", "bytes", "characters")
 
 
 class Fault(Exception):

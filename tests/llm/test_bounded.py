@@ -48,9 +48,8 @@ def test_a_server_that_does_not_answer_one_request_in_time_breaks_no_other(way):
     with openai.OpenAI(
         api_key="k", base_url=address, max_retries=0, http_client=bounded_client(30, trust_env=False)
     ) as client:
-        client.post(
-            "/x", body={"waits": ""}, cast_to=object
-        )  # a connection that is used again, which tells nobody
+        # a connection that is used again, which tells nobody
+        client.post("/x", body={"waits": ""}, cast_to=object)
         answers, short = list[object](), client.with_options(timeout=1.0)
         late = threading.Thread(target=lambda: answers.append(_error(short, way)))
         late.start()

@@ -129,9 +129,8 @@ def test_a_folder_that_cannot_be_used_is_named_before_anything_is_fetched(tmp_pa
 
 
 def test_a_user_without_a_home_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "os.path.expanduser", lambda path: path
-    )  # as for a user whom the system does not know
+    # as for a user whom the system does not know
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)
     monkeypatch.delenv("HOME", raising=False)
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     with pytest.raises(ModelMissing, match=f"home directory.*{VARIABLE}"):

@@ -86,10 +86,8 @@ def test_thoughts_that_took_all_the_room_are_told_with_their_counts_and_what_to_
     ):
         assert told in str(caught.value)
     assert caught.value.spent == Usage(2000, 1000, cost=pytest.approx(0.004), reasoning_tokens=1000)
-    assert [body["max_tokens"] for body in server.bodies] == [
-        8050,
-        16100,
-    ]  # the second request has twice the room
+    # the second request has twice the room
+    assert [body["max_tokens"] for body in server.bodies] == [8050, 16100]
 
 
 def test_a_second_request_with_twice_the_room_may_do() -> None:

@@ -245,9 +245,8 @@ def test_a_run_that_goes_on_has_its_earlier_replies_on_the_tape_and_counted(tmp_
     third = recorder(VOTE)
     tape = Recorded(path)
     assert [tape(VOTE) for _ in range(3)] == [*(reply for _, reply in before), third] and live.calls == 3
-    assert (
-        Recorder(live, path, asked=before)(VOTE) == third and live.calls == 3
-    )  # a reply on the tape that its run lost
+    # a reply on the tape that its run lost
+    assert Recorder(live, path, asked=before)(VOTE) == third and live.calls == 3
     text = path.read_text()
     with pytest.raises(TraceError, match="holds other replies than the run that goes on"):
         Recorder(live, path, asked=[(VOTE, Reply("another"))])

@@ -54,12 +54,8 @@ def test_a_schema_is_small_and_written_out() -> None:
     schema = schema_of(Vote)
     text = json.dumps(schema)
     assert "$ref" not in text and "$defs" not in text and '"default"' not in text
-    assert list(schema["properties"]) == [
-        "reason",
-        "choice",
-        "things",
-        "note",
-    ]  # the order is the order of writing
+    # the order is the order of writing
+    assert list(schema["properties"]) == ["reason", "choice", "things", "note"]
     assert schema["properties"]["things"]["items"]["properties"]["title"] == {"type": "string"}
     assert schema["additionalProperties"] is False
     assert len(text) < len(json.dumps(Vote.model_json_schema()))

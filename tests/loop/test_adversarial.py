@@ -109,9 +109,8 @@ def test_whatever_text_a_tool_returns_the_run_ends_and_no_prompt_is_huge(store, 
     assert all(
         same_event(was, now) for was, now in zip(events, load_run(tmp_path / "t.jsonl").events, strict=True)
     )
-    if len(text) > 10_000 and (
-        limits is FEW or "Ada" in text
-    ):  # sentences that speak of nothing looked up are not candidates at all
+    # sentences that speak of nothing looked up are not candidates at all
+    if len(text) > 10_000 and (limits is FEW or "Ada" in text):
         assert of(Cut, events)
 
 
@@ -444,10 +443,8 @@ def test_equal_prompts_get_their_replies_in_order_and_models_of_one_name_share_t
     with pytest.raises(LLMError, match="no reply"):
         planning(PROMPT)
     gone_on = RememberedLLM(Recording.of(asked), "another")(PROMPT)
-    assert (gone_on.text, gone_on.model) == (
-        "one",
-        "m",
-    )  # another model may go on with a run; a reply stays that of who gave it
+    # another model may go on with a run; a reply stays that of who gave it
+    assert (gone_on.text, gone_on.model) == ("one", "m")
 
 
 def test_planning_and_execution_of_one_name_walk_again(store):

@@ -106,9 +106,8 @@ def test_the_question_is_the_first_search_and_no_ballot_is_asked_before_two_turn
 def test_a_graph_that_is_not_empty_is_not_called_empty(store, tool):
     reason = of(Voted, run(small(), store, tool, LOCAL.but(unpolled=1)))[0].reasons[0]
     assert reason == "no vote on an empty graph"
-    assert (
-        of(Voted, run(small(), store, tool, LOCAL.but(unpolled=1)))[0].asked > 0
-    )  # a graph that holds something may hold the answer
+    # a graph that holds something may hold the answer
+    assert of(Voted, run(small(), store, tool, LOCAL.but(unpolled=1)))[0].asked > 0
 
 
 def test_every_sentence_is_asked_about_alone_after_two_worked_examples(store, tool):
@@ -121,9 +120,8 @@ def test_every_sentence_is_asked_about_alone_after_two_worked_examples(store, to
         "user",
     ]
     said = [prompt.messages[-1].text for prompt in writes]
-    assert len(said) == len(set(said)) and all(
-        text.startswith("[") for text in said
-    )  # nothing twice, each under its title
+    # nothing twice, each under its title
+    assert len(said) == len(set(said)) and all(text.startswith("[") for text in said)
     assert QUESTION not in str([prompt.messages for prompt in writes])
 
 
@@ -396,9 +394,8 @@ def test_the_forecast_of_the_local_preset_is_what_a_divided_run_asks(store, tool
 
 
 def test_a_forecast_never_counts_below_nothing_and_knows_the_turns_without_a_vote():
-    assert calls_by_role(LOCAL, steps=0) == calls_by_role(
-        LOCAL, steps=2
-    )  # the first two turns are not polled
+    # the first two turns are not polled
+    assert calls_by_role(LOCAL, steps=0) == calls_by_role(LOCAL, steps=2)
     for limits in (LOCAL, REFERENCE):
         assert all(
             count >= 0 for steps in (0, 1, 7, 99) for count in calls_by_role(limits, steps=steps).values()

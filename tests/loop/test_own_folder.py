@@ -10,11 +10,8 @@ from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.loop.trace import load_run
 
-RIGHT = {
-    "keys_along_paths": "Olive Tarn",
-    "keys_by_writing": "Dunmore Tools",
-    "treasurer": "Wilf Arrol",
-}  # only the first is
+# only the first is
+RIGHT = {"keys_along_paths": "Olive Tarn", "keys_by_writing": "Dunmore Tools", "treasurer": "Wilf Arrol"}
 
 
 @pytest.mark.parametrize("name", RIGHT)

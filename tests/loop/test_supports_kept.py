@@ -96,10 +96,8 @@ def test_a_fact_that_two_statements_write_rests_on_both_sources(kind, noting):
     }
     store.close()
     (final,) = of(Answered, events)
-    assert set().union(*final.supports) == BOTH and set(final.passages) == {
-        "d1",
-        "d2",
-    }  # in RDF two descriptions are two edges
+    # in RDF two descriptions are two edges
+    assert set().union(*final.supports) == BOTH and set(final.passages) == {"d1", "d2"}
     assert kept == (BOTH if noting else set()) and verify(events) is None
 
 

@@ -66,9 +66,8 @@ def test_a_question_goes_in_a_graph_grows_and_the_answer_rests_on_it(store, tool
     final = events[-1]
     assert (final.text, final.forced) == ("1815", False)
     assert final.evidence == ("Ada Lovelace --[born in]--> London",)
-    assert final.passages == tuple(
-        document.id for document in of(ToolReturned, events)[0].sources
-    )  # what the write was made from
+    # what the write was made from
+    assert final.passages == tuple(document.id for document in of(ToolReturned, events)[0].sources)
     assert kinds(events)[:5] == ["Started", "Ballot", "Ballot", "Ballot", "Voted"]
     assert len(store.graph().edges) == 1
 
@@ -242,9 +241,8 @@ def test_the_question_never_enters_the_graph(store, tool):
     events = list(think("Is the zyxwv canary in Ada's graph?", llm, store, [tool], FEW))
     written = [wrote.diff for wrote in of(Wrote, events)]
     assert written and "zyxwv" not in repr([written, *store.graph().nodes, *store.graph().edges])
-    assert any(
-        "zyxwv" in asked.prompt.messages[-1].text for asked in of(Asked, events)
-    )  # it does inform the prompts
+    # it does inform the prompts
+    assert any("zyxwv" in asked.prompt.messages[-1].text for asked in of(Asked, events))
 
 
 def test_rows_that_need_arithmetic_are_computed_in_the_sandbox(store, tool):
@@ -285,9 +283,8 @@ def test_several_parsed_answers_are_put_to_the_model_and_equal_ones_are_not(stor
     store.write("G.clear()")
     llm = straight(vote=ONCE, parse=[{"answer": "The 1815."}, {"answer": "1815"}])
     events = run(llm, store, tool, FEW.but(parses=3))
-    assert (
-        len(of(Parsed, events)) == 2 and events[-1].text == "The 1815."
-    )  # two of three agree: the third is not asked for
+    # two of three agree: the third is not asked for
+    assert len(of(Parsed, events)) == 2 and events[-1].text == "The 1815."
 
 
 def test_direct_retrieve_answers_from_the_whole_graph(store, tool):

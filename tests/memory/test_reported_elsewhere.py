@@ -120,9 +120,8 @@ def test_an_erasure_reaches_the_replay_log_and_every_other_copy(claims, path):
     assert CANARY not in repr(
         (claims.log(), agent.memory.messages, agent.config.entity_memory.build_context())
     )
-    assert (
-        claims.undo(undone.change).erased > 0
-    )  # what a change was is counted, and no undo of it brings anything back
+    # what a change was is counted, and no undo of it brings anything back
+    assert claims.undo(undone.change).erased > 0
     assert claims.facts() == ()
 
 
@@ -194,9 +193,8 @@ def test_a_turn_is_at_most_one_call_of_the_extracting_model_however_large_the_me
         agent.run(f"Ada knows q{number}. " + "And so on. " * 900)
     memory = agent.config.knowledge_graph
     assert len(agent.provider.asked) == 5 and len(memory.build_context(["ada"]).splitlines()) == 31
-    assert (
-        agent.run("A sixth message, for which there is no reply.").events[0].kind == "extraction failed"
-    )  # so each before took one
+    # so each before took one
+    assert agent.run("A sixth message, for which there is no reply.").events[0].kind == "extraction failed"
 
 
 @pytest.mark.parametrize("replies", ["the same", "in another order"])
@@ -357,9 +355,8 @@ def test_an_older_fact_that_is_told_later_does_not_answer(claims):
 
 def test_two_memories_on_one_file_wait_for_each_other(path, monkeypatch):
     """mem0ai/mem0#7196: "database is locked" at once when two sessions use one file."""
-    monkeypatch.setattr(
-        "kgot_lab.memory.tables.file.LONGEST_WAIT", 1800.0
-    )  # SQLite serves nobody in turn: on a busy machine 30 s pass
+    # SQLite serves nobody in turn: on a busy machine 30 s pass
+    monkeypatch.setattr("kgot_lab.memory.tables.file.LONGEST_WAIT", 1800.0)
     failed = []
 
     def chat(name):

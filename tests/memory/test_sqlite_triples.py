@@ -117,9 +117,8 @@ def test_kills_in_the_middle_of_writing_lose_nothing_that_was_acknowledged(tmp_p
                     if each.subject.startswith(f"w{round}-")
                 ]
                 assert kept == list(range(len(kept))) and len(lines) <= len(kept)
-                assert len(store.search([f"w{round}"], top_k=10_000)) == len(
-                    kept
-                )  # its index of words is as whole
+                # its index of words is as whole
+                assert len(store.search([f"w{round}"], top_k=10_000)) == len(kept)
         launcher.stdin.close()
 
 

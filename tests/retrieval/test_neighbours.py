@@ -31,9 +31,8 @@ def chance_graph(seed: int, nodes: int = 40, edges: int = 160) -> PropertyGraph:
         chance.integers(0, nodes, (edges, 2)).tolist(),
         chance.choice(["a", "b", "c"], edges).tolist(),
     )
-    made = {
-        (f"n{s}", str(t), f"n{o}") for (s, o), t in zip(ends, types, strict=True)
-    }  # loops and parallel edges among them
+    # loops and parallel edges among them
+    made = {(f"n{s}", str(t), f"n{o}") for (s, o), t in zip(ends, types, strict=True)}
     return PropertyGraph.of(
         [Node(f"n{i}") for i in range(nodes)], [Edge(*identity) for identity in sorted(made)]
     )

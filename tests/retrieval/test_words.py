@@ -289,9 +289,8 @@ def test_fts5_scores_are_sqlites_own_negated(twowiki):
 
 
 def test_fts5_agrees_with_its_formula_written_out():
-    lengths = {
-        id: len(re.findall("[^\\W_]+", text)) for id, text in TEXTS.items()
-    }  # stop words count, snake_case is two words
+    # stop words count, snake_case is two words
+    lengths = {id: len(re.findall("[^\\W_]+", text)) for id, text in TEXTS.items()}
     frequency, idf = 2, math.log((4 - 1 + 0.5) / (1 + 0.5))
     saturation = frequency + 1.2 * (1 - 0.75 + 0.75 * lengths["cost"] / (sum(lengths.values()) / 4))
     assert scores(fts5(DOCUMENTS), "reduce") == pytest.approx(

@@ -118,19 +118,16 @@ def test_a_run_killed_between_a_write_and_its_line_resumes_and_the_write_is_not_
         assert store.graph() == graph_after(events)
     written = [event.statement for event in of(Wrote, events)]
     assert events[: len(before)] == list(before) and len(written) == 4 and events[-1].text == "London"
-    assert (
-        counting.written == written[writes:]
-    )  # the one that was ahead is on the trace and was not run again
+    # the one that was ahead is on the trace and was not run again
+    assert counting.written == written[writes:]
     cut = next(
         number
         for number, event in enumerate(events)
         if isinstance(event, Wrote) and event.statement == written[writes - 1]
     )
     assert graph_after(events[: cut + 1]) == ahead
-    if said is not SQL and kind.name not in (
-        "cypher_server",
-        "neo4j",
-    ):  # a Bolt server tells its graph in an order of its own
+    # a Bolt server tells its graph in an order of its own
+    if said is not SQL and kind.name not in ("cypher_server", "neo4j"):
         assert verify(load_run(path)) is None
     elif kind.name == "sqlite":
         with open_store("sqlite") as other:

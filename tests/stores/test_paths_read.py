@@ -253,9 +253,8 @@ def test_what_is_worth_the_same_comes_in_the_order_of_the_ids(store):
 
 def test_names_of_every_sign_are_read_as_they_are_written_and_sorted(empty):
     passages = {name: ((f"Of {name}, said {name}.", [*NASTY]), ("No more.", [])) for name in NASTY}
-    relations = [
-        name for name in NASTY if name not in ("says", "mentions", "A~b")
-    ]  # a server refuses a ~ there
+    # a server refuses a ~ there
+    relations = [name for name in NASTY if name not in ("says", "mentions", "A~b")]
     diff = graph_of(passages, [(NASTY[0], relation, NASTY[1]) for relation in relations])
     empty.apply(diff)
     worth = {f"{name} §1": 0.5 for name in NASTY[:12]}

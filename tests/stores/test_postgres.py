@@ -834,12 +834,10 @@ def commits_wait(server) -> bool:
 
 def test_a_connection_that_is_cut_during_the_commit_is_said_to_leave_a_doubt(own_curies, own_server):
     curies, server = own_curies, own_server
-    set_up(
-        server, curies, synchronous_standby_names="nobody"
-    )  # so that a commit waits for a server that is not there
-    until(
-        lambda: commits_wait(server), "commits wait"
-    )  # that they shall is told to them by the checkpointer, in its own time
+    # so that a commit waits for a server that is not there
+    set_up(server, curies, synchronous_standby_names="nobody")
+    # that they shall is told to them by the checkpointer, in its own time
+    until(lambda: commits_wait(server), "commits wait")
     try:
         with ThreadPoolExecutor() as pool:
             waiting = pool.submit(curies.write, "DELETE FROM edges")

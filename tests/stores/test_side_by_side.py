@@ -221,9 +221,8 @@ def test_a_server_that_gives_no_turn_is_waited_for_as_long_as_it_takes_another_w
         with pytest.raises(StoreUnavailable, match=said), store._link.writing() as transaction:
             transaction.run("RETURN 1").consume()
             bolt_server.process.send_signal(signal.SIGSTOP)
-            os.waitpid(
-                bolt_server.process.pid, os.WUNTRACED
-            )  # until all its threads stand still: one may be answering
+            # until all its threads stand still: one may be answering
+            os.waitpid(bolt_server.process.pid, os.WUNTRACED)
             try:
                 store._turns._take(transaction)
             finally:

@@ -80,9 +80,8 @@ def test_a_diff_is_checked_against_the_rows_it_touches():
     here = (Node("ada"), Node("bob"))
     edge = Edge("ada", "knows", "bob")
     refuse_misfit(Diff(removed_nodes=(Node("ada"),), removed_edges=(edge,)), here, (edge,))
-    refuse_misfit(
-        Diff(removed_nodes=(Node("ada"),), removed_edges=(edge,)), here[:1], (edge,)
-    )  # bob's row decides nothing
+    # bob's row decides nothing
+    refuse_misfit(Diff(removed_nodes=(Node("ada"),), removed_edges=(edge,)), here[:1], (edge,))
     with pytest.raises(BadInput, match="keeps an edge"):
         refuse_misfit(Diff(removed_nodes=(Node("ada"),)), here, (edge,))
     with pytest.raises(BadInput, match="is already there"):

@@ -278,9 +278,8 @@ def test_texts_and_values_come_back_exactly_also_after_opening_again(tmp_path):
 
 def test_the_dialect_writes_and_finds_nasty_texts():
     with Sqlite() as store:
-        names = [
-            text for text in NASTY if "\0" not in text and len(text) < 1_000
-        ]  # a statement cannot hold a null byte
+        # a statement cannot hold a null byte
+        names = [text for text in NASTY if "\0" not in text and len(text) < 1_000]
         store.write(store.dialect.add([(Triple(name, name, "hub"), {name: VALUES}) for name in names]))
         assert [(edge.source, edge.type, repr(edge.properties)) for edge in store.neighbours("hub")] == [
             (name, name, repr({name: VALUES})) for name in names
@@ -683,9 +682,8 @@ def test_what_was_acknowledged_outlives_a_killed_process(tmp_path):
         process.stdout.close()
         with Sqlite(path) as store:
             edges = store.schema().edges
-            assert (
-                acknowledged + 1 <= edges <= acknowledged + 2
-            )  # one may have been put on disk and not yet reported
+            # one may have been put on disk and not yet reported
+            assert acknowledged + 1 <= edges <= acknowledged + 2
             assert store.schema().nodes == 2 * edges
             assert store.search(f"m{acknowledged}")
 
@@ -739,9 +737,8 @@ def test_a_write_is_not_acknowledged_when_another_took_the_file_or_its_log_away(
         if harm == "it is deleted":
             path.unlink()
         else:
-            shutil.copyfile(
-                path, tmp_path / "copy.db"
-            )  # which lets go of all locks that this process has on the file
+            # which lets go of all locks that this process has on the file
+            shutil.copyfile(path, tmp_path / "copy.db")
             assert names_seen_by_another_process(path) == ["Ada"]  # and takes the log along when it closes
         with pytest.raises(StoreUnavailable, match="deleted or replaced while it was open here"):
             store.apply(Diff(added_nodes=(Node("Bob"),)))

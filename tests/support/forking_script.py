@@ -49,9 +49,8 @@ def main() -> None:
             acts["compute"] = lambda: store.compute("1 + 1")
         told = {name: said(act) for name, act in acts.items()}
         os.write(child_says[1], json.dumps(told).encode() + b"\n")
-        os.read(
-            parent_reads[0], 1
-        )  # the child is there until the parent has closed and opened the store again
+        # the child is there until the parent has closed and opened the store again
+        os.read(parent_reads[0], 1)
         sys.exit()  # in order, with all that happens at the end of a program
     told = json.loads(os.fdopen(child_says[0]).readline())
     written = str(store.write(another))

@@ -10,11 +10,8 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-BROWSER = (
-    "tests/browser notebooks",
-    "tests/browser a-g",
-    "tests/browser h-z",
-)  # each with its own JupyterLab
+# each with its own JupyterLab
+BROWSER = ("tests/browser notebooks", "tests/browser a-g", "tests/browser h-z")
 LONG = (
     *BROWSER, "tests/experts/http/test_fuzzed.py", "tests/stores/test_size_of_elements.py", "tests/cli/test_commands.py",
     "tests/stores/test_one_write_ahead.py", "tests/stores/test_contract.py", "tests/test_receipts.py",

@@ -42,9 +42,8 @@ class LentEngine:
         if _IDLE:
             engine.close()
         else:
-            engine.reset(
-                (), ()
-            )  # what this store knew, the next one must not find: it is to tell the engine its own graph
+            # what this store knew, the next one must not find: it is to tell the engine its own graph
+            engine.reset((), ())
             _IDLE.append(engine)
 
     def _engine(self) -> Sandbox:

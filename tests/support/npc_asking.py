@@ -64,9 +64,8 @@ def told_too_much(
             said = repr(getattr(sight, method)(*arguments, **options))
         except LabError as error:
             said = f"{error} {error.__cause__} {error.__context__}"
-        asked = (
-            canaries(*arguments) if said.startswith("there is no entity") else set()
-        )  # which says the id that was asked for, and no more
+        # which says the id that was asked for, and no more
+        asked = canaries(*arguments) if said.startswith("there is no entity") else set()
         wrong += [f"{method}{arguments} tells {word}" for word in sorted(canaries(said) - words - asked)]
     for told in (world.visible_subgraph(npc, policy=policy), sight.visible_subgraph()):
         seen, between = (

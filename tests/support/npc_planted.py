@@ -11,9 +11,8 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-CANARY = re.compile(
-    r"canary-\d+-\d+|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
-)  # a word that was planted, or an id
+# a word that was planted, or an id
+CANARY = re.compile(r"canary-\d+-\d+|[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 PUBLIC = {
     "npc": "appearance",
     "location": "description",
@@ -27,16 +26,8 @@ TYPES = (*PUBLIC, "npc", "npc", "ship")  # a type that nobody knows has no publi
 SPREADING = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
 OTHERS = ("OWNS", "HOSTILE_TO", "EMPLOYED_BY", "CHILD_OF", "QUEST_GIVER", "PARTICIPATED_IN")
 BOTH_WAYS = ("ALLIED_WITH", "HOSTILE_TO")
-WORDS = (
-    "anvil",
-    "bridge",
-    "candle",
-    "debt",
-    "elixir",
-    "forge",
-    "gold",
-    "harbour",
-)  # what is said is about, so that searches find it
+# what is said is about, so that searches find it
+WORDS = ("anvil", "bridge", "candle", "debt", "elixir", "forge", "gold", "harbour")
 
 
 @dataclass(frozen=True)

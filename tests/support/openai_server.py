@@ -145,9 +145,8 @@ class Server:
     answers: list[Answer | Callable[[dict[str, Any]], Answer]]
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
-    hung_up: threading.Event = field(
-        default_factory=threading.Event
-    )  # whether a client went while it was answered
+    # whether a client went while it was answered
+    hung_up: threading.Event = field(default_factory=threading.Event)
 
 
 @contextmanager

@@ -107,9 +107,8 @@ class Kind:
 
     name: str
     statements: Statements
-    open: Callable[
-        [Path, pytest.FixtureRequest], Callable[[], Store]
-    ]  # what it returns opens the same home each time
+    # what it returns opens the same home each time
+    open: Callable[[Path, pytest.FixtureRequest], Callable[[], Store]]
 
     def __str__(self) -> str:
         return self.name

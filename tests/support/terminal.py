@@ -60,9 +60,8 @@ class Terminal:
         return self.process.wait(AMPLE)
 
     def _waits_for_key(self) -> bool:
-        asked = (
-            self.shown.count(PROMPT) >= self._asked
-        )  # first, or the terminal may still be as for the key before
+        # first, or the terminal may still be as for the key before
+        asked = self.shown.count(PROMPT) >= self._asked
         return asked and not termios.tcgetattr(self._screen)[3] & termios.ICANON
 
     def _ended(self) -> bool:
@@ -76,9 +75,8 @@ def on_terminal(*words: object) -> Iterator[Terminal]:
     os.set_blocking(keyboard, False)
     code = [sys.executable, "-c", "from kgot_lab.cli.app import main; main()", *map(str, words)]
     streams = {"stdin": screen, "stdout": screen, "stderr": screen}
-    process = subprocess.Popen(
-        code, **streams, start_new_session=True, preexec_fn=_hears_signals
-    )  # a suite may run deaf to some
+    # a suite may run deaf to some
+    process = subprocess.Popen(code, **streams, start_new_session=True, preexec_fn=_hears_signals)
     try:
         yield Terminal(process, keyboard, screen)
     finally:

@@ -333,9 +333,8 @@ def test_speech_that_cannot_be_written_down_says_why_without_the_key(shelf, sent
 def test_speech_goes_to_openai_wherever_the_environment_points(shelf, monkeypatch):
     with web_site({"/v1/audio/transcriptions": Sent({"text": "caught"})}) as site:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{site.url}/v1")
-        monkeypatch.setenv(
-            "HTTPS_PROXY", site.url
-        )  # so that nothing leaves this computer: the site is no proxy
+        # so that nothing leaves this computer: the site is no proxy
+        monkeypatch.setenv("HTTPS_PROXY", site.url)
         with pytest.raises(ToolFailed, match="cannot be reached"):
             inspect_file(shelf, transcribe=Transcriber("key"))(file="talk.mp3")
         assert not any("transcriptions" in request.path for request in site.seen)

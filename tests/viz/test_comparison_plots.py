@@ -133,9 +133,8 @@ def test_a_difference_has_its_interval_and_one_that_is_not_there_yet_its_line():
 
 def test_a_bar_has_the_stages_that_are_known_and_says_of_how_many():
     drawn = plots.stages_lost(SOME, STAGES)
-    assert {"4 of 5 known", "1 of 2 known"} - set(words(drawn)) == {
-        "1 of 2 known"
-    }  # gold has answered no question of the second set
+    # gold has answered no question of the second set
+    assert {"4 of 5 known", "1 of 2 known"} - set(words(drawn)) == {"1 of 2 known"}
     assert (
         "rag 3 right, 1 nearly right" in drawn.alt
         and "Not known yet: closed-book, follow-few, loop, gold." in drawn.alt

@@ -60,9 +60,8 @@ def test_a_contest_with_a_question_of_its_own_asks_it_and_keeps_a_score():
         and "by how much" not in picture.svg
         and picture.svg.count("<circle") == 4
     )
-    assert (
-        "RAG: x" not in picture.svg and f">{long}<" not in picture.svg and "guitarist" in picture.svg
-    )  # it goes on in a second line
+    # it goes on in a second line
+    assert "RAG: x" not in picture.svg and f">{long}<" not in picture.svg and "guitarist" in picture.svg
     assert shown.score() == "nothing guessed yet"
     shown.live.widget()._handle_custom_msg(
         {"guesses": [{"on": each.on, "system": "both", "by": None} for each in rounds]}, []

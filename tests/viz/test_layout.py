@@ -176,9 +176,8 @@ def test_the_members_of_a_community_leave_room_for_the_node_that_stands_for_the_
     away = np.linalg.norm(
         (array_of(placed, [view.graph.ids[row] for row in view.shown]) - middle) * (1.5, 1), axis=1
     )
-    assert (
-        away.min() > 0.04 and (away > away.max() / 2).mean() > 0.6
-    )  # the first are spread over all of the disc
+    # the first are spread over all of the disc
+    assert away.min() > 0.04 and (away > away.max() / 2).mean() > 0.6
 
 
 def test_a_view_of_few_nodes_is_placed_as_the_graph_is():

@@ -160,9 +160,8 @@ class ComparisonRun:
     def _run(self, due: Due) -> QuestionRun:
         """The run of one question by one system."""
         system = self.design.systems[due.system]
-        given = self._searches[due.set].tools(
-            system, due.question
-        )  # here, so that making an index is not counted as answering
+        # here, so that making an index is not counted as answering
+        given = self._searches[due.set].tools(system, due.question)
         place = place_of(self.folder, due.set, due.system)
         walk, llm = short_walk(due.system, system), self.llm
         if self.reuse:

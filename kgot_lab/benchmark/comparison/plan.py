@@ -109,9 +109,8 @@ def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
             f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR"
         )
     _write(plan, path)
-    write_whole(
-        folder / ".gitignore", "traces/\n.lock*\n", "what git ignores"
-    )  # receipts are for keeping, traces are large
+    # receipts are for keeping, traces are large
+    write_whole(folder / ".gitignore", "traces/\n.lock*\n", "what git ignores")
     return False
 
 

@@ -79,9 +79,8 @@ class AnswerSystem:
 
     def as_json(self) -> dict[str, Json]:
         """The system as plain values, with the limits of its preset."""
-        told = {
-            name: value for name, value in asdict(self).items() if name != "changes"
-        }  # they stand among the limits
+        # they stand among the limits
+        told = {name: value for name, value in asdict(self).items() if name != "changes"}
         limits = self.limits.as_json() if self.preset in PRESETS else None
         return {**told, **({"limits": limits} if self.preset else {})}
 

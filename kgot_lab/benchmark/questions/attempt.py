@@ -125,9 +125,8 @@ def recalled(
     when the run is whole.
     """
     fresh = path.with_suffix(".again")
-    if _replies(fresh) > _replies(
-        path
-    ):  # a kill came after the reply and before this took the place of the trace
+    # a kill came after the reply and before this took the place of the trace
+    if _replies(fresh) > _replies(path):
         fresh.replace(path)
     fresh.unlink(missing_ok=True)
     events = read_events(path)

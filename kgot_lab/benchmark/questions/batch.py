@@ -52,19 +52,10 @@ from kgot_lab.types import LLM, Usage
 
 RECEIPTS, TOOL_TIMES, LEDGER, TOTALS = "receipts.jsonl", "tool_times.jsonl", "ledger.jsonl", "totals.json"
 TRACES, GRADINGS = "traces", "gradings"  # folders
-_FATAL = (
-    BadInput,
-    OverBudget,
-    NoSandbox,
-    NotInstalled,
-    ModelMissing,
-)  # no question could be answered after one of these
-_FULL = (
-    errno.ENOSPC,
-    errno.EDQUOT,
-    errno.EFBIG,
-    errno.EROFS,
-)  # nothing more can be written, whatever the question
+# no question could be answered after one of these
+_FATAL = (BadInput, OverBudget, NoSandbox, NotInstalled, ModelMissing)
+# nothing more can be written, whatever the question
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _IN_A_ROW = (
     5  # questions that a model fails on before the run stops: then it is the server and not the question
 )
@@ -184,9 +175,8 @@ class QuestionRun:
                 error,
             )
         seconds: float | None = before + time.perf_counter() - began
-        if any(
-            isinstance(event, Answered) for event in kept
-        ):  # walking a recording again takes another time than the answer took
+        # walking a recording again takes another time than the answer took
+        if any(isinstance(event, Answered) for event in kept):
             seconds = earlier.seconds if earlier else None
         if not self.equipment.clocked:
             seconds = Usage.total(event.usage for event in seen if isinstance(event, Asked)).seconds

@@ -19,10 +19,8 @@ from kgot_lab.types import LLM, Usage
 
 UNTRACED = "untraced.json"
 _TURNS = 2  # that a question is reckoned to take; most decide earlier than their limits
-_PLAIN = {
-    "rag": (1000, 40),
-    "zero-shot": (150, 40),
-}  # tokens read and written: five passages, or the question alone
+# tokens read and written: five passages, or the question alone
+_PLAIN = {"rag": (1000, 40), "zero-shot": (150, 40)}
 _GRADED = (tokens_of(grading_prompt("", "", "")) + 60, 5)
 
 
@@ -96,9 +94,8 @@ def _traced(folder: Path) -> list[Usage]:
 
 
 def _asked_in(path: Path) -> Sequence[Usage]:
-    lines = (
-        path.read_bytes().splitlines() if path.exists() else []
-    )  # the other events, often long, need not be read
+    # the other events, often long, need not be read
+    lines = path.read_bytes().splitlines() if path.exists() else []
     asked = (line for line in lines if line.startswith(b'{"event":"Asked"') and line.endswith(b"}"))
     return [Usage(**json.loads(line)["usage"]) for line in asked]
 

@@ -29,9 +29,8 @@ def own_questions(path: Path) -> QuestionSet:
     file. Raises BadInput, which names the line.
     """
     try:
-        lines = utf8_text(read_regular(path), path).split(
-            "\n"
-        )  # and at no other separator: JSON lets those stand in a text
+        # and at no other separator: JSON lets those stand in a text
+        lines = utf8_text(read_regular(path), path).split("\n")
     except OSError as error:
         raise BadInput(f"the questions {path} cannot be read: {error}") from None
     questions = [_question(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()]

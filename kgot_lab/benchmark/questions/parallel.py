@@ -40,9 +40,8 @@ def in_parallel(
                 done.put(error)
         done.put(None)
 
-    threads = [
-        threading.Thread(target=run, daemon=True) for _ in range(parallel)
-    ]  # daemons: a second Ctrl-C leaves at once
+    # daemons: a second Ctrl-C leaves at once
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(parallel)]
     for thread in threads:
         thread.start()
     problem: BaseException | None = None

@@ -17,12 +17,8 @@ from kgot_lab.types import Json
 
 PLAN_FILE = "plan.json"
 _SHOWN = 3  # differences of two plans in one message
-_SINCE: Mapping[str, Json] = {
-    "web": False,
-    "mirror": "",
-    "engine": "",
-    "vision": "",
-}  # what plans of earlier versions leave unsaid
+# what plans of earlier versions leave unsaid
+_SINCE: Mapping[str, Json] = {"web": False, "mirror": "", "engine": "", "vision": ""}
 
 
 @dataclass(frozen=True)
@@ -49,9 +45,8 @@ class QuestionPlan:
     mirror: str = ""  # the folder in place of the web
     engine: str = ""  # that searches the web
     vision: str = ""  # the model that looks at pictures
-    made: Mapping[str, Json] = field(
-        default_factory=dict, compare=False
-    )  # date, version, machine: for people
+    # date, version, machine: for people
+    made: Mapping[str, Json] = field(default_factory=dict, compare=False)
 
     def keep(self, folder: Path) -> bool:
         """Write the plan into a folder, or see that the one there is the same: True when it was there. Raises

@@ -147,9 +147,8 @@ def checked_data(given: object) -> Dataset:
         raise BadInput(
             f"{data.name} has one {alone[0]} query, and the mean of one cannot be told from chance; {others}"
         )
-    return replace(
-        data, queries=queries, qrels=checked_qrels(data)
-    )  # qrels of other queries are of no use here
+    # qrels of other queries are of no use here
+    return replace(data, queries=queries, qrels=checked_qrels(data))
 
 
 def checked_systems(systems: object) -> dict[str, Contender]:

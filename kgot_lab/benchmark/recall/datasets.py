@@ -172,10 +172,8 @@ def _musique_steps() -> Dataset:
     return replace(whole, name="musique-steps", queries=queries, qrels=qrels, locked=locked, types={})
 
 
-UNTITLED, MIXED = (
-    "-untitled",
-    "-mixed",
-)  # behind the name of a data set: its passages without titles, or all bundled ones
+# behind the name of a data set: its passages without titles, or all bundled ones
+UNTITLED, MIXED = ("-untitled", "-mixed")
 _NO_NAMES = (
     f"one of the bundled ones with {UNTITLED} or {MIXED} behind its name",
     "your own folder as BEIR has them",

@@ -151,9 +151,8 @@ def _left(
             if isinstance(system, BundledSystem) and system.name == job.name:
                 job.embedder = cast(Embedder, next(iter(embedders_in(system)), _Lent("", "", 0)))
             left.append(job)
-    return [
-        _ready(job, left) for job in sorted(left, key=jobs.index)
-    ]  # those of one data set together, whose parts a worker keeps
+    # those of one data set together, whose parts a worker keeps
+    return [_ready(job, left) for job in sorted(left, key=jobs.index)]
 
 
 def _ready(job: _Job, others: Sequence[_Job]) -> _Job:
@@ -164,9 +163,8 @@ def _ready(job: _Job, others: Sequence[_Job]) -> _Job:
             for each in others
             if each.dataset is job.dataset and each.embedder and each.embedder.digest
         ]
-        given = (
-            job.embedder if job.embedder.digest else next(iter(embedders), job.embedder)
-        )  # who needs none shares parts with the others
+        # who needs none shares parts with the others
+        given = job.embedder if job.embedder.digest else next(iter(embedders), job.embedder)
         job.embedder = given
         job.errand = replace(job.errand, embedder=(given.name, given.digest, given.dimension))
         return job
@@ -213,9 +211,8 @@ def _answers(client: Any, jobs: Sequence[_Job]) -> Any:
             send(job)
         for future in coming:
             job = sent.pop(future)
-            if (
-                future.status in ("lost", "cancelled") and job.lost < _RETRIES
-            ):  # what it needed went with a worker
+            # what it needed went with a worker
+            if future.status in ("lost", "cancelled") and job.lost < _RETRIES:
                 job.lost += 1
                 cloud.forget()
                 send(job)

@@ -15,9 +15,8 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.types import Document, Query
 
-_SYLLABLES = [
-    consonant + vowel for consonant in "bdfgklmnprtvz" for vowel in "aiou"
-]  # no e and no s: no stop word, no ending to stem
+# no e and no s: no stop word, no ending to stem
+_SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprtvz" for vowel in "aiou"]
 _VOCABULARY = 50_000  # words that passages are filled with
 _WORDS = 32  # of them in a passage
 _RARE = 2  # words of a query that only its first passage has together
@@ -67,9 +66,8 @@ def _passages(
 ) -> Iterator[Document]:
     size = min(_CHUNK, n - start)
     texts = words[zipf(chance, (size, _WORDS))].tolist()
-    named = (
-        (n * chance.random(size) ** 2).astype(np.int64).tolist()
-    )  # squared: the first titles are named most, as hubs are
+    # squared: the first titles are named most, as hubs are
+    named = (n * chance.random(size) ** 2).astype(np.int64).tolist()
     for row, (text, other) in enumerate(zip(texts, named, strict=True)):
         number = start + row
         ours = [title(other)] if other != number else []

@@ -38,8 +38,7 @@ class _ListenOptions:
     host: Annotated[str, typer.Option("--host", help="tokens are required off loopback")] = "127.0.0.1"
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 for any that is free")] = 8400
     share_port: Annotated[
-        bool,
-        typer.Option("--share-port", help="several servers share one port; with --store postgresql://…"),
+        bool, typer.Option("--share-port", help="several servers share one port; with --store postgresql://…")
     ] = False
     tokens: Annotated[
         bool, typer.Option("--tokens", help="require tokens on loopback too, as behind a proxy")
@@ -125,9 +124,8 @@ def serve_experts(
     from kgot_lab.experts.learning.ledger import open_proposals
     from kgot_lab.experts.learning.review_queue import ReviewQueue
 
-    review_queue = ReviewQueue(
-        service, open_proposals(place_of_proposals(store))
-    )  # here too, since graphs are asked with what was accepted
+    # here too, since graphs are asked with what was accepted
+    review_queue = ReviewQueue(service, open_proposals(place_of_proposals(store)))
     if listen.stdio:
         threading.Thread(target=make_ready, args=(service,), daemon=True).start()
         from kgot_lab.experts.http.mcp import expert_tools

@@ -27,11 +27,8 @@ if TYPE_CHECKING:
     from kgot_lab.kgos.methods.formatting import MethodResult
     from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
 
-NOTHING, RULES_BROKEN, OUT_OF_TIME = (
-    3,
-    4,
-    124,
-)  # exit codes besides 0, 1 for an error, 2 for wrong words and 130 for an interruption
+# exit codes besides 0, 1 for an error, 2 for wrong words and 130 for an interruption
+NOTHING, RULES_BROKEN, OUT_OF_TIME = (3, 4, 124)
 
 
 class OutputForm(StrEnum):

@@ -41,9 +41,8 @@ def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Nod
     elif type in ("MarketEvent", "News", "Insight"):
         said = json.dumps([type, properties.get("type"), key, [properties.get(date) for date in _DATES]])
         key = hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
-    return Node(
-        f"{owned_prefix(owner)}{type}:{key.replace('/', '|')}", (type,), properties
-    )  # a / ends the owner in an id
+    # a / ends the owner in an id
+    return Node(f"{owned_prefix(owner)}{type}:{key.replace('/', '|')}", (type,), properties)
 
 
 def owned_prefix(owner: str) -> str:

@@ -31,12 +31,8 @@ DECAYS: Mapping[str, float] = {
     "belongs_to": 0.7,
 }
 OPTIONAL_DECAYS: Mapping[str, float] = {"supplier": 0.5, "competes_with": 0.3, "owns": 0.6, "correlated": 0.4}
-_OUTWARD = {
-    "MarketEvent": "affects",
-    "Insight": "about",
-    "News": "mentions",
-    "Institution": "affects",
-}  # from where one may begin or pass
+# from where one may begin or pass
+_OUTWARD = {"MarketEvent": "affects", "Insight": "about", "News": "mentions", "Institution": "affects"}
 _INWARD = ("issued_by", "in_sector", "belongs_to")  # walked against their arrows, from the whole to its parts
 _ACROSS = ("supplier", "competes_with", "owns", "correlated")  # walked both ways, once in a path
 

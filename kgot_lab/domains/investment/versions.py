@@ -21,9 +21,8 @@ from kgot_lab.memory.tables.storage import TableStorage
 from kgot_lab.types import Edge, Json, Node
 
 EdgeIds = tuple[str, str, str]  # source, type, target
-GivenEnds = Mapping[
-    str | EdgeIds, int | None
-]  # when what is written expires, where that was said, in microseconds
+# when what is written expires, where that was said, in microseconds
+GivenEnds = Mapping[str | EdgeIds, int | None]
 
 
 class GraphChange:
@@ -33,9 +32,8 @@ class GraphChange:
 
     def __init__(self, storage: TableStorage, owner: str, now: Callable[[], datetime]) -> None:
         self._storage, self._owner = storage, owner
-        self._clock = instant(
-            now(), "now"
-        )  # read within: to wait for another process is not to go back in time
+        # read within: to wait for another process is not to go back in time
+        self._clock = instant(now(), "now")
         self.at = last_time(storage, self._clock)
         self._begun = False
 

@@ -28,10 +28,8 @@ _REASONS: Mapping[BreakReason, str] = {
     "acquaintance": "what an acquaintance knows stays theirs",
     "no further": "a type that leads there and no further",
 }
-_JOINING = {
-    "location": "LOCATED_AT",
-    "faction": "MEMBER_OF",
-}  # by which type one comes to be among what leads on; else KNOWS
+# by which type one comes to be among what leads on; else KNOWS
+_JOINING = {"location": "LOCATED_AT", "faction": "MEMBER_OF"}
 
 
 @dataclass(frozen=True)

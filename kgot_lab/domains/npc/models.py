@@ -18,25 +18,15 @@ from kgot_lab.memory.claims.times import instant
 from kgot_lab.stores.sql import json_text
 from kgot_lab.types import Json
 
-ENTITY_TYPES = (
-    "npc",
-    "player",
-    "location",
-    "item",
-    "faction",
-    "event",
-    "quest",
-    "concept",
-)  # the known ones; any text will do
+# the known ones; any text will do
+ENTITY_TYPES = ("npc", "player", "location", "item", "faction", "event", "quest", "concept")
 RELATIONSHIP_TYPES = (
     *("KNOWS", "LOCATED_AT", "OWNS", "MEMBER_OF", "ALLIED_WITH"),
     *("HOSTILE_TO", "PARTICIPATED_IN", "QUEST_GIVER", "CHILD_OF", "EMPLOYED_BY"),
 )
 BOTH_WAYS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})  # whoever adds or deletes one direction does it for both
-SECRET_MARKS = (
-    "secret",
-    "hidden",
-)  # attributes of a relationship, true or false: nobody in the world is told of one so marked
+# attributes of a relationship, true or false: nobody in the world is told of one so marked
+SECRET_MARKS = ("secret", "hidden")
 
 RelationshipStanding = Literal["accepted", "queued", "rejected"]
 

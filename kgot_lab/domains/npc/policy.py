@@ -27,11 +27,8 @@ from kgot_lab.errors import BadInput, require
 from kgot_lab.types import Json
 
 SPREADING = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
-PUBLIC_TYPES = (
-    "LOCATED_AT",
-    "MEMBER_OF",
-    "ALLIED_WITH",
-)  # of the four, those that others can see; who knows whom is not among them
+# of the four, those that others can see; who knows whom is not among them
+PUBLIC_TYPES = ("LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
 PUBLIC_ATTRIBUTES: Mapping[str, tuple[str, ...]] = (
     MappingProxyType(  # of the usual ones, what anyone sees who sees it at all
         {
@@ -46,11 +43,8 @@ PUBLIC_ATTRIBUTES: Mapping[str, tuple[str, ...]] = (
         }
     )
 )
-NEVER = (
-    "secret_knowledge",
-    "knowledge_scope",
-    "public",
-)  # attributes that are for nobody else, whatever a policy or `public` says
+# attributes that are for nobody else, whatever a policy or `public` says
+NEVER = ("secret_knowledge", "knowledge_scope", "public")
 
 
 @dataclass(frozen=True)

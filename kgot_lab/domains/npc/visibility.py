@@ -98,9 +98,8 @@ class Sight(EntityReads):
     def identity_snapshot(self, npc_id: str | None = None) -> IdentitySnapshot:
         """Who it is, and what it is tied to, in one question."""
         self._require_own(npc_id)
-        own = replace(
-            self.policy, spreading=(), public_types=()
-        )  # it reads no further than its own relationships lead
+        # it reads no further than its own relationships lead
+        own = replace(self.policy, spreading=(), public_types=())
         seen = seen_by(self._storage, self.npc_id, own)
         entities = {entity.id: entity for entity in seen.entities}
         ties = (Tie(each.type, entities[each.target_id], each.attributes) for each in seen.relationships)

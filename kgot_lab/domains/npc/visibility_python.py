@@ -17,9 +17,8 @@ from kgot_lab.domains.npc.policy import (
 from kgot_lab.domains.npc.rows import entity_of, relationship_of, uuids
 from kgot_lab.domains.npc.storage import WorldStorage
 
-ToldFrom = Callable[
-    [set[str]], Iterable[Relationship]
-]  # the relationships from some entities that anyone may be told of
+# the relationships from some entities that anyone may be told of
+ToldFrom = Callable[[set[str]], Iterable[Relationship]]
 
 
 @dataclass(frozen=True)

@@ -127,9 +127,8 @@ class ExpertTurn:
             self.question, config.playbook_skills, self.services.playbooks, intent=intent
         )
         missing = unsaid_words(looked, found)
-        own = tuple(
-            word for word in missing.words if word in self.question
-        )  # and not of the question before it
+        # and not of the question before it
+        own = tuple(word for word in missing.words if word in self.question)
         unsaid = (own or missing.words) if missing.most else ()
         remote = self._consulted(config) if unsaid or not found.nodes else ()
         off_topic = (

@@ -17,12 +17,8 @@ from kgot_lab.memory.claims.times import moment
 MOST_ENVELOPE = 2_000_000  # bytes
 LONGEST_LIFE = timedelta(minutes=15)  # nonces are remembered as long
 CLOCK_SKEW = timedelta(seconds=30)
-ENVELOPE_KINDS = {
-    "question": False,
-    "answer": True,
-    "introduction": False,
-    "capabilities": True,
-}  # whether one of a kind replies to another
+# whether one of a kind replies to another
+ENVELOPE_KINDS = {"question": False, "answer": True, "introduction": False, "capabilities": True}
 REFUSALS: Mapping[str, tuple[int, str]] = {  # by code, what HTTP says and what to do
     "malformed": (400, "it is no envelope in its one spelling: send the bytes that were signed, as they are"),
     "unsigned": (401, "it has no signature: sign it with the key of the instance"),

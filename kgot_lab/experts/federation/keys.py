@@ -94,9 +94,8 @@ def bytes_of_text(text: str, size: int) -> bytes:
         data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, UnicodeEncodeError) as error:
         raise ValueError("not base64url") from error
-    if (
-        len(data) != size or text_of_bytes(data) != text
-    ):  # bits that are left over would be a second spelling of one signature
+    # bits that are left over would be a second spelling of one signature
+    if len(data) != size or text_of_bytes(data) != text:
         raise ValueError("not base64url of so many bytes")
     return data
 

@@ -31,11 +31,8 @@ from kgot_lab.io.proxies import is_loopback
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-_OPEN = (
-    "/health",
-    ASK_PATH,
-    CAPABILITIES_PATH,
-)  # need no token: the last two take nothing that is not signed
+# need no token: the last two take nothing that is not signed
+_OPEN = ("/health", ASK_PATH, CAPABILITIES_PATH)
 _PAGES = ("/", "/pages/")  # hold nothing of anybody, and a browser sends no token for them
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "

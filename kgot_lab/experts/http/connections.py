@@ -53,9 +53,8 @@ class LimitedServer(uvicorn.Server):
     """Run an application on listening sockets, within the limits of connections."""
 
     def __init__(self, app: ASGIApp, limits: ConnectionLimits | None = None):
-        protocol = type(
-            "LimitedConnection", (_LimitedConnection,), {"limits": limits or fitting_limits()}
-        )  # uvicorn takes a class
+        # uvicorn takes a class
+        protocol = type("LimitedConnection", (_LimitedConnection,), {"limits": limits or fitting_limits()})
         super().__init__(
             uvicorn.Config(
                 app,

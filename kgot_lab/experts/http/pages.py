@@ -14,9 +14,8 @@ from fastapi import APIRouter, Request, Response
 from kgot_lab.experts.repository import NotFound
 
 _FOLDER = Path(__file__).parent / "pages"
-_DRAWING = (
-    Path(__file__).parents[2] / "viz" / "browser"
-)  # as files: the room of live views stands above this one
+# as files: the room of live views stands above this one
+_DRAWING = Path(__file__).parents[2] / "viz" / "browser"
 _FIRST = "chat.html"
 _KINDS = {
     ".html": "text/html; charset=utf-8",
@@ -64,10 +63,8 @@ def pages_router() -> APIRouter:
 def _served(request: Request, name: str) -> Response:
     """A file, or that it is still the one which the browser has."""
     file = page_file(name)
-    headers = {
-        "etag": file.tag,
-        "cache-control": "no-cache",
-    }  # kept, and asked about: another version of the package shows at once
+    # kept, and asked about: another version of the package shows at once
+    headers = {"etag": file.tag, "cache-control": "no-cache"}
     known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
     if file.tag in known or "*" in known:
         return Response(status_code=304, headers=headers)

@@ -44,9 +44,8 @@ def expert_app(
     from mcp.server.transport_security import TransportSecuritySettings
 
     tools = expert_tools(service, _ASKING.get, limiter)
-    unguarded = TransportSecuritySettings(
-        enable_dns_rebinding_protection=False
-    )  # the guard looks at hosts and origins for all doors
+    # the guard looks at hosts and origins for all doors
+    unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     mcp = tools.streamable_http_app(stateless_http=True, json_response=True, transport_security=unguarded)
 
     @asynccontextmanager

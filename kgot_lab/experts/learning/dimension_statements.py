@@ -102,9 +102,8 @@ def stated_dimensions(
             row: _places(in_stems(index_of(graph).names[row]), stems)
             for row in nodes_named_in(graph, sentence)
         }
-        rows = [
-            row for row, own in names.items() if not any(own <= places for places, _ in said)
-        ]  # "public data" may be in such a phrase
+        # "public data" may be in such a phrase
+        rows = [row for row, own in names.items() if not any(own <= places for places, _ in said)]
         if len(rows) != 1:
             continue
         own, known = names[rows[0]], graph.node_properties[rows[0]]

@@ -10,10 +10,8 @@ from kgot_lab.experts.learning.contradictions import ContradictionReport, contra
 from kgot_lab.experts.learning.dimension_statements import stated_dimensions
 from kgot_lab.experts.service import ExpertService
 
-DRIFT_DAYS, MOST_DRIFT_DAYS = (
-    90,
-    3650,
-)  # the days that are looked back, where nobody says how many, and at most
+# the days that are looked back, where nobody says how many, and at most
+DRIFT_DAYS, MOST_DRIFT_DAYS = (90, 3650)
 _MOST = 20_000  # messages that are read, the last ones
 
 

@@ -18,11 +18,8 @@ from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.memory.claims.times import utc_now
 from kgot_lab.types import Diff, Edge, Json, Node
 
-_NO_PROPERTIES = (
-    "id",
-    "type",
-    MADE_BY_HAND,
-)  # the editor takes the second for another type, and writes the third itself
+# the editor takes the second for another type, and writes the third itself
+_NO_PROPERTIES = ("id", "type", MADE_BY_HAND)
 
 
 @dataclass(frozen=True)

@@ -62,9 +62,8 @@ def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) 
     refused: list[str] = []
     nodes: dict[str, tuple[list[GraphEdit], list[str]]] = {}
     single: list[tuple[GraphEdit, str]] = []
-    for each in sorted(
-        noted, key=lambda one: one.kind != "node"
-    ):  # so that edges find the nodes that are new with them
+    # so that edges find the nodes that are new with them
+    for each in sorted(noted, key=lambda one: one.kind != "node"):
         try:
             edit = reader.edit(each)
         except _NotTaken as why:

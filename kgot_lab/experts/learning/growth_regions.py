@@ -138,9 +138,8 @@ def _joined(one: ProposedRegion, other: ProposedRegion) -> ProposedRegion:
     types = tuple(
         (name, share / total) for name, share in sorted(shares.items(), key=lambda each: (-each[1], each[0]))
     )
-    edges = {
-        each.end: each for each in (*other.edges, *one.edges)
-    }  # of an end that both have, the edge of the first
+    # of an end that both have, the edge of the first
+    edges = {each.end: each for each in (*other.edges, *one.edges)}
     order = dict.fromkeys((*(end for end in one.ends if end in other.ends), *one.ends, *other.ends))
     return ProposedRegion(
         tuple(dict.fromkeys((*one.words, *other.words))),

@@ -44,10 +44,8 @@ class ReviewQueue:
         decided = self.ledger.decided(name, most=1)
         if not decided:
             return base
-        last = (
-            decided[0].number,
-            decided[0].settled,
-        )  # one that is not settled has not reached the graph yet
+        # one that is not settled has not reached the graph yet
+        last = (decided[0].number, decided[0].settled)
         with self._lock:
             kept = self._learnt.get(name)
             if kept is None or kept[:2] != (base.digest, last):

@@ -15,10 +15,8 @@ from kgot_lab.experts.trials.sequential import SequentialComparison, bounded_com
 MISMATCH = 0.001  # a smaller p of the shares of conversations makes a trial invalid
 SILENT = 0.8  # one variant's conversations are judged less than this share as often as the other's: the raters may differ
 _SURE = 100.0  # how sure the alternative to the stated shares is that they are nearly kept, in conversations
-_OPPOSED = (
-    "thumbs",
-    "citation use",
-)  # what raters say and what an answer rests on: a winner may not lose by either
+# what raters say and what an answer rests on: a winner may not lose by either
+_OPPOSED = ("thumbs", "citation use")
 
 
 @dataclass(frozen=True)

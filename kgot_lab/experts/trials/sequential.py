@@ -40,9 +40,8 @@ from kgot_lab.experts.trials.assignment import TrialVariant
 ALPHA = 0.05
 POWER = 0.8
 Capital = NDArray[np.float64]
-_FRACTIONS = np.geomspace(
-    0.02, 0.95, 16
-)  # of the largest bet that cannot lose all: small ones find small differences
+# of the largest bet that cannot lose all: small ones find small differences
+_FRACTIONS = np.geomspace(0.02, 0.95, 16)
 _HALVINGS = 30  # of the interval from -1 to 1: ends are exact to 2e-9
 
 

@@ -12,11 +12,8 @@ from kgot_lab.kgos.schemas.rules.catalogue import check_rules
 from kgot_lab.types import Diff
 
 _OWN_RULES = (1, 2, 4, 5, 6, 7)  # that look at a node or an edge, and at what touches it
-_ALONG_RULES = {
-    (9,): ("requires",),
-    (11,): ("feeds_into",),
-    (10, 12): ("has_limitation", "has_workaround"),
-}  # that follow these edges
+# that follow these edges
+_ALONG_RULES = {(9,): ("requires",), (11,): ("feeds_into",), (10, 12): ("has_limitation", "has_workaround")}
 
 
 def touched_by(diff: Diff) -> set[str]:

@@ -41,16 +41,12 @@ _LARGEST = {
     **dict.fromkeys((*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *PROSE_ENDINGS), 20_000_000),
     **dict.fromkeys(SETTINGS_ENDINGS, 5_000_000),
 }  # bytes that are read
-_PASSED_OVER = (
-    "node_modules",
-    "__pycache__",
-    "site-packages",
-)  # folders of what others wrote, or of what was made
+# folders of what others wrote, or of what was made
+_PASSED_OVER = ("node_modules", "__pycache__", "site-packages")
 _LOT = 64  # files that are kept together; with workers so many for each thread, of at most as many threads as follow
 _MOST_LOTS = 16
-FileProgress = Callable[
-    [int, int, str], object
-]  # how many files of how many are done, and the one that is next
+# how many files of how many are done, and the one that is next
+FileProgress = Callable[[int, int, str], object]
 
 
 @dataclass(frozen=True)
@@ -67,9 +63,8 @@ class FolderGraph:
     doubtful: tuple[Remark, ...] = ()
     sites: int = 0
     resolved: int = 0
-    passed_over: dict[str, int] = field(
-        default_factory=dict
-    )  # endings of files that are not read, and how many there are
+    # endings of files that are not read, and how many there are
+    passed_over: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return self.describe()

@@ -178,9 +178,8 @@ def _matching(index: GraphIndex, capability: str) -> list[tuple[int, float]]:
         )
         for row in rows
     ]
-    return sorted(shares, key=lambda each: (-each[1], each[0] not in named))[
-        :_LOOKED_AT
-    ]  # then, that which the text lane has first
+    # then, that which the text lane has first
+    return sorted(shares, key=lambda each: (-each[1], each[0] not in named))[:_LOOKED_AT]
 
 
 def _named(index: GraphIndex, row: int, words: set[str]) -> bool:

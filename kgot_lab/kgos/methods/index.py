@@ -66,9 +66,8 @@ class GraphIndex(NodeTexts):
             return self.graph.row(id)
         except UnknownName:
             pass
-        alone = {
-            label: int(rows[0]) for label, rows in self.of_label.items() if len(rows) == 1
-        }  # in files of others a label is a name
+        # in files of others a label is a name
+        alone = {label: int(rows[0]) for label, rows in self.of_label.items() if len(rows) == 1}
         called = alone | {each: row for row, each in reversed(list(enumerate(self.names)))}
         called |= {each: row for row, each in enumerate(self.graph.ids)}
         folded = {each.casefold(): row for each, row in called.items()}
@@ -239,10 +238,8 @@ class GraphIndex(NodeTexts):
         arrow, else the first.
         """
         links, row = self.links, self.links.origins[place]
-        first, last = (
-            int(links.ends.indptr[row]),
-            int(links.ends.indptr[row + 1]),
-        )  # those along an arrow come first
+        # those along an arrow come first
+        first, last = (int(links.ends.indptr[row]), int(links.ends.indptr[row + 1]))
         same = (links.ends.indices[first:last] == links.ends.indices[place]) & (
             worth[links.ways[first:last]] > 0
         )
@@ -316,9 +313,8 @@ def index_of(graph: PropertyGraph) -> GraphIndex:
     )
     if not len(graph):
         raise BadInput("the graph is empty: it has no node that a method could find")
-    kept: GraphIndex = vars(graph).setdefault(
-        _KEPT, GraphIndex(graph)
-    )  # on the graph, as cached_property does, so that both go together
+    # on the graph, as cached_property does, so that both go together
+    kept: GraphIndex = vars(graph).setdefault(_KEPT, GraphIndex(graph))
     return kept
 
 

@@ -93,9 +93,8 @@ def _shared_neighbours(index: GraphIndex, row: int) -> Reals:
     shared = np.bincount(near.indices[neighbour_places(near, mine)[0]], minlength=len(index.graph))
     linked = np.zeros(len(index.graph), np.int64)
     linked[mine] = 1
-    united = (
-        len(mine) + index.degrees - shared - 2 * linked
-    )  # linked to each other: each is in the other's set
+    # linked to each other: each is in the other's set
+    united = len(mine) + index.degrees - shared - 2 * linked
     found: Reals = np.divide(shared, united, out=np.zeros(len(index.graph)), where=united > 0)
     return found
 

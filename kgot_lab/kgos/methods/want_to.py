@@ -17,12 +17,8 @@ from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEED
 from kgot_lab.retrieval.presets import WEIGHTS
 from kgot_lab.text.words import searched_words
 
-ENABLING = (
-    "enables",
-    "optimizes",
-    "reduces",
-    "contributes_to",
-)  # from what helps to what it helps; the last is ours
+# from what helps to what it helps; the last is ours
+ENABLING = ("enables", "optimizes", "reduces", "contributes_to")
 REQUIRING = ("requires",)  # from what is wanted to what it cannot be had without
 
 

@@ -36,9 +36,8 @@ def rival_values(
             ):
                 continue
             rival = value_instead(each.text, other.text, value)
-            if rival and (
-                other.title == each.title or not stands_in(rival, other.title)
-            ):  # else it says that of its own subject
+            # else it says that of its own subject
+            if rival and (other.title == each.title or not stands_in(rival, other.title)):
                 found.setdefault(rival, []).append(other)
     return found
 

@@ -162,9 +162,8 @@ def _of_path(run: RunMaterial) -> list[RunFact]:
         ]
     named = {compared_name(name): name for name in question_names(run.question, run.titles())}
     unnamed = _unnamed(run)
-    if any(
-        _same_name(name, answer) for name in named.values()
-    ):  # one of the things that the question names: each must be told of
+    # one of the things that the question names: each must be told of
+    if any(_same_name(name, answer) for name in named.values()):
         return [
             *unnamed,
             *(
@@ -281,9 +280,8 @@ def _spoken(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator
     """The sentences of the path as links between the names in them and their title."""
     known = Titles(Document(title, "", title) for title in run.titles())
     for each in run.path:
-        short = (
-            each.title.split("(")[0].split(",")[0].strip()
-        )  # West Chicago, Illinois is called West Chicago
+        # West Chicago, Illinois is called West Chicago
+        short = each.title.split("(")[0].split(",")[0].strip()
         nodes = {compared_name(title): title for title in (each.title, short) if title}
         nodes |= {key: name for key, name in named.items() if speaks_of(each, name.split("(")[0])}
         nodes |= {compared_name(title): title for name in known.mentioned(each.text) for title in known[name]}

@@ -95,9 +95,8 @@ def graph_of_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph:
     a node of its own.
     """
     edges: list[Edge] = []
-    said: dict[str, list[tuple[str, int, str]]] = defaultdict(
-        list
-    )  # by title: source, where it begins there, sentence
+    # by title: source, where it begins there, sentence
+    said: dict[str, list[tuple[str, int, str]]] = defaultdict(list)
     mentions: list[tuple[Triple, Claim]] = []
     for fact, each in claims.items():
         plain: list[Support] = []

@@ -162,11 +162,8 @@ class _WrittenFacts:
                 yield from self._claims_for(fact, edge, start.get(identity))
 
     def _claims_for(self, fact: Triple, edge: Edge, before: frozenset[Support] | None) -> Iterator[Claim]:
-        by_rule = fact.identity != (
-            edge.source,
-            edge.type,
-            edge.target,
-        )  # a sentence or a name in it, which no model wrote
+        # a sentence or a name in it, which no model wrote
+        by_rule = fact.identity != (edge.source, edge.type, edge.target)
         said_by = "" if by_rule else plain(self._model)
         calls = self._found.calls(edge)
         supports = [support for support in self._found.of(edge) if support not in (before or ())]

@@ -93,9 +93,8 @@ def _last_started(done: Sequence[Event]) -> tuple[Sequence[Event], ToolReturned 
         return done, None, ()
     returned = done[at]
     assert isinstance(returned, ToolReturned)
-    within = [
-        event for event in without_losses(done[at + 1 :]) if not isinstance(event, Started | Cut)
-    ]  # a graph is cut once, for several
+    # a graph is cut once, for several
+    within = [event for event in without_losses(done[at + 1 :]) if not isinstance(event, Started | Cut)]
     return done[:at], returned, within
 
 

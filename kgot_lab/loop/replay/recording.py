@@ -55,13 +55,11 @@ class Recording:
         default_factory=lambda: defaultdict(deque)
     )
     statements: dict[Key, Diff | Rows | QueryFailed] = field(default_factory=dict)
-    lost: dict[str, ServerLost] = field(
-        default_factory=dict
-    )  # statements over which a server went away, whatever the graph was
+    # statements over which a server went away, whatever the graph was
+    lost: dict[str, ServerLost] = field(default_factory=dict)
     outputs: dict[Key, Computed] = field(default_factory=dict)
-    edits: dict[Key, str] = field(
-        default_factory=dict
-    )  # statements that a person has put in the place of those asked for
+    # statements that a person has put in the place of those asked for
+    edits: dict[Key, str] = field(default_factory=dict)
     turns: deque[Reply] | None = None  # replies to give in their order, whatever is asked, and no others
     avoided: int = 0
     made: int = 0
@@ -176,9 +174,8 @@ class RememberedLLM:
     def __call__(self, prompt: Prompt) -> Reply:
         known = self.recording.turns
         if known is None:
-            known = self.recording.replies.get(
-                (prompt_digest(prompt, ""),)
-            )  # whoever answered: another model may have gone on
+            # whoever answered: another model may have gone on
+            known = self.recording.replies.get((prompt_digest(prompt, ""),))
         if known:
             self.recording.avoided += 1
             return known.popleft()
@@ -206,9 +203,8 @@ class RememberedTool:
     def __post_init__(self) -> None:
         if self.finds is None:
             self.finds = usually_finds(self.name, self.arguments)
-        if (
-            self.live is not None and not self.arguments
-        ):  # a recording says what the prompts showed, and shows the same again
+        # a recording says what the prompts showed, and shows the same again
+        if self.live is not None and not self.arguments:
             self.description, self.arguments = self.live.description, self.live.arguments
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self
@@ -258,9 +254,8 @@ class RememberedStore:
     edits: Mapping[Key, str] = field(default_factory=dict)  # statements to run in place of recorded ones
     reads_in: str = ""  # the language it is asked in, if not the run's own
     spoken: Dialect | None = None  # what prompts say of it, where it stands for a store of another kind
-    edited: dict[str, str] = field(
-        default_factory=dict
-    )  # asked for, and run in its place: for the event that is to come
+    # asked for, and run in its place: for the event that is to come
+    edited: dict[str, str] = field(default_factory=dict)
 
     @property
     def dialect(self) -> Dialect:

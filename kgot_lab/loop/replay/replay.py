@@ -389,9 +389,8 @@ def fork(
         (number for number, (now, was) in enumerate(pairs) if not same_event(now, was)),
         min(len(seen), len(events)),
     )
-    by_hand = (
-        isinstance(events[at], Asked) and len(seen) > at
-    )  # that reply came from the recording, and is no call that was avoided
+    # that reply came from the recording, and is no call that was avoided
+    by_hand = isinstance(events[at], Asked) and len(seen) > at
     return Fork(tuple(seen), graph_after(seen), first, recording.avoided - by_hand, recording.made, stopped)
 
 
@@ -456,9 +455,8 @@ def _changed(
             nth = sum(
                 isinstance(other, Asked) and (prompt_digest(other.prompt, ""),) == key for other in before
             )
-            by_hand = Reply(
-                change, model=event.model
-            )  # what a person wrote cost no tokens, and no model held it likely
+            # what a person wrote cost no tokens, and no model held it likely
+            by_hand = Reply(change, model=event.model)
             recording.replies[key][nth] = event.as_reply if change == event.reply else by_hand
         case ToolReturned():
             nth = sum(isinstance(other, ToolReturned) and other.call == event.call for other in before)

@@ -15,9 +15,8 @@ from kgot_lab.loop.trace import diffs, graph_after
 from kgot_lab.stores import open_for, open_store
 from kgot_lab.stores.protocol import Dialect, Store
 
-WalkBeside = Callable[
-    [Sequence[Event], Store, Dialect], Iterator[Event]
-]  # recorded events walked again in a store, with nothing live
+# recorded events walked again in a store, with nothing live
+WalkBeside = Callable[[Sequence[Event], Store, Dialect], Iterator[Event]]
 
 
 def left_behind(events: Sequence[Event], store: Store, walk: WalkBeside) -> tuple[Wrote, ...]:

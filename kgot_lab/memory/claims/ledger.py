@@ -189,9 +189,8 @@ class ReviewLedger:
                 write_claim(storage, corrected)
             with what_fell(self.claims.storage, change, [claim, corrected.id]) as told:
                 _stand(change, claim, "rejected", learnt.confidence)
-                _stand(
-                    change, corrected.id, "taken", learnt.confidence
-                )  # not "accepted": its confidence was given to another fact
+                # not "accepted": its confidence was given to another fact
+                _stand(change, corrected.id, "taken", learnt.confidence)
                 if open_versions(storage, "drop", corrected.id):
                     change.close("drop", corrected.id)
             return told.report

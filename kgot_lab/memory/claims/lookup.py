@@ -71,9 +71,8 @@ class BelievedTriples:
             there.add(self.all())
             return there, True
         found, is_all = self._with_keys(keys, depth)
-        worth: dict[str, float] = defaultdict(
-            float
-        )  # in the order in which they were found, the newest of a word first
+        # in the order in which they were found, the newest of a word first
+        worth: dict[str, float] = defaultdict(float)
         for ids in found:
             for id in ids:
                 worth[id] += 1 / len(ids)

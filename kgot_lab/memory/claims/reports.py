@@ -11,9 +11,8 @@ from kgot_lab.text.counted import counted
 from kgot_lab.types import Triple
 
 Cardinality = Literal["single", "many"]
-Standing = Literal[
-    "taken", "queued", "accepted", "rejected", "dropped"
-]  # taken: its confidence was enough; the next three are review
+# taken: its confidence was enough; the next three are review
+Standing = Literal["taken", "queued", "accepted", "rejected", "dropped"]
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,8 @@ class Weighed:
     calibrated: float
     idle: str  # why nothing would begin to hold with it, "" where something would
     single: bool  # its relation has one object at a time, so that the others contradict it
-    others: tuple[
-        Triple, ...
-    ]  # what holds of the same subject and relation; of a single one, at the same time
+    # what holds of the same subject and relation; of a single one, at the same time
+    others: tuple[Triple, ...]
 
     @property
     def sure(self) -> str:
@@ -151,9 +150,8 @@ class Reviewer:
         """
         if not self.decided:
             return None
-        change, claim = (
-            self.decided.pop()
-        )  # also where it cannot be: somebody else has changed what it did, and the error says who
+        # also where it cannot be: somebody else has changed what it did, and the error says who
+        change, claim = self.decided.pop()
         self.claims.undo(change, by=self.by)
         self.reload()
         self.place = next(
@@ -166,9 +164,8 @@ class Reviewer:
             if claim not in self.claims.ids_beginning(claim):
                 return AlreadyDecided(None, "It was erased, or never was there.")
             stood = self.claims.history(claim)
-            last = ([each for each in stood if each.known_until is None] or stood)[
-                -1
-            ]  # a drop that was taken back lies behind
+            # a drop that was taken back lies behind
+            last = ([each for each in stood if each.known_until is None] or stood)[-1]
             who = f" by {harmless(last.by)}" * bool(last.by)
             became = f"It was {last.standing}{who} on {last.known_from:%Y-%m-%d at %H:%M} UTC."
             if last.known_until is not None:

@@ -95,9 +95,8 @@ def _reopen_rows(change: ClaimChange, row: ClaimRow) -> set[int]:
     """
     kind, key, value, number, *_ = row
     since = change.storage.rows(sql.OPEN_SINCE, {"kind": kind, "key": key})
-    there = {
-        opened for each, opened in since if kind != "drop" or each == value
-    }  # a claim may be dropped for several reasons
+    # a claim may be dropped for several reasons
+    there = {opened for each, opened in since if kind != "drop" or each == value}
     if not there:
         change.open(kind, key, value, number)
     return there if kind != "drop" else set()

@@ -55,13 +55,11 @@ def _prepare(connection: sqlite3.Connection, path: Path | None, layout: Layout) 
     refuse_damaged(connection, path)
     connection.execute("PRAGMA secure_delete = ON").fetchall()
     if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        connection.execute(
-            "BEGIN IMMEDIATE"
-        )  # before there is a log, so that the file's head says from the first what it is
+        # before there is a log, so that the file's head says from the first what it is
+        connection.execute("BEGIN IMMEDIATE")
         with connection:
-            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[
-                0
-            ]:  # another process may have made them
+            # another process may have made them
+            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 _make(connection, layout)
     _refuse_foreign_head(connection, path, layout)
     if _number(connection, "user_version") < layout.version:

@@ -69,9 +69,8 @@ def _keys_of(id: str, subject: str, relation: str, object: str, learnt: int) -> 
     return [(key, learnt, id) for key in fact_keys(subject, relation, object)]
 
 
-FACT_KEYS = LaterTable(
-    "fact_keys", f"{KEY_TABLE} WITHOUT ROWID", KEY_TABLE, FIRST_LEARNT, _keys_of, 3
-)  # in SQLite the index is the table
+# in SQLite the index is the table
+FACT_KEYS = LaterTable("fact_keys", f"{KEY_TABLE} WITHOUT ROWID", KEY_TABLE, FIRST_LEARNT, _keys_of, 3)
 CLAIMS_LAYOUT = Layout(
     "claims", 0x6B676C63, CLAIM_TABLES, CLAIM_INDEXES, SQLITE_INDEXES, POSTGRES_INDEXES, (FACT_KEYS,)
 )  # "kglc"

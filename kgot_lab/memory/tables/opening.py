@@ -15,9 +15,8 @@ from kgot_lab.memory.tables.storage import TableStorage
 from kgot_lab.stores.opening import resolved
 
 _Opened = TypeVar("_Opened", bound=TableStorage)
-_IN_PAIRS = re.compile(
-    r"\s*(?:\w+\s*=\s*\S+\s+)*(?:host|hostaddr|dbname|user|password)\s*="
-)  # as libpq takes it: host=… dbname=…
+# as libpq takes it: host=… dbname=…
+_IN_PAIRS = re.compile(r"\s*(?:\w+\s*=\s*\S+\s+)*(?:host|hostaddr|dbname|user|password)\s*=")
 
 
 def open_tables(
@@ -58,9 +57,8 @@ def opened_at(
             raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME, and at no other address")
         resolved(place)
         return on_server(place)
-    if isinstance(place, str) and _IN_PAIRS.match(
-        place
-    ):  # else a file would be made whose name may be a password
+    # else a file would be made whose name may be a password
+    if isinstance(place, str) and _IN_PAIRS.match(place):
         raise BadInput(
             f"{what} are kept in a file or at postgresql://HOST/NAME: give the server as an address, not as name=value pairs"
         )

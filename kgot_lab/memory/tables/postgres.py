@@ -254,9 +254,8 @@ class PostgresClaims(PostgresTables):
 
     def __init__(self, url: str, *, namespace: str = CLAIMS_NAMESPACE) -> None:
         super().__init__(CLAIMS_LAYOUT, url, namespace=namespace)
-        if self.rows(TO_SCRUB) != [
-            (0,)
-        ]:  # what was to erase its bytes was stopped before it had, or is at it
+        # what was to erase its bytes was stopped before it had, or is at it
+        if self.rows(TO_SCRUB) != [(0,)]:
             self.scrub()
 
     def worded(self, statement: str) -> str:
@@ -299,9 +298,8 @@ class PostgresClaims(PostgresTables):
           WHERE relnamespace = %s::regnamespace AND relkind = 'r'
             AND (atttypid = 'text'::regtype OR relname = 'fact_keys' AND attname = 'key')"""
         for table, column in connection.execute(texts, (quoted(self.namespace),)).fetchall():
-            connection.execute(
-                f"ALTER TABLE {table} ALTER {column} SET STATISTICS 0"
-            )  # else erased texts stay in the server's samples
+            # else erased texts stay in the server's samples
+            connection.execute(f"ALTER TABLE {table} ALTER {column} SET STATISTICS 0")
 
 
 def _rows_left_by_vacuum(connection: Connection, table: str) -> int:
@@ -311,9 +309,8 @@ def _rows_left_by_vacuum(connection: Connection, table: str) -> int:
     kept: list[int] = []
 
     def hear(said: psycopg.errors.Diagnostic) -> None:
-        kept.extend(
-            map(int, re.findall(r"\d+", said.message_detail or "")[:1])
-        )  # "3 dead row versions cannot be removed yet."
+        # "3 dead row versions cannot be removed yet."
+        kept.extend(map(int, re.findall(r"\d+", said.message_detail or "")[:1]))
 
     connection.add_notice_handler(hear)
     try:

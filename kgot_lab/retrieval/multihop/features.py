@@ -44,10 +44,8 @@ CLUES = (
         "from its text x sentence",
     ),
 )
-BY_NAMES = (
-    *NAME_CLUES,
-    *(clue for clue in CLUES if " x " in clue),
-)  # what no passage has that no name leads to
+# what no passage has that no name leads to
+BY_NAMES = (*NAME_CLUES, *(clue for clue in CLUES if " x " in clue))
 _TO_TITLE, _FROM_TEXT, _SHARED, _TO_TITLE_LIKELY, _FROM_TEXT_LIKELY = map(
     NAME_CLUES.index,
     ("to its title", "from its text", "shared", "to its title, likely", "from its text, likely"),
@@ -67,9 +65,8 @@ class TrailIndex:
     mentions: Mentions
     passages: _Matrix  # (documents, dimension), rows of length 1 or 0
     sentences: _Matrix  # (sentences, dimension)
-    words: Mapping[
-        str, tuple[Ints, NDArray[np.float32]]
-    ]  # of each word the rows that hold it, and what BM25 gives them for it
+    # of each word the rows that hold it, and what BM25 gives them for it
+    words: Mapping[str, tuple[Ints, NDArray[np.float32]]]
 
     @property
     def size(self) -> int:

@@ -8,10 +8,8 @@ from kgot_lab.retrieval.names import CAPITALISED, called, compared_name, is_dist
 from kgot_lab.types import Document
 
 _ARTICLES = frozenset(("the", "a", "an"))
-_HEADING, _HEADINGS = (
-    80,
-    5,
-)  # characters in a line above a text that is no sentence of it, and how many of them are looked at
+# characters in a line above a text that is no sentence of it, and how many of them are looked at
+_HEADING, _HEADINGS = (80, 5)
 _HEAD = 300  # characters in which a first sentence says what it is about
 _SUBJECT = re.compile(r"^\W*(.{2,80}?)\s*(?:\(|,|\b(?:is|was|are|were|refers|may refer)\b)")
 _BEGINS = re.compile(rf"^\W*(?:{CAPITALISED.pattern})")

@@ -105,9 +105,8 @@ class _Best:
         new = ~np.isin(ways.rows, chosen)
         for kind, link in enumerate(_SHOWN):
             strength = ways.strengths[link] * new
-            order = np.argsort(
-                strength, kind="stable"
-            )  # the strongest way to a passage is written last, so it stays
+            # the strongest way to a passage is written last, so it stays
+            order = np.argsort(strength, kind="stable")
             order = order[strength[order] > self._strength[ways.rows[order]]]
             rows = ways.rows[order]
             self._strength[rows], self._from[rows] = strength[order], chosen[-1]

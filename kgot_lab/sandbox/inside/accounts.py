@@ -15,12 +15,8 @@ from typing import Any
 from kgot_lab.sandbox.inside.tracked import Before, Journal, TrackedGraph, plant_edge, plant_node, untracked
 from kgot_lab.sandbox.inside.values import Account, RefusedValue, canonical, json_value, node_id
 
-TYPE_NAMES = (
-    "relation",
-    "relationship",
-    "label",
-    "type",
-)  # where models put an edge's type, in order of trust
+# where models put an edge's type, in order of trust
+TYPE_NAMES = ("relation", "relationship", "label", "type")
 DEFAULT_TYPE = "related_to"
 _NODE_NAMES, _EDGE_NAMES = ("label", "labels"), ("relation",)
 _LIKE_A_KEYED_ONE = re.compile("#.|%2[35]", re.DOTALL)
@@ -49,9 +45,8 @@ def put_account(journal: Journal, nodes: Iterable[Account], edges: Iterable[Acco
     for claim in edges:
         if len(claim) == 4:
             source, type, target, key = claim
-            if graph.has_edge(
-                source, target, edge_key(type, key)
-            ):  # else it came and went since the last statement
+            # else it came and went since the last statement
+            if graph.has_edge(source, target, edge_key(type, key)):
                 graph.remove_edge(source, target, edge_key(type, key))
     graph.remove_nodes_from([claim[0] for claim in nodes if len(claim) == 1])
     for claim in nodes:

@@ -43,9 +43,8 @@ class CypherChanges:
         ] = {}  # the ids that nodes have now, by record number, where they are not as before
         self._made: dict[str, list[str]] = {}  # by id, the record numbers of nodes that were made under it
         self._said: dict[str, dict[str, Any]] = {}  # the properties that those were made with
-        self._again: set[str] = (
-            set()
-        )  # the record numbers of nodes that were made under an id that was there, or that others got as well
+        # the record numbers of nodes that were made under an id that was there, or that others got as well
+        self._again: set[str] = set()
         self._bases: dict[
             str, list[str]
         ] = {}  # the labels that nodes had before new ones of their id added theirs
@@ -175,9 +174,8 @@ class CypherChanges:
         if alone and any(self._between(edge, before=True) == between for edge in old):
             left = []  # it is there, perhaps under another key
         given = {own_key(edge.stored): edge for edge in old if alone or "_key" in edge.stored}
-        if (
-            old and not alone
-        ):  # a statement may have changed keys, or replaced all properties, the key among them
+        # a statement may have changed keys, or replaced all properties, the key among them
+        if old and not alone:
             rids = {edge.rid for edge in there}
             found = self._database.edges_between(there[0].type, there[0].source, there[0].target)
             others = {own_key(edge.stored) for edge in found if edge.rid not in rids}
@@ -186,9 +184,8 @@ class CypherChanges:
             left = [key for key in left if key in others or key in given]
         for edge in new:
             key = own_key(edge.stored)
-            if key in {*left, *given} and not self._again.isdisjoint(
-                (edge.source, edge.target)
-            ):  # it could not see what it repeats
+            # it could not see what it repeats
+            if key in {*left, *given} and not self._again.isdisjoint((edge.source, edge.target)):
                 given[key] = replace(
                     edge,
                     stored={

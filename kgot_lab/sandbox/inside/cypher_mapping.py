@@ -21,12 +21,8 @@ from kgot_lab.sandbox.inside.values import RefusedValue, canonical
 
 _NODE_NAMES = ("", "id", "_labels", "_run", "_kept")
 _EDGE_NAMES = ("", "_key", "_run", "_kept")
-NAMED_BY = (
-    "id",
-    "name",
-    "title",
-    "label",
-)  # the properties that may name a node which a statement gave no id, in order of trust
+# the properties that may name a node which a statement gave no id, in order of trust
+NAMED_BY = ("id", "name", "title", "label")
 ENCODED = "json:"
 
 

@@ -20,10 +20,8 @@ from kgot_lab.sandbox.inside.cypher_engine import OWN, Database
 from kgot_lab.sandbox.inside.cypher_mapping import backticked
 
 _NODES, _EDGES = "nodes", "edges"
-_LONGEST, _LONGEST_TOGETHER = (
-    100,
-    160,
-)  # characters of a file's name as the engine spells it, of one label and of all that a node has
+# characters of a file's name as the engine spells it, of one label and of all that a node has
+_LONGEST, _LONGEST_TOGETHER = (100, 160)
 _NOT_TAKEN = frozenset("~,*")
 _PLACES = {
     "NodePattern": _NODES,
@@ -135,9 +133,8 @@ class TypeNames:
         there = self._database.kind(name)
         used = bool(there) and not self._database.empty(name)
         taken = used and there != kind
-        yields = (
-            both and kind == _EDGES and not used
-        )  # a label and a relation that come together: the label has the name
+        # a label and a relation that come together: the label has the name
+        yields = both and kind == _EDGES and not used
         if _usable(name) and not taken and not yields:
             if there not in ("", kind):  # left by a statement that was undone
                 self._database.drop_type(name)

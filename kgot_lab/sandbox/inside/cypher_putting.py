@@ -28,9 +28,8 @@ class Known:
 
     rids: dict[str, str] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
-    labels: dict[str, list[str]] = field(
-        default_factory=dict
-    )  # of nodes whose labels are not in alphabetical order
+    # of nodes whose labels are not in alphabetical order
+    labels: dict[str, list[str]] = field(default_factory=dict)
     keys: dict[Between, tuple[str, ...]] = field(default_factory=dict)
     longest: int = 0  # characters of an id
 
@@ -115,9 +114,8 @@ class _Put:
 
     def _remove(self) -> None:
         for claim in self._edges:
-            if len(claim) == 4 and self._known.has_edge(
-                _between(claim), claim[3]
-            ):  # else it came and went since the last statement
+            # else it came and went since the last statement
+            if len(claim) == 4 and self._known.has_edge(_between(claim), claim[3]):
                 self._database.remove(self._rid_of(claim))
                 self._known.remove_edge(_between(claim), claim[3])
         for claim in self._nodes:

@@ -104,9 +104,8 @@ class CypherStatements:
             if time.monotonic() > self._deadline:
                 raise TimedOut
             there = rid not in ended or self._database.exists(rid)
-            if (
-                ended[rid] + there > made[rid] and rid in ended
-            ):  # it was there before; the engine gives a number out again
+            # it was there before; the engine gives a number out again
+            if ended[rid] + there > made[rid] and rid in ended:
                 if isinstance(first[rid], self._database.vertex):
                     done.gone_nodes.append(rid)
                 else:

@@ -131,9 +131,8 @@ class SparqlGraph:
             removed: list[ox.Quad] = []
         else:
             added, removed = self._run(statement)
-        told = with_names(
-            map(self._triple, reversed(added)), self._taken
-        )  # the engine lists the newest first
+        # the engine lists the newest first
+        told = with_names(map(self._triple, reversed(added)), self._taken)
         return dict(TripleChange(self, told, map(self._triple, removed)).claims())
 
     def _run(self, statement: str) -> tuple[list[ox.Quad], list[ox.Quad]]:

@@ -111,9 +111,8 @@ def _confine(writing: int, request: dict[str, Any], peak_kb: int, instructions: 
     for name, most in limits.items():
         if instructions is not None or name in ("CPU", "FSIZE", "CORE"):  # other systems know not all of them
             kind = getattr(resource, f"RLIMIT_{name}")
-            allowed = resource.getrlimit(kind)[
-                1
-            ]  # what this machine allows may be less, and nothing can raise it
+            # what this machine allows may be less, and nothing can raise it
+            allowed = resource.getrlimit(kind)[1]
             most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
             resource.setrlimit(kind, (most, most))
     if instructions is not None:

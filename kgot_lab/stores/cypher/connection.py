@@ -19,9 +19,8 @@ from kgot_lab.sandbox.inside.cypher_mapping import backticked
 if TYPE_CHECKING:
     from neo4j import Driver, Session, Transaction
 
-Ask = Callable[
-    [str, Mapping[str, Any]], list[list[Any]]
-]  # a query of ours and its parameters; the rows as lists of columns
+# a query of ours and its parameters; the rows as lists of columns
+Ask = Callable[[str, Mapping[str, Any]], list[list[Any]]]
 
 Given = TypeVar("Given")
 

@@ -269,9 +269,8 @@ def ids_of(rows: Iterable[BoltRow], was: Mapping[str, StoredNode]) -> dict[str, 
             canonical([sorted(row.labels), node_properties(timeless(row.properties))]),
         ),
     ):
-        before = (
-            was[row.place].id if row.place in was else ""
-        )  # a statement replaced all properties: it is the same node still
+        # a statement replaced all properties: it is the same node still
+        before = was[row.place].id if row.place in was else ""
         id = (
             before
             if before and before not in taken

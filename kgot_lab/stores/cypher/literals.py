@@ -32,9 +32,8 @@ def cypher_literal(value: Json) -> str:
 
 def _text(text: str) -> str:
     escaped = text.translate(_ESCAPES)
-    return (
-        '"' + escaped.replace("\\\\u", '\\\\" + "u') + '"'
-    )  # some servers resolve \uXXXX wherever they see it
+    # some servers resolve \uXXXX wherever they see it
+    return '"' + escaped.replace("\\\\u", '\\\\" + "u') + '"'
 
 
 def name(text: str) -> str:

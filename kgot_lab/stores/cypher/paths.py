@@ -48,9 +48,8 @@ def cypher_paths(names: Sequence[str], worth: Mapping[str, float], most: int) ->
     which is quicker than a list.
     """
     asked = path_query(names, worth, most)
-    odd = [
-        place for place in asked.worth if "\\" in place
-    ]  # some servers resolve \\uXXXX in the names of a map
+    # some servers resolve \\uXXXX in the names of a map
+    odd = [place for place in asked.worth if "\\" in place]
     known = ", ".join(f"{backticked(place)}: true" for place in asked.worth if place not in odd)
     return (
         f"WITH {cypher_literal(asked.names)} AS starts, {cypher_literal(list(asked.worth.items()))} AS given, {{{known}}} AS known\n"

@@ -13,10 +13,8 @@ from typing import NoReturn
 
 from kgot_lab.stores.cypher.tokens import CypherToken, RefusedClause, cypher_tokens
 
-OWN_PROPERTIES = (
-    "_run",
-    "_kept",
-)  # the properties that say of a node which namespace it is in, and that its store knows it
+# the properties that say of a node which namespace it is in, and that its store knows it
+OWN_PROPERTIES = ("_run", "_kept")
 OPENING = {"(": ")", "[": "]", "{": "}"}
 NO_TOKEN = CypherToken("sign", "")
 _ESCAPED = re.compile(r"\\u+([0-9a-fA-F]{4})")
@@ -47,9 +45,8 @@ class Patterns:
         self.pairs = _pairs(self.tokens)
         self.at, self.walks = 0, False
         self.added: list[tuple[int, str]] = []
-        self.known: frozenset[str] = (
-            frozenset()
-        )  # variables that are bound for sure; a doubtful one is marked, and the server refuses it
+        # variables that are bound for sure; a doubtful one is marked, and the server refuses it
+        self.known: frozenset[str] = frozenset()
         self.frames: list[Frame] = [Frame("")]
 
     def step(self) -> None:

@@ -21,9 +21,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _NUMBER = re.compile(r"\d[\d_]*([eE]\d+)?[fFdD]?|\d[\d_]*[eE]|0[xX][\da-fA-F_]+|0[oO]?[0-7_]+")
-_ESCAPED = re.compile(
-    r"\\u+([0-9a-fA-F]{4})"
-)  # some servers resolve it before they look at the language, and some do not
+# some servers resolve it before they look at the language, and some do not
+_ESCAPED = re.compile(r"\\u+([0-9a-fA-F]{4})")
 _SIGNS = frozenset("\"'`\\/*\n\r\v\f\x85\u2028\u2029")  # what must then not come of it
 _LINE_ENDS = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029](?!$)")
 

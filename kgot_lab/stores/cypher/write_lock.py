@@ -104,9 +104,8 @@ class Turns:
                     for (number,) in transaction.run(_TAKE, run=self._namespace, step=step).values()
                 )
             except Exception as error:
-                if isinstance(error, Neo4jError) and (error.code or "").endswith(
-                    ".EntityNotFound"
-                ):  # somebody deletes the namespace
+                # somebody deletes the namespace
+                if isinstance(error, Neo4jError) and (error.code or "").endswith(".EntityNotFound"):
                     raise Overtaken from error
                 if not late.is_set():
                     raise

@@ -91,9 +91,8 @@ def lossless_format(path: Path | str) -> str:
         return ""
     held = _lines(read_regular(path))
     usual = _BY_SUFFIX.get(_known(path, _READERS), "")
-    forms = (
-        ("networkx", "apoc") if usual == "apoc" else (usual,) if usual else ()
-    )  # a table of edges is read, and never written
+    # a table of edges is read, and never written
+    forms = ("networkx", "apoc") if usual == "apoc" else (usual,) if usual else ()
     with TemporaryDirectory() as folder:
         for form in forms:
             write_graph(read.graph, anew := Path(folder) / form, form)

@@ -17,12 +17,8 @@ from kgot_lab.graph.exchange import UNTYPED
 from kgot_lab.io.text_files import read_regular, utf8_text
 from kgot_lab.types import Edge, Json
 
-_DELIMITERS = (
-    ",",
-    ";",
-    "\t",
-    "|",
-)  # of a .csv, as the head shows; programs of some countries write semicolons
+# of a .csv, as the head shows; programs of some countries write semicolons
+_DELIMITERS = (",", ";", "\t", "|")
 _NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?")
 _MOST_TOLD = 8  # columns in an error
 _HEAD = "source,type,target"

@@ -29,9 +29,8 @@ if TYPE_CHECKING:
     import networkx as nx
 
 _ENCODED = "json:"
-_NOT_XML = re.compile(
-    "[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-)  # what XML 1.0 cannot hold, and \r, which it does not keep
+# what XML 1.0 cannot hold, and \r, which it does not keep
+_NOT_XML = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def write_graphml(graph: PropertyGraph, path: Path | str) -> None:

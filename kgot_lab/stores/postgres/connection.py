@@ -16,12 +16,8 @@ if TYPE_CHECKING:
     Connection = psycopg.Connection[Any]
 
 _GONE = ("08", "57P")  # error classes: the connection is lost; the server is being stopped, or is not yet up
-_PATIENCE = {
-    "connect_timeout": 10,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 3,
-}  # seconds, tries
+# seconds, tries
+_PATIENCE = {"connect_timeout": 10, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 _UNKNOWN = ", and nobody can tell whether it kept the change, so look before you make it again"
 
 

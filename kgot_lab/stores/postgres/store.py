@@ -87,9 +87,8 @@ class Postgres:
         self._over = ""  # why it can be used no more
         circle = Circle()
         self._own = PostgresLink(self._where_owner, self._greet_owner, circle)  # makes tables, loads
-        self._link = PostgresLink(
-            self._where, self._greet, circle
-        )  # runs statements, and all that only looks
+        # runs statements, and all that only looks
+        self._link = PostgresLink(self._where, self._greet, circle)
         try:
             for link in (self._own, self._link):
                 link.rows("SELECT")
@@ -129,9 +128,8 @@ class Postgres:
                 f"BEGIN; SET LOCAL kgot_lab.journal = 'on'; {self._limit}"
             ) as connection:
                 refuse_calls(connection, statement)
-                connection.execute(
-                    sent, parameters or None, binary=True
-                )  # in binary the server takes no more than one statement
+                # in binary the server takes no more than one statement
+                connection.execute(sent, parameters or None, binary=True)
                 return _journalled(connection)
         except psycopg.Error as error:
             raise QueryFailed(

@@ -264,11 +264,8 @@ def settle(connection: Connection, namespace: str) -> None:
     """Set what lasts as long as a connection: how texts are read, and the names that need no schema, which
     are ours, then pgvector's.
     """
-    schemas = (
-        namespace,
-        vector_schema(connection) or VECTORS,
-        "pg_temp",
-    )  # in this order temporary tables hide none of ours
+    # in this order temporary tables hide none of ours
+    schemas = (namespace, vector_schema(connection) or VECTORS, "pg_temp")
     connection.execute(
         f"SET search_path = {', '.join(map(quoted, schemas))};"
         f" SET standard_conforming_strings = on; SET lock_timeout = {_PATIENCE * 1000}; SET client_min_messages = warning"

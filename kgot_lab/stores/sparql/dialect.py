@@ -77,10 +77,8 @@ def _about(names: Sequence[str], hops: int) -> str:
         "  FILTER(?name = ?wanted || ?shortest > STRLEN(?wanted)) }"
     )
     for number in range(2, max(1, int(hops)) + 1):
-        one, other = (
-            f"?n{number - 1}",
-            f"?n{number}",
-        )  # a third branch for no step at all, because a path (…)? takes seconds
+        # a third branch for no step at all, because a path (…)? takes seconds
+        one, other = (f"?n{number - 1}", f"?n{number}")
         near = (
             f"SELECT DISTINCT {other} WHERE {{ {{ {near} }}\n"
             f"  {{ {one} ?p {other} FILTER(?p NOT IN ({NO_EDGE})) }} UNION {{ {other} ?p {one} FILTER(?p NOT IN ({NO_EDGE})) }} "

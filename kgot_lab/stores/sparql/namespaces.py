@@ -11,10 +11,8 @@ from kgot_lab.sandbox.inside.rdf import DESCRIBING, META, NAMESPACE, STATEMENT, 
 from kgot_lab.stores.protocol import GraphSize
 from kgot_lab.stores.sparql.connection import SparqlLink
 
-VERSIONS_GRAPH, VERSION_IRI = (
-    f"{META}versions",
-    f"{META}version",
-)  # the graph that says which graphs are ours, and what it says of each
+# the graph that says which graphs are ours, and what it says of each
+VERSIONS_GRAPH, VERSION_IRI = (f"{META}versions", f"{META}version")
 _OURS = f"{{ SELECT DISTINCT ?graph {{ GRAPH <{VERSIONS_GRAPH}> {{ ?graph <{VERSION_IRI}> ?version }} }} }}"
 _NO_EDGE = ", ".join(f"<{each}>" for each in (TYPE, *DESCRIBING))
 _NODES = f"SELECT ?graph (COUNT(DISTINCT ?s) AS ?n) {{ {_OURS} GRAPH ?graph {{ ?s a ?k FILTER(?k != <{STATEMENT}>) }} }} GROUP BY ?graph"

@@ -398,9 +398,8 @@ class SparqlServer(EmbeddedStore):
             ) from None
         if own not in " ".join(marked).split():
             raise failed or _Overtaken
-        if (
-            marked == new
-        ):  # else somebody followed at once: the change was made, and the copy is not current any more
+        # else somebody followed at once: the change was made, and the copy is not current any more
+        if marked == new:
             self._version, self._size = new, self._size + len(added) - len(removed)
 
     def _asked(self, query: str) -> ServerAnswer:

@@ -40,9 +40,8 @@ _BINDING = {
 }
 _TOLD = frozenset("DATA INSERT DELETE CONSTRUCT VALUES".split())  # words before braces that hold no pattern
 _TOP, _PATTERN, _TELLING, _LIST, _EXPRESSION = "top", "pattern", "telling", "list or path", "expression"
-_Placed = tuple[
-    str, str, str
-]  # a piece, the kind of bracket that it stands in, and the kind that it opens, if it does
+# a piece, the kind of bracket that it stands in, and the kind that it opens, if it does
+_Placed = tuple[str, str, str]
 
 
 def refuse_unless_sparql(do: str, statement: str) -> list[SparqlToken]:

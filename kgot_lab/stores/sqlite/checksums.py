@@ -61,9 +61,8 @@ SELECTED = {  # with its checksum, or NULL, after the others
     kind: f"SELECT {', '.join(columns)}, (SELECT sum FROM sums WHERE sums.kind = '{kind}' AND sums.number = {kind}.number) FROM {kind}"
     for kind, columns in _COLUMNS.items()
 }
-SELECT_ALL = {
-    kind: f"SELECT {', '.join(columns)} FROM {kind} AS row" for kind, columns in _COLUMNS.items()
-}  # of the first version
+# of the first version
+SELECT_ALL = {kind: f"SELECT {', '.join(columns)} FROM {kind} AS row" for kind, columns in _COLUMNS.items()}
 _WITHOUT = {
     kind: f"FROM {kind} WHERE number NOT IN (SELECT number FROM sums WHERE kind = '{kind}')"
     for kind in _COLUMNS
@@ -151,9 +150,8 @@ def _damage_in(connection: sqlite3.Connection, schema: Sequence[str]) -> str:
         for (number,) in connection.execute(wrong):
             return f"row {number} of {kind} is not as it was written"
     if can_write:
-        connection.execute(
-            "INSERT INTO words (words) VALUES ('integrity-check')"
-        )  # changes nothing, but counts as a write
+        # changes nothing, but counts as a write
+        connection.execute("INSERT INTO words (words) VALUES ('integrity-check')")
     nodes, words = connection.execute(
         "SELECT (SELECT count(*) FROM nodes), (SELECT count(*) FROM words)"
     ).fetchone()

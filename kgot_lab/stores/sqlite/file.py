@@ -41,9 +41,8 @@ VERSION = 2  # 1 had no checksums of rows
 _PATIENCE = 30.0  # seconds to wait for another process that is writing
 _OLDEST = (3, 38)  # the first SQLite with STRICT tables, memory shared by name, and ->>
 CHECKED = 32_000_000  # bytes of a file that is searched for damage whenever it is opened, in about a second
-MOST_READ = (
-    MOST_KEPT + 1_000_000
-)  # bytes of a row: those of an element, and what SQLite itself puts there; bounds what functions build
+# bytes of a row: those of an element, and what SQLite itself puts there; bounds what functions build
+MOST_READ = MOST_KEPT + 1_000_000
 MOST_WRITTEN = 2 * MOST_READ  # a row of the journal holds an element before and after
 MOST_PATTERN = (
     250  # bytes of a LIKE pattern: matching takes as long as pattern times text, and no time limit stops it
@@ -58,9 +57,8 @@ class Opened:
     reader: Connection
     guard: Guard  # of the writer, asleep but while a statement is looked at
     read_guard: Guard
-    files: Mapping[
-        str, tuple[int, int]
-    ]  # the database and its log as they were opened, by device and number; none in memory
+    # the database and its log as they were opened, by device and number; none in memory
+    files: Mapping[str, tuple[int, int]]
 
     def refuse_if_moved(self) -> None:
         """Raise StoreUnavailable when the file or its log is no longer the one that was opened: what is
@@ -93,9 +91,8 @@ class Opened:
 
 
 _OPEN: WeakSet[Opened] = WeakSet()
-_LOCKED_ELSEWHERE: set[tuple[int, int]] = (
-    set()
-)  # files that were open when this process was forked, by device and number
+# files that were open when this process was forked, by device and number
+_LOCKED_ELSEWHERE: set[tuple[int, int]] = set()
 
 
 def opened_file(path: Path | None) -> Opened:
@@ -126,9 +123,8 @@ def opened_file(path: Path | None) -> Opened:
             connection.close()
         if isinstance(error, sqlite3.Error):
             raise unavailable(error, path) or StoreUnavailable(f"{path}: {error}") from None
-        if (
-            isinstance(error, UnicodeDecodeError) and path is not None
-        ):  # in what SQLite has to say of the damage
+        # in what SQLite has to say of the damage
+        if isinstance(error, UnicodeDecodeError) and path is not None:
             raise damaged(path, str(error)) from None
         raise
 

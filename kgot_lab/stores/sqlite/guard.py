@@ -9,9 +9,8 @@ from kgot_lab.stores.sqlite.checksums import FORGETTING, SUMMING
 from kgot_lab.stores.sqlite.tables import RECORDERS
 
 _TRIGGERS = {"words_come", "words_go", "words_change", "fact_comes", *RECORDERS, *SUMMING, *FORGETTING}
-_SHADOWS = {
-    f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")
-}  # where the full-text index keeps itself
+# where the full-text index keeps itself
+_SHADOWS = {f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")}
 _READABLE = {
     "nodes",
     "edges",
@@ -69,9 +68,8 @@ def _may(action: int, one: str, two: str) -> bool:
         case sqlite3.SQLITE_PRAGMA:
             return (one, two) == ("data_version", "")  # the full-text index asks for it
         case sqlite3.SQLITE_UPDATE:
-            return (
-                one == "sqlite_master"
-            )  # asked when a virtual table is first used; to statements SQLite itself refuses it
+            # asked when a virtual table is first used; to statements SQLite itself refuses it
+            return one == "sqlite_master"
     return False
 
 

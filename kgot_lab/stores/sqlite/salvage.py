@@ -20,10 +20,8 @@ from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Node
 
-_SHARED, _SHARES = (
-    0x40000002,
-    510,
-)  # the bytes that everybody who has the file open holds (sqlite.org/c3ref/io_methods, os_unix.c)
+# the bytes that everybody who has the file open holds (sqlite.org/c3ref/io_methods, os_unix.c)
+_SHARED, _SHARES = (0x40000002, 510)
 
 
 def salvage_sqlite(path: Path) -> Salvaged:

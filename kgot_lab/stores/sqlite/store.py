@@ -268,9 +268,8 @@ class Sqlite:
         """Whether the graph holds a text or a number exactly; see `looking_up`."""
         if isinstance(value, str):
             return bool(self._asked(f"{_NAMED} UNION ALL {_HELD} LIMIT 1", (value, "text", "text")))
-        known = (
-            value if isinstance(value, float) or abs(value) < _LARGEST else float(value)
-        )  # as SQLite reads one of more digits
+        # as SQLite reads one of more digits
+        known = value if isinstance(value, float) or abs(value) < _LARGEST else float(value)
         return bool(self._asked(f"{_HELD} LIMIT 1", (known, "integer", "real")))
 
     def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
@@ -355,9 +354,8 @@ class Sqlite:
                 yield
             finally:
                 if graph.writer.in_transaction:
-                    graph.writer.execute(
-                        "ROLLBACK"
-                    )  # nothing was written, and unlike COMMIT it works on a damaged file
+                    # nothing was written, and unlike COMMIT it works on a damaged file
+                    graph.writer.execute("ROLLBACK")
 
     @contextmanager
     def _transaction(self) -> Iterator[Opened]:

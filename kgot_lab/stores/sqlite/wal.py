@@ -12,10 +12,8 @@ from pathlib import Path
 from kgot_lab.io.sqlite_snapshot import Copied
 from kgot_lab.stores.log import set_aside
 
-_HEAD, _FRAME = (
-    struct.Struct(">8I"),
-    struct.Struct(">4I"),
-)  # of the log; of a page in it: number, size of the file at a commit, salts
+# of the log; of a page in it: number, size of the file at a commit, salts
+_HEAD, _FRAME = (struct.Struct(">8I"), struct.Struct(">4I"))
 _FRAME_HEAD = 24
 _INDEX, _INDEX_VERSION = struct.Struct("=I"), 3_007_000
 
@@ -134,9 +132,8 @@ def warn_of_lost(before: WalFrames | None, connection: sqlite3.Connection, path:
     if before is None or not before.ends:
         return
     try:
-        connection.execute(
-            "BEGIN IMMEDIATE"
-        )  # waits for a process that has written its pages and not yet said so to the others
+        # waits for a process that has written its pages and not yet said so to the others
+        connection.execute("BEGIN IMMEDIATE")
         connection.execute("ROLLBACK")
     except sqlite3.OperationalError:  # one that writes for long: whoever opens the file next looks
         return

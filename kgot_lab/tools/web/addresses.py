@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     import httpx
 
 _PORTS = {"http": 80, "https": 443}
-_NAT64 = ipaddress.ip_network(
-    "64:ff9b::/96"
-)  # IPv6 addresses that hold an IPv4 address in their last 32 bits
+# IPv6 addresses that hold an IPv4 address in their last 32 bits
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 @dataclass(frozen=True)

@@ -102,9 +102,8 @@ class Browser:
         page = self.page
         if not self._sought.split():
             raise ToolFailed("nothing was sought yet; say which text to find")
-        pattern = re.compile(
-            r"[\s*_]+".join(map(re.escape, self._sought.split())), re.IGNORECASE
-        )  # line ends and emphasis between words
+        # line ends and emphasis between words
+        pattern = re.compile(r"[\s*_]+".join(map(re.escape, self._sought.split())), re.IGNORECASE)
         match = pattern.search(page.text, self._found + 1)
         if match is None:
             once = self._found >= 0

@@ -92,9 +92,8 @@ class Brave:
     def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
         """The best results of a year, or of any; raises ToolFailed."""
         span = {"freshness": f"{year}-01-01to{year}-12-31"} if year else {}
-        answer = self._api.get(
-            {"q": " ".join(query.split()[:50])[:400], "count": RESULTS, **span}
-        )  # it refuses longer queries
+        # it refuses longer queries
+        answer = self._api.get({"q": " ".join(query.split()[:50])[:400], "count": RESULTS, **span})
         web = answer.get("web")
         return _hits(
             web.get("results") if isinstance(web, Mapping) else None,

@@ -35,9 +35,8 @@ class Manners:
     redirects: int = 5
     attempts: int = 3
     longest_wait: float = 5.0  # seconds between two attempts; a server that asks for more is not waited for
-    private_hosts: Collection[str] = (
-        frozenset()
-    )  # "host:port" that may be reached although they are private: a mirror of one's own
+    # "host:port" that may be reached although they are private: a mirror of one's own
+    private_hosts: Collection[str] = frozenset()
 
     def __post_init__(self) -> None:
         if isinstance(self.private_hosts, str):
@@ -87,12 +86,10 @@ class PoliteWeb:
         self._robots: dict[str, Any] = {}  # origin -> what its robots.txt says
         # nothing of the environment's proxies: a proxy would look names up again, where private addresses
         # cannot be kept out
-        no_reuse = httpx.Limits(
-            max_keepalive_connections=0
-        )  # a connection belongs to one host name, two of which may share a number
-        no_cookies = CookieJar(
-            DefaultCookiePolicy(allowed_domains=[])
-        )  # they would be kept by number, and so for another host too
+        # a connection belongs to one host name, two of which may share a number
+        no_reuse = httpx.Limits(max_keepalive_connections=0)
+        # they would be kept by number, and so for another host too
+        no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
         self._client = httpx.Client(
             trust_env=False, verify=httpx.create_ssl_context(), limits=no_reuse, cookies=no_cookies
         )

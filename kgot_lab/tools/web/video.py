@@ -90,10 +90,8 @@ def _bounded_adapter(seconds: float, most_bytes: int) -> Any:
     deadline = time.monotonic() + seconds
 
     def pieces(raw: Any) -> Iterator[bytes]:
-        size, read = (
-            0,
-            getattr(raw, "read1", raw.read),
-        )  # read1 gives what has come, read waits for all it asked for
+        # read1 gives what has come, read waits for all it asked for
+        size, read = (0, getattr(raw, "read1", raw.read))
         with closing(raw):
             while piece := read(1 << 14, decode_content=True):
                 size += len(piece)

@@ -30,12 +30,8 @@ PENS = {
 SPANS = {"negative": "delta < 0", "low": "0 to .05", "middle": ".05 to .15", "high": ".15 or more"}
 _MOST = 400  # pairs drawn one by one; of more, those of a cell share a mark
 CELLS = 26  # along each side
-SMALLEST, _LARGEST, _SIZES, ALONE = (
-    14.0,
-    150.0,
-    12,
-    26.0,
-)  # area of a mark in square points, and steps from one to the other
+# area of a mark in square points, and steps from one to the other
+SMALLEST, _LARGEST, _SIZES, ALONE = (14.0, 150.0, 12, 26.0)
 
 
 class _Mark(NamedTuple):

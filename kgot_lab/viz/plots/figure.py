@@ -56,26 +56,12 @@ class Pen:
 
 
 _COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#D55E00", "#0072B2")
-_LINES = (
-    "#C28600",
-    "#009E73",
-    "#CC79A7",
-    "#B34D00",
-    "#2A8BC5",
-    "#777777",
-)  # the pale ones darker, to stand out from white; no yellow
+# the pale ones darker, to stand out from white; no yellow
+_LINES = ("#C28600", "#009E73", "#CC79A7", "#B34D00", "#2A8BC5", "#777777")
 _MARKERS = ("s", "^", "v", "D", "P", "X", "<", ">")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
-_HATCHES = (
-    "",
-    "////",
-    r"\\\\",
-    "----",
-    "xxxx",
-    "||||",
-    "++++",
-    "//",
-)  # of lines: an SVG needs 180 kB for dots
+# of lines: an SVG needs 180 kB for dots
+_HATCHES = ("", "////", r"\\\\", "----", "xxxx", "||||", "++++", "//")
 BASELINE_COLOUR, BEST = Pen(INK, "o", (0, (4, 2))), Pen("#0072B2", "*")
 
 
@@ -207,9 +193,8 @@ def stacked(
     ends = [0.0] * len(bars)
     for number, (name, lengths) in enumerate(parts.items()):
         pen = pens[name] if pens else bar_pen(number)
-        places = [
-            place for place, length in enumerate(lengths) if length
-        ]  # of a part that is nowhere the legend says nothing
+        # of a part that is nowhere the legend says nothing
+        places = [place for place, length in enumerate(lengths) if length]
         if places:
             begun = [ends[place] for place in places]
             axes.barh(
@@ -259,9 +244,8 @@ def legend_below(figure: Any) -> None:
     """One legend for all panels, below them, in as many columns as there is room for."""
     named = (zip(*axes.get_legend_handles_labels(), strict=True) for axes in figure.axes)
     by_label = {label: handle for panel in named for handle, label in panel}
-    widest = (
-        max((text_width(label, 9) / 72 for label in by_label), default=0.0) + 0.7
-    )  # inches, with the sample beside it
+    # inches, with the sample beside it
+    widest = max((text_width(label, 9) / 72 for label in by_label), default=0.0) + 0.7
     columns = max(1, min(len(by_label), int(figure.get_figwidth() / widest)))
     look = {"frameon": False, "fontsize": 9, "handlelength": 2.4, "handleheight": 1.1}
     figure.legend(list(by_label.values()), list(by_label), loc="outside lower center", ncols=columns, **look)
@@ -291,20 +275,13 @@ def _style() -> Iterator[None]:
         "pdf.fonttype": 42,
         "font.family": "sans-serif",
     }
-    ours |= {
-        "font.sans-serif": ["DejaVu Sans"],
-        "font.size": 10,
-        "figure.dpi": 100,
-    }  # that font comes with matplotlib
-    ours |= {
-        "text.parse_math": False,
-        "hatch.linewidth": 0.6,
-        "axes.edgecolor": MUTED,
-    }  # a pair of dollars is no mathematics
+    # that font comes with matplotlib
+    ours |= {"font.sans-serif": ["DejaVu Sans"], "font.size": 10, "figure.dpi": 100}
+    # a pair of dollars is no mathematics
+    ours |= {"text.parse_math": False, "hatch.linewidth": 0.6, "axes.edgecolor": MUTED}
     with matplotlib.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings(
-            "ignore", message="Glyph"
-        )  # a letter that font lacks: the reader's browser has another
+        # a letter that font lacks: the reader's browser has another
+        warnings.filterwarnings("ignore", message="Glyph")
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(ours)
         yield

@@ -94,15 +94,12 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
     ours, theirs = (report.scores[name].per_query(measure) for name in _known(report, (first, second)))
     pairs = Counter((round(ours[query], 4), round(theirs[query], 4)) for query in ours)
     wins, ties, losses = counts([theirs[query] - ours[query] for query in ours])
-    most, few = (
-        max(pairs.values()),
-        len(pairs) <= 25,
-    )  # a fine measure has many pairs: then the size alone says how many
+    # a fine measure has many pairs: then the size alone says how many
+    most, few = (max(pairs.values()), len(pairs) <= 25)
     with plot_drawing(5.2, 5.2) as (figure, [axes]):
         axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=BASELINE_COLOUR.dashes, zorder=1)
-        for (x, y), count in sorted(
-            pairs.items(), key=lambda pair: (-pair[1], pair[0])
-        ):  # small marks on large ones
+        # small marks on large ones
+        for (x, y), count in sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0])):
             colour = WON if y > x else LOST if y < x else FAINT
             size = 160 + 900 * count / most if few else max(9, min(36, 1000 / most) * count)
             axes.scatter([x], [y], s=size, color=colour, alpha=0.55, edgecolor=INK, linewidths=0.5, zorder=2)

@@ -292,9 +292,8 @@ def _growth_of_many(
                     [sizes[step][what] for sizes in by_step.values() if step < len(sizes)]
                     for step in range(last)
                 ]
-                middle = [
-                    median(sizes) for sizes in reached if len(sizes) >= 3
-                ]  # of one run or two it is no middle
+                # of one run or two it is no middle
+                middle = [median(sizes) for sizes in reached if len(sizes) >= 3]
                 axes.plot(
                     range(len(middle)), middle, label="median, where 3 runs or more came so far", **NODES.line
                 )

@@ -93,9 +93,8 @@ def test_migrations_run_twice_change_nothing(postgres_url, tmp_path):
             world.storage.rows(statement)
         asked(postgres_url, "SET search_path = twice", *WORLD_LAYOUT.postgres)
         assert world.find_entities() == there.find_entities() == (ELARA, GRIM)
-    asked(
-        postgres_url, "COMMENT ON SCHEMA twice IS 'world of kgot_lab, version 0'"
-    )  # as one that was stopped in between
+    # as one that was stopped in between
+    asked(postgres_url, "COMMENT ON SCHEMA twice IS 'world of kgot_lab, version 0'")
     with sqlite3.connect(tmp_path / "town.db") as file:
         file.execute("PRAGMA user_version = 0")
     with open_world(tmp_path / "town.db") as world, at_postgres(postgres_url, "twice") as there:

@@ -177,11 +177,8 @@ def size(times: int, ours: float) -> dict[str, object]:
     ("ours", "told", "met"), [(4.0, "4.000", "yes"), (10.0, "10.0", "no"), (12.5, "12.5", "no")]
 )
 def test_the_report_says_of_every_target_whether_it_was_met_and_how_times_grew(tmp_path, ours, told, met):
-    for found in (
-        size(10, ours),
-        size(1, 99.0),
-        size(1, ours),
-    ):  # what is measured again takes the place of what was there
+    # what is measured again takes the place of what was there
+    for found in (size(10, ours), size(1, 99.0), size(1, ours)):
         write_size(tmp_path / "scale.json", found)
     said = written_report(tmp_path)
     assert (

@@ -20,13 +20,7 @@ from benchmarks.competence.gold import GoldSet
 from benchmarks.competence.plain_facts import PlainFacts
 from benchmarks.competence.simulated import LIKELY, UNANSWERED, UNLIKELY, Competence, Simulated
 from benchmarks.competence.texts import misread_names, told_answer
-from benchmarks.competence.worlds import (
-    World,
-    chain_world,
-    comparing_world,
-    world_of_triples,
-    world_on_file,
-)
+from benchmarks.competence.worlds import World, chain_world, comparing_world, world_of_triples, world_on_file
 from kgot_lab.errors import LLMError
 from kgot_lab.evaluation.significance import share
 from kgot_lab.io.bundled import bundled
@@ -41,9 +35,8 @@ from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
 
 ONE, TWO = chain_world(60, 1), chain_world(60, 2)
-ONCE = PATHS.but(
-    wide_tokens=0, steps=1
-)  # a question is asked of its best path, and hop by hop, of nothing else
+# a question is asked of its best path, and hop by hop, of nothing else
+ONCE = PATHS.but(wide_tokens=0, steps=1)
 
 
 def tools(world: World, found: int = 2) -> list[Tool]:

@@ -61,21 +61,16 @@ def linked(told: dict[str, Any]) -> dict[str, Any]:
     """
     paths = told["paths"]
     operations = {each["operationId"]: path for path, methods in paths.items() for each in methods.values()}
-    ends = (
-        "{id}",
-        "/chat",
-        "/conversations",
-        "/duplicate",
-    )  # with more, rows seldom come to the end of a chain
+    # with more, rows seldom come to the end of a chain
+    ends = ("{id}", "/chat", "/conversations", "/duplicate")
     about = [
         id for id, path in operations.items() if path.startswith("/api/experts/{id}") and path.endswith(ends)
     ]
     of_made = {id: {"operationId": id, "parameters": {"path.id": "$response.body#/id"}} for id in about}
     for path in ("/api/experts", "/api/experts/{id}/duplicate"):
         paths[path]["post"]["responses"]["201"]["links"] = of_made
-    talked = [
-        id for id in about if operations[id].endswith(("/chat", "/conversations"))
-    ]  # the first of the list was talked to
+    # the first of the list was talked to
+    talked = [id for id in about if operations[id].endswith(("/chat", "/conversations"))]
     paths["/api/experts"]["get"]["responses"]["200"]["links"] = {
         id: {"operationId": id, "parameters": {"path.id": "$response.body#/0/id"}} for id in talked
     }

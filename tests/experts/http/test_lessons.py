@@ -137,9 +137,8 @@ def test_the_gaps_of_ones_own_questions_are_told_and_of_nobody_elses(server, ada
     assert (mine["asked"], mine["failed"]) == (1, 1) and any(
         "weaving" in line for line in mine["gaps"] + mine["regions"]
     )
-    assert not [
-        line for line in mine["gaps"] + mine["regions"] if "(asked=" in line
-    ]  # sentences, and nothing of the inside
+    # sentences, and nothing of the inside
+    assert not [line for line in mine["gaps"] + mine["regions"] if "(asked=" in line]
     assert server.client.get(f"/api/experts/{COOK_ID}/gaps", headers=grace).json()["asked"] == 0
 
 

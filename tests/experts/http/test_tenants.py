@@ -222,9 +222,8 @@ def test_nothing_of_one_tenant_comes_out_to_the_other(world, sequence):
         if foreign and (cid in json.dumps([asked.path, asked.body])):
             nobodys = _asked(method, path, form, absent(cid), absent(mid), me)
             assert (status, text) == nobodys.told(world.client, me.token), (asked, nobodys)
-            assert _held(world, other) >= held[other.name], (
-                asked
-            )  # and nothing of the other's was changed or taken away
+            # and nothing of the other's was changed or taken away
+            assert _held(world, other) >= held[other.name], asked
         else:
             note_own(me, text)
         held = {side.name: _held(world, side) for side in (world.ada, world.bob)}

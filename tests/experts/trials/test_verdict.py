@@ -131,9 +131,8 @@ def test_the_other_measures_are_corrected_and_name_no_winner():
 
 def test_false_winners_are_few_over_whole_verdicts():
     winners = [trial_verdict(simulated_outcomes(200, b=NO_EFFECT, seed=seed)).winner for seed in range(60)]
-    assert (
-        sum(winner is not None for winner in winners) <= 8
-    )  # of 60; more at a rate of .05 in four of a thousand
+    # of 60; more at a rate of .05 in four of a thousand
+    assert sum(winner is not None for winner in winners) <= 8
 
 
 def test_the_order_in_which_outcomes_are_given_changes_nothing():

@@ -119,9 +119,8 @@ def test_a_long_section_is_cut_at_the_ends_of_sentences_and_a_book_is_bounded(tm
     parts = [found.graph.node(id).properties for id in found.graph.ids if id.startswith("long.md#")]
     assert all(about["description"].endswith(".") and len(about["description"]) <= 600 for about in parts)
     said = " ".join(about["description"] for about in sorted(parts, key=lambda about: about["line"]))
-    assert said == " ".join(
-        f"Sentence {number} says nothing." for number in range(1, 100)
-    )  # the first is the document's own
+    # the first is the document's own
+    assert said == " ".join(f"Sentence {number} says nothing." for number in range(1, 100))
     assert sum(id.startswith("book.md#") for id in found.graph.ids) == 400
     assert {remark.path: remark.reason for remark in found.doubtful} == {
         "book.md": "only its first 400 sections were kept"

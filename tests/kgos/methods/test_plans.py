@@ -195,9 +195,8 @@ def test_what_limits_another_is_never_what_can_be_done():
     assert found.why == (
         "no node but a limitation holds 0.5 of what is asked; nearest is bytes with 1.00, which limits edit",
     )
-    assert (
-        can_it(capability(), "can it do text only").status == "yes"
-    )  # where it limits nothing it may be asked about
+    # where it limits nothing it may be asked about
+    assert can_it(capability(), "can it do text only").status == "yes"
 
 
 def test_a_node_of_that_name_goes_before_one_that_only_speaks_of_it():

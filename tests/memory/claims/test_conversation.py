@@ -79,10 +79,8 @@ def test_a_time_that_the_text_states_is_kept_and_one_it_does_not_state_is_not(me
         LONDON,
         PARIS,
     )
-    assert (paris.valid_from, paris.valid_until) == (
-        said - timedelta(seconds=1),
-        None,
-    )  # learning read the clock once more
+    # learning read the clock once more
+    assert (paris.valid_from, paris.valid_until) == (said - timedelta(seconds=1), None)
 
 
 @every(

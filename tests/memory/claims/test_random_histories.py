@@ -279,9 +279,8 @@ def test_every_history_gives_what_the_slow_model_computes_from_it(history):
                 (each, memory.confidence(each)) for each in held
             }
             assert hashes.setdefault(memory.graph_hash(), held.keys()) == held.keys()
-        assert len(hashes) == len(
-            {frozenset(each) for each in hashes.values()}
-        )  # the same facts, the same hash
+        # the same facts, the same hash
+        assert len(hashes) == len({frozenset(each) for each in hashes.values()})
         log = memory.log()
         assert [each.undoes for each in log] == [undoes for *_, undoes in slow.changes]
         for change, state in zip(log, slow.states[1:], strict=True):
@@ -319,9 +318,8 @@ def test_what_an_erasure_leaves_is_what_would_be_there_had_the_source_never_been
         assert erased.graph_hash() == never.graph_hash()
         erased.learn([claim for claim in claims if claim.source == source])
         never.learn([claim for claim in claims if claim.source == source])
-        assert set(erased.facts()) <= set(
-            never.facts()
-        )  # what was derived from erased facts is not learnt again by itself
+        # what was derived from erased facts is not learnt again by itself
+        assert set(erased.facts()) <= set(never.facts())
 
 
 def test_undoing_makes_no_circle_of_names(memory):

@@ -96,9 +96,8 @@ def test_the_queue_begins_with_what_a_decision_would_change_most(memory):
 
 
 def test_a_reviewer_names_a_claim_by_how_its_id_begins_and_decides_only_on_what_waits(memory):
-    memory.learn(
-        [UNSURE, *(said(f"p{number} is x", confidence=0.1) for number in range(17))]
-    )  # of 17, two begin with one letter
+    # of 17, two begin with one letter
+    memory.learn([UNSURE, *(said(f"p{number} is x", confidence=0.1) for number in range(17))])
     reviewer = Reviewer(memory, "Grace")
     assert reviewer.waiting(UNSURE.id[:12]) == UNSURE.id and reviewer.in_view is None
     letters = [claim.claim.id[0] for claim in reviewer.ledger.queue()]

@@ -22,9 +22,8 @@ class NewsFacts:
     edges: tuple[Edge, ...] = ()
     refused: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    expires: Mapping[str, str] = field(
-        default_factory=dict, hash=False
-    )  # by id: when what the item dates ends, as ISO 8601
+    # by id: when what the item dates ends, as ISO 8601
+    expires: Mapping[str, str] = field(default_factory=dict, hash=False)
     ends: tuple[
         str | EdgeIds, ...
     ] = ()  # the ids of what the item takes back: nodes, and edges by source, type and target

@@ -72,9 +72,8 @@ class NewsRead(NamedTuple):
     refused: tuple[str, ...] = ()
 
 
-Feed = Callable[
-    [], NewsRead
-]  # all items there are, or the latest: those that were given before are passed over
+# all items there are, or the latest: those that were given before are passed over
+Feed = Callable[[], NewsRead]
 
 
 def news_item(told: Mapping[str, Json]) -> NewsItem:

@@ -16,11 +16,8 @@ from kgot_lab.llm.structured import schema_of
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.types import Message, Prompt
 
-OF_THE_ITEM = (
-    "News",
-    "MarketEvent",
-    "Insight",
-)  # nodes that are dated by the item; a thing is of another type
+# nodes that are dated by the item; a thing is of another type
+OF_THE_ITEM = ("News", "MarketEvent", "Insight")
 BY_THE_ITEM = ("mentions", "about", "derived_from")  # edges that come of how a reply is made up
 
 

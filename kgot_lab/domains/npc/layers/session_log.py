@@ -40,9 +40,8 @@ class SessionLog:
                 {id for each in entries for id in (*(each.audience or ()), each.speaker_id) if id},
             )
             for each in entries:
-                words = " ".join(
-                    searched_words(each.text[:_INDEXED])
-                )  # a server in the C locale takes ’ for a letter, and É for no é
+                # a server in the C locale takes ’ for a letter, and É for no é
+                words = " ".join(searched_words(each.text[:_INDEXED]))
                 told = {
                     "session": each.session_id,
                     "text": each.text,
@@ -69,9 +68,8 @@ class SessionLog:
     def _found(self, who: str, words: str, limit: int, **npc: object) -> tuple[LogEntry, ...]:
         require_count(limit, 1, "limit", "how many entries are found")
         words = plain_text(words, "the words that are looked for", blank=True)
-        terms = [f'"{word}"' for word in dict.fromkeys(searched_words(words))][
-            :_MOST_WORDS
-        ]  # in quotes FTS5 takes none for its own
+        # in quotes FTS5 takes none for its own
+        terms = [f'"{word}"' for word in dict.fromkeys(searched_words(words))][:_MOST_WORDS]
         rows = (
             self.storage.rows(sql.entries_with(who), {"terms": terms, "limit": limit, **npc}) if terms else []
         )

@@ -115,9 +115,8 @@ class Expressions:
         items = literal.elts if isinstance(literal, ast.Tuple | ast.List) else None
         if items is not None and not any(isinstance(each, ast.Starred) for each in items):
             after = len(targets) - 1 - starred if starred is not None else 0
-            read = [
-                self.value(each, scope) for each in items
-            ]  # all before any name changes, as in a, b = b, a
+            # all before any name changes, as in a, b = b, a
+            read = [self.value(each, scope) for each in items]
             for place, target in enumerate(targets):
                 if starred is not None and place == starred:
                     self.bind(target, self._box(read[place : len(read) - after]), scope)

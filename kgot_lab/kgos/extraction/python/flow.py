@@ -76,9 +76,8 @@ class Flow:
     constraints: list[list[Json]] = field(default_factory=list)
     functions: dict[str, dict[str, Json]] = field(default_factory=dict)
     classes: dict[str, dict[str, Json]] = field(default_factory=dict)
-    boxes: dict[str, list[Json]] = field(
-        default_factory=dict
-    )  # what is written as a list, a tuple or a dictionary: its known keys
+    # what is written as a list, a tuple or a dictionary: its known keys
+    boxes: dict[str, list[Json]] = field(default_factory=dict)
     dictionaries: list[str] = field(default_factory=list)  # those of them that iterate over their keys
     names: list[str] = field(default_factory=list)  # what the module binds
     _fresh: int = 0

@@ -47,9 +47,8 @@ class PointsTo:
         self.program = program
         self.solver = Solver()
         self.called: dict[tuple[str, Callee], set[int]] = defaultdict(set)
-        self._called: set[tuple[Value, int, str, int]] = (
-            set()
-        )  # objects whose `__call__` is followed, and where
+        # objects whose `__call__` is followed, and where
+        self._called: set[tuple[Value, int, str, int]] = set()
         self._noted: dict[tuple[str, Callee], set[tuple[int, int, str]]] = defaultdict(set)
         self.sites = 0  # calls in the code whose callee is a name, an attribute or the like
         self.resolved = 0  # those of them of which it is known what they may call

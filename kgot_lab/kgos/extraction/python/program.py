@@ -24,12 +24,10 @@ class Program:
     classes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     keys: dict[str, list[Any]] = field(default_factory=dict)  # of each container that is written out
     dictionaries: set[str] = field(default_factory=set)
-    bases: dict[str, list[str]] = field(
-        default_factory=dict
-    )  # of each class, those of other packages as ext:…
-    order: dict[str, tuple[str, ...]] = field(
-        default_factory=dict
-    )  # of each class: itself, and what it inherits from
+    # of each class, those of other packages as ext:…
+    bases: dict[str, list[str]] = field(default_factory=dict)
+    # of each class: itself, and what it inherits from
+    order: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, files: Iterable[FileFacts], names: ModuleNames) -> Program:

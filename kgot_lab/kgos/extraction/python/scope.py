@@ -31,9 +31,8 @@ class Scope:
     global_names: set[str] = field(default_factory=set)
     nonlocal_names: set[str] = field(default_factory=set)
     versions: Versions = field(default_factory=dict)
-    collecting: list[dict[str, str]] = field(
-        default_factory=list
-    )  # of loops and tries around this point: what gathers all versions
+    # of loops and tries around this point: what gathers all versions
+    collecting: list[dict[str, str]] = field(default_factory=list)
     lambdas: int = 0
     _count: int = 0
 

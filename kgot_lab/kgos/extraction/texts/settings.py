@@ -93,9 +93,8 @@ def _values(whole: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
         if isinstance(value, str):
             yield pointer, value
         elif isinstance(value, Mapping | list):
-            if (
-                id(value) in seen or len(waiting) > 4 * _MOST_VALUES
-            ):  # YAML may say one thing in many places, and in itself
+            # YAML may say one thing in many places, and in itself
+            if id(value) in seen or len(waiting) > 4 * _MOST_VALUES:
                 continue
             seen.add(id(value))
             if isinstance(value, Mapping):

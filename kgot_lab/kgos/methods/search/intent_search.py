@@ -27,9 +27,8 @@ from kgot_lab.retrieval.fusion import by_maximum, scores_of
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Ranking
 
-_Parts = Mapping[
-    str, tuple[dict[str, float], Mapping[str, str]]
-]  # of each lane: what it adds to a node, and the paths
+# of each lane: what it adds to a node, and the paths
+_Parts = Mapping[str, tuple[dict[str, float], Mapping[str, str]]]
 
 
 def intent_search(

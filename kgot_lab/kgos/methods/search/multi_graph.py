@@ -16,9 +16,8 @@ from kgot_lab.kgos.methods.node_texts import node_name
 from kgot_lab.types import Edge, Node, Ranking
 
 SEPARATOR = ":"
-MergedHit = tuple[
-    str, float, tuple[str, ...]
-]  # the id, the score, and the ids of all nodes that are the same thing
+# the id, the score, and the ids of all nodes that are the same thing
+MergedHit = tuple[str, float, tuple[str, ...]]
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,18 +76,16 @@ class SearchResult(MethodResult):
     nodes: tuple[ScoredNode, ...]
     neighbours: tuple[NearNode, ...]
     edges: tuple[Edge, ...]
-    limitations: Mapping[
-        str, tuple[Limitation, ...]
-    ]  # of the nodes, of all that they stand for, and of the neighbours, by id
+    # of the nodes, of all that they stand for, and of the neighbours, by id
+    limitations: Mapping[str, tuple[Limitation, ...]]
     answers: Mapping[str, MethodResult]
     weights: Weights
     trace: tuple[Invoked, ...]
     ranking: Ranking
     graph: PropertyGraph = field(hash=False)
     seeds: tuple[str, ...] = ()  # of the graph lane, best first
-    followed: Mapping[str, Followed] = field(
-        default_factory=dict
-    )  # for each of the nodes that the graph lane came to
+    # for each of the nodes that the graph lane came to
+    followed: Mapping[str, Followed] = field(default_factory=dict)
 
     COLUMNS: ClassVar[tuple[str, ...]] = ScoredNode._fields
 

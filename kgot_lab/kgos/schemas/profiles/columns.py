@@ -133,9 +133,8 @@ def _object(text: Json) -> dict[str, Json]:
     """
     if text is None:
         return {}
-    if (
-        type(text) is str and text.startswith("{") and len(text) <= _LONG and not _RISKY.search(text)
-    ):  # as most are: to be kept as it is
+    # as most are: to be kept as it is
+    if type(text) is str and text.startswith("{") and len(text) <= _LONG and not _RISKY.search(text):
         try:
             found, end = _scan(text, 0)
         except (StopIteration, ValueError):

@@ -31,9 +31,10 @@ _RANKED = re.compile(
     re.I,
 )
 _LISTED = re.compile(r"[,:?]\s[^,]+\sor\s", re.I)
+# where "or" tells as well
 _MAY_RANK = re.compile(
     r"\b(?!(?:\w*ther|other|ever|never|after|under|number|member|together)\b)\w+er\b", re.I
-)  # where "or" tells as well
+)
 _OR = re.compile(
     rf"\bor\b|\b(?:out of|between|(?:which|who|one|either|{_RANKS}|first|last|more|less) of|^of) (?:the two )?.+ and ",
     re.I,

@@ -74,9 +74,8 @@ def worked_out(question: str, things: Sequence[str], values: Sequence[Sequence[s
     form, masked = form_of(question), with_names_masked(question, things)
     if form == "yes or no":
         return yes_or_no(masked, values)
-    if form == "open" or re.search(
-        rf"{MARK}\d.*\bthan\b", masked
-    ):  # "is A older or younger than B" has no name for an answer
+    # "is A older or younger than B" has no name for an answer
+    if form == "open" or re.search(rf"{MARK}\d.*\bthan\b", masked):
         return ""
     answer = compared(comparison_of(masked), things, values, ages=speaks_of_age(masked))
     return answer if answer in things else ""

@@ -153,9 +153,10 @@ def fetch(run: Loop, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
     returned = yield from use(run, call)
     if returned.failed:
         return returned
+    # a text without a source
     documents = returned.sources or (
         Document("", returned.text, " ".join(map(str, call.arguments.values()))),
-    )  # a text without a source
+    )
     walk.stands(documents)
     new = new_sentences(documents, run.store, _rules(run))
     links = run.limits.links

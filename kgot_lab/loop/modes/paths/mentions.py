@@ -70,9 +70,8 @@ def new_sentences(
         if title not in there:
             edges = sentence_heading(title, store)
             there[title] = {support for edge in edges for support in supports_of(edge.properties)}
-            taken[title] = max(
-                (_number_of(edge.target) for edge in edges), default=0
-            )  # some before it may have been retracted
+            # some before it may have been retracted
+            taken[title] = max((_number_of(edge.target) for edge in edges), default=0)
         for number, text in enumerate(_pieces(document.text, rules)):
             if text and Support(document.id, text) not in there[title]:
                 there[title].add(Support(document.id, text))

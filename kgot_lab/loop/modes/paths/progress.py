@@ -58,9 +58,8 @@ class PathWalk:
     passages: tuple[Document, ...] = ()  # that the question itself found, the best first
     answered: list[PathAnswer] = field(default_factory=list)
     read: set[str] = field(default_factory=set)  # texts of routes
-    facts: dict[str, tuple[FactParts, ...]] = field(
-        default_factory=dict
-    )  # of the graph that the run began with, by the names they are at
+    # of the graph that the run began with, by the names they are at
+    facts: dict[str, tuple[FactParts, ...]] = field(default_factory=dict)
     said: frozenset[str] | None = None  # the sentences of that graph, once they are asked for
     split: bool = False  # whether the question was split into hops
 

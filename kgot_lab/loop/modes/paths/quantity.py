@@ -58,9 +58,8 @@ _WORD = re.compile(r"[ -]?([^\W\d_][^\s\d()\[\],;]*|['\"′″’”%]|°\w)")
 _NO_UNIT = frozenset(
     "a about after and around as at before by during for from in including on of or per since the to was with".split()
 )
-_YEAR_OF_COUNT = re.compile(
-    r"\b(?:in|by|since|as of|until)\s+[12]\d{3}\b,?", re.I
-)  # which is no amount beside another figure
+# which is no amount beside another figure
+_YEAR_OF_COUNT = re.compile(r"\b(?:in|by|since|as of|until)\s+[12]\d{3}\b,?", re.I)
 _SMALL = "length weight time".split()  # kinds that two units say together, as feet and inches do
 
 
@@ -147,9 +146,8 @@ def _scale(text: str, at: int, money: bool) -> tuple[float, int] | None:
     if not found:
         return None
     word = found[0].strip(" .")
-    large = (
-        _SCALES.get(word) if len(word) == 1 else _SCALES.get(word.lower())
-    )  # 5M are millions and 5m are metres
+    # 5M are millions and 5m are metres
+    large = _SCALES.get(word) if len(word) == 1 else _SCALES.get(word.lower())
     large = 1e9 if money and word == "b" else large
     return (large, found.end()) if large else None
 

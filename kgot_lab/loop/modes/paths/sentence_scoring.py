@@ -17,10 +17,8 @@ from kgot_lab.text.words import content_words
 # passage that is needed hold the answer? `python -m benchmarks.graph_pays.path_weights` fits them again and
 # shows how well they rank questions left out.
 WORTHS = {"near": -1.64, "asked": 3.07, "early": 1.86, "dated": 0.69, "naming": 0.89, "named": -1.10}
-SCALE, STANDING = (
-    0.25,
-    4.5,
-)  # of a sentence beside its passage, and of a passage: 1 / its rank in what a search returned
+# of a sentence beside its passage, and of a passage: 1 / its rank in what a search returned
+SCALE, STANDING = (0.25, 4.5)
 _WHEN = re.compile(r"\bwhen\b|\byear\b|\bdate\b|\bhow (?:many|much|old|long)\b|\bnumber\b", re.I)
 _CAPITAL = re.compile(r"[\"'“(]*[^\W\d_a-z]|[\"'“(]*\d")
 

@@ -24,14 +24,8 @@ _LONGEST = 3  # facts of a chain
 _CHAINS = 200  # that are grown at a time
 _VALUE = 200  # characters of a property that is a fact
 _READ_AT = 200  # facts of a name that a statement reads
-_NO_FACTS = {
-    "source_id",
-    "source",
-    "sentence",
-    "id",
-    "name",
-    "label",
-}  # properties of a node that say where it is from, or its name
+# properties of a node that say where it is from, or its name
+_NO_FACTS = {"source_id", "source", "sentence", "id", "name", "label"}
 _PARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 
 

@@ -19,9 +19,8 @@ _DATE = re.compile(
 )
 _YEAR = re.compile(rf"(?<![\w.,])(?<!\d )(?:AD ?(\d{{1,4}})\b|{_YEAR_OF}(?![.,]?\d|\w))")
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
-_POINTS = re.compile(
-    r"\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b"
-)  # the day first, as it is written with points
+# the day first, as it is written with points
+_POINTS = re.compile(r"\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b")
 _IS_BEFORE = re.compile(_BEFORE)
 _AGE = re.compile(
     r"(?:(?:about|around|approximately|roughly|over|nearly|almost|some|at|aged?|the|of|more than|at least|c\.)\s+)*(?=\d)",

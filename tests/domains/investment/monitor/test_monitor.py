@@ -149,9 +149,8 @@ def test_a_second_item_with_the_id_of_another_is_refused_and_the_first_stays(pla
 
 def test_of_two_items_with_one_id_that_come_together_the_first_is_taken_and_the_other_told(places, clock):
     clock.time = SLIDES.published_at
-    told = Told(
-        places, [LANTERN, LANTERN, replace(ORCHARD, id=LANTERN.id)]
-    )  # the same item twice is one item
+    # the same item twice is one item
+    told = Told(places, [LANTERN, LANTERN, replace(ORCHARD, id=LANTERN.id)])
     for new in (1, 0):
         (gathered,) = of(NewsGathered, told.tick())
         assert (

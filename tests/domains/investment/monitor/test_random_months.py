@@ -101,9 +101,8 @@ def play(folder: Path, random: Random) -> tuple[str, Reader, Receiver]:
                 places, reader, lambda: NewsRead(tuple(items)), receiver, most=random.randint(1, 5)
             )
             walk = monitor.tick(places.journal.next_tick(HOUR))
-            events = [
-                event for event, _ in zip(walk, range(random.choice([3, 5, 99])), strict=False)
-            ]  # some are left in the middle
+            # some are left in the middle
+            events = [event for event, _ in zip(walk, range(random.choice([3, 5, 99])), strict=False)]
             told += [f"{event!r}\n{event}" for event in events]
         clock.time += random.choice([HOUR, 24 * HOUR, 200 * HOUR, -5 * HOUR])
     return "\n".join(told), reader, receiver

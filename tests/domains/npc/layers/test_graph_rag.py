@@ -99,9 +99,8 @@ def test_what_is_secret_shortens_no_way(town):
 
 def test_what_no_way_leads_to_is_found_where_all_is_searched(town):
     layers, ids = town
-    layers.world.update_entity(
-        ids["grim"], {"knowledge_scope": ["location"]}
-    )  # elara, by whom one comes to the tower, is out of it
+    # elara, by whom one comes to the tower, is out of it
+    layers.world.update_entity(ids["grim"], {"knowledge_scope": ["location"]})
     memory = layers.memory(ids["grim"])
     assert {
         each.entity.name for each in memory.query_with_context("gold", ranking=ContextRanking(hops=FARTHEST))
