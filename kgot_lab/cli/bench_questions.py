@@ -203,12 +203,12 @@ def _answer_all(sitting: ComparisonRun, asked: _Asked, left: int) -> list[Due]:
     failed: list[Due] = []
     with terminal.bar("answers") as progress:
 
-        def told(due: Due, event: Event) -> None:
+        def report(due: Due, event: Event) -> None:
             progress(
                 done, asked.total, f"{due.set} {harmless(due.question.id)}, {due.system}, step {event.step}"
             )
 
-        for due, receipt in sitting.answers(asked.chosen, asked.minutes, told):
+        for due, receipt in sitting.answers(asked.chosen, asked.minutes, report):
             done += 1
             if receipt.error:
                 failed.append(due)

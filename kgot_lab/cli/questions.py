@@ -284,11 +284,11 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
             with terminal.bar("questions") as progress:
                 done = total - missing
 
-                def told(question: Question, event: Event) -> None:
+                def report(question: Question, event: Event) -> None:
                     what = f"{harmless(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
                     progress(done, total, what)
 
-                for receipt in run.answers(parallel, told):
+                for receipt in run.answers(parallel, report):
                     done += 1
                     progress(done, total, f"{spending.calls:,} calls, ${spending.spent.cost:.2f}")
                     terminal.say(_line(receipt))

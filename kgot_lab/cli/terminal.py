@@ -270,10 +270,10 @@ def tools_with_notes(
 
     with bar("passages") as shown:
 
-        def told(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             shown(done, total, "passages with a vector")
 
-        return with_notes(lambda: tools_for(passages, attached, follow=follow, progress=told))
+        return with_notes(lambda: tools_for(passages, attached, follow=follow, progress=report))
 
 
 def with_notes(make: Callable[[], _Made]) -> _Made:

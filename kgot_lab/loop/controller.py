@@ -13,7 +13,7 @@ from kgot_lab.loop.conclude import conclude
 from kgot_lab.loop.events import EMPTY, Answered, Event, Started
 from kgot_lab.loop.insert import insert
 from kgot_lab.loop.limits import REFERENCE, Limits
-from kgot_lab.loop.modes.paths.mode import answer_along_paths
+from kgot_lab.loop.modes.paths.mode import answer_by_paths
 from kgot_lab.loop.read import candidates, forced
 from kgot_lab.loop.run_context import Loop, Steps
 from kgot_lab.loop.state import State
@@ -100,7 +100,7 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
         start=start,
     )
     if run.limits.reading == "paths":
-        yield from answer_along_paths(run)
+        yield from answer_by_paths(run)
         return
     if not run.tools:  # nothing can be fetched, so there is nothing to vote on
         yield from conclude(run, (yield from forced(run)))

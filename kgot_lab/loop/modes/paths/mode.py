@@ -32,7 +32,7 @@ _WIDE = 0.7  # what the likelihood of an answer read from many sentences counts,
 _UNUSED = "no name in the graph that was given shares a word with the question and has a sentence or fact that could be read"
 
 
-def answer_along_paths(run: Loop) -> Steps[None]:
+def answer_by_paths(run: Loop) -> Steps[None]:
     """Open with the question, read the best paths, and look up the name at the open end of the best while no
     answer is sure.
     """
