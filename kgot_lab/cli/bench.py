@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -15,6 +16,7 @@ from typer.core import TyperGroup
 
 from kgot_lab.cli import terminal
 from kgot_lab.cli.bench_questions import bench_questions
+from kgot_lab.cli.options import with_option_groups
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.io.atomic_write import write_whole
 
@@ -82,38 +84,55 @@ Table = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class _MeasureOptions:
+    """What is measured, by which plan, and where."""
+
+    only: Only = None
+    develop: Develop = False
+    plan: PlanFile = None
+    dask: Dask = None
+
+
+@dataclass(frozen=True)
+class _OtherOptions:
+    """What is measured instead of every system."""
+
+    scale: Scale = False
+    sizes: Sizes = None
+    families: Families = False
+    table: Table = False
+
+
+@with_option_groups
 def bench(
+    measure: _MeasureOptions,
+    other: _OtherOptions,
     names: _Names = None,
     folder: Folder = _FOLDER,
-    only: Only = None,
-    develop: Develop = False,
-    plan: PlanFile = None,
-    scale: Scale = False,
-    sizes: Sizes = None,
-    dask: Dask = None,
     embedder: EmbedderName = None,
-    families: Families = False,
-    table: Table = False,
 ) -> None:
     """Measure every retrieval system on the bundled questions, or on yours, and write the report.
 
     Another benchmark: kgot-lab bench questions (does the graph pay?). A folder of yours with that name is
     ./questions here.
     """
-    if families:
-        if only or develop or plan or scale or sizes or dask:
+    chosen = measure.only or measure.develop or measure.plan or measure.dask
+    if other.families:
+        if chosen or other.scale or other.sizes:
             raise BadInput(
                 "--families has its own systems and plan; it goes with --folder, --embedder, --table"
             )
-        typer.echo(_families(folder, names or [], embedder, table))
+        typer.echo(_families(folder, names or [], embedder, other.table))
         return
-    if table:
+    if other.table:
         raise BadInput("--table goes with --families")
     terminal.check_writable(folder / "plan.json")
-    if scale:
-        if names or only or develop or plan or dask or embedder:
+    if other.scale:
+        if names or chosen or embedder:
             others = "data sets, --only, --develop, --plan, --dask and --embedder"
             raise BadInput(f"--scale makes its own passages, and measures this computer; leave out {others}")
+        sizes = other.sizes
         if sizes and min(sizes) < _FEWEST:
             raise BadInput(f"--size takes {_FEWEST} passages or more, not {min(sizes)}")
         rows = _stoppable(folder, lambda: grown(folder / "scale.jsonl", sizes))
@@ -122,10 +141,13 @@ def bench(
             if "error" in row:
                 terminal.say(f"{row['lane']} over {row['passages']:,} passages failed: {row['error']}")
         return
-    if sizes:
+    if other.sizes:
         raise BadInput("--size goes with --scale")
     reports = _stoppable(
-        folder, lambda: reported(folder, names or [], only or [], develop, plan, dask, embedder)
+        folder,
+        lambda: reported(
+            folder, names or [], measure.only or [], measure.develop, measure.plan, measure.dask, embedder
+        ),
     )
     for report in reports:
         typer.echo(f"{report}\n")
