@@ -34,9 +34,9 @@ from kgot_lab.viz.plots.figure import plot, plot_drawing
 
 PACKAGE = Path(kgot_lab.__file__).parent
 IN_PLACE = {  # what writes a file otherwise, and why it may
-    "writing.py": "the one place",
-    "cli/saving.py": "an empty file, which says to another command that the place is taken",
-    "documents/unpacking.py": "into a folder of its own, which takes its name when all is there",
+    "io/atomic_write.py": "the one place",
+    "cli/output_files.py": "an empty file, which says to another command that the place is taken",
+    "documents/archives.py": "into a folder of its own, which takes its name when all is there",
     "benchmark/recall/growth.py": "/proc, which is no file",
     "llm/fetch.py": "gigabytes, in a file that takes its name when it is whole and has been checked",
     "llm/recorded.py": "empties a tape that was stopped in its head, before the next line",

@@ -52,7 +52,7 @@ def main() -> None:
 
 def beside(measured: Findings) -> Findings:
     """What was measured before, with the one read in pairs with its rivals."""
-    return measured.beside(Findings.of(FOLDER), [(rival, SYSTEM) for rival in RIVALS])
+    return measured.compare_with(Findings.of(FOLDER), [(rival, SYSTEM) for rival in RIVALS])
 
 
 def report(sentences: Findings, measured: Findings) -> dict:

@@ -419,7 +419,7 @@ def test_a_verifier_is_shown_the_texts_of_the_pairs_that_pass_and_its_veto_is_ke
             "veto": f"{apart} words apart" if apart > 1 else "",
         }
         assert (edge in checked.edges) == (apart <= 1)
-    assert sum(checked.kept.values()) == len(checked) and checked.candidates == plain.candidates
+    assert sum(checked.counts_by_band.values()) == len(checked) and checked.candidates == plain.candidates
 
 
 def test_a_verifier_that_prepares_is_told_each_text_of_the_pairs_once_beforehand():

@@ -60,7 +60,7 @@ def test_unrelated_short_sentences_get_no_edge_and_the_reason_is_counted():
         and "6 whose skeleton is too short to compare" in str(found)
     )
     loose = delta_edges(graph_of(SENTENCES), made, minilm(), thresholds=without)
-    assert loose.kept["high"] == len(loose) > 0 and loose.counts.short == 0
+    assert loose.counts_by_band["high"] == len(loose) > 0 and loose.counts.short == 0
 
 
 def test_a_pair_that_is_too_short_says_so():

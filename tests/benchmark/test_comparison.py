@@ -482,18 +482,18 @@ def test_answers_of_two_folders_to_the_same_questions_are_paired_as_those_of_one
         written(tmp_path / "first", {"rag": rag}),
         written(tmp_path / "second", {"closed-book": alone}),
     )
-    joined = first.beside(second, [("rag", "closed-book")])
+    joined = first.compare_with(second, [("rag", "closed-book")])
     one, other = (next(pair for pair in some.pairs if pair.on == "all sets") for some in (joined, whole))
     assert (
         (one.difference, one.p) == (other.difference, other.p) and not one.aimed and not joined.plan["aims"]
     )
     with pytest.raises(BadInput, match="rag has answers in both"):
-        whole.beside(first, [("rag", "closed-book")])
+        whole.compare_with(first, [("rag", "closed-book")])
     with pytest.raises(UnknownName, match="loop"):
-        first.beside(second, [("loop", "rag")])
+        first.compare_with(second, [("loop", "rag")])
     elsewhere = replace(second, plan={**second.plan, "sets": {}})
     with pytest.raises(BadInput, match="not of the same questions"):
-        first.beside(elsewhere, [("rag", "closed-book")])
+        first.compare_with(elsewhere, [("rag", "closed-book")])
 
 
 def row_of(findings, system, on="all sets"):

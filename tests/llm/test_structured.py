@@ -17,9 +17,9 @@ from kgot_lab.llm.scripted import Scripted
 from kgot_lab.llm.structured import (
     RecordedCall,
     checked_reply,
-    mending,
     noting_calls,
     parse,
+    repair_prompt,
     schema_in_words,
     schema_of,
     structured,
@@ -134,7 +134,7 @@ def test_a_good_reply_is_asked_for_once() -> None:
 
 
 def test_mending_names_what_was_wrong() -> None:
-    prompt = mending(PROMPT, "{}", BadReply("choice: Field required", "{}"))
+    prompt = repair_prompt(PROMPT, "{}", BadReply("choice: Field required", "{}"))
     assert "choice: Field required" in prompt.messages[-1].text
 
 

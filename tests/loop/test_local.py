@@ -107,7 +107,7 @@ def test_a_graph_that_is_not_empty_is_not_called_empty(store, tool):
     reason = of(Voted, run(small(), store, tool, LOCAL.but(unpolled=1)))[0].reasons[0]
     assert reason == "no vote on an empty graph"
     # a graph that holds something may hold the answer
-    assert of(Voted, run(small(), store, tool, LOCAL.but(unpolled=1)))[0].asked > 0
+    assert of(Voted, run(small(), store, tool, LOCAL.but(unpolled=1)))[0].ballots_cast > 0
 
 
 def test_every_sentence_is_asked_about_alone_after_two_worked_examples(store, tool):

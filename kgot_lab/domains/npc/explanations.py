@@ -60,10 +60,10 @@ class Knowing:
 
     def __repr__(self) -> str:
         who = f"{self.npc.name} {'knows' if self.knows else 'does not know'} of {self.thing.name}"
-        why = "; ".join(map(self.said, self.way)) if self.knows else "; ".join(self.broken)
+        why = "; ".join(map(self.describe_relationship, self.way)) if self.knows else "; ".join(self.broken)
         any_one = "Any one of these" if len(self.missing) > 1 else "This"
         change = (
-            f" {any_one} would change that: {'; '.join(map(self.said, self.missing))}."
+            f" {any_one} would change that: {'; '.join(map(self.describe_relationship, self.missing))}."
             if self.missing
             else ""
         )

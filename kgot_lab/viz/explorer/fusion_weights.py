@@ -32,9 +32,9 @@ class Lanes:
     intent: Stage | None = None
 
     def __post_init__(self) -> None:
-        if not self.given:
+        if not self.available:
             raise BadInput("an explorer needs at least one lane, as in Lanes(text=bm25(documents))")
-        for name, stage in self.given.items():
+        for name, stage in self.available.items():
             require(stage, Stage, f"the lane {name} is a Stage, as bm25(documents) gives one")
 
     @property
