@@ -53,7 +53,7 @@ def wish(explorer, **changes):
 
 def asked(explorer, **changes):
     """The answer to it as the browser gets it, while the explorer stays as it is."""
-    return json.loads(json.dumps(explorer.but().heard(wish(explorer, **changes))))["answer"]
+    return json.loads(json.dumps(explorer.but().handle_message(wish(explorer, **changes))))["answer"]
 
 
 def texts(drawing) -> str:
@@ -380,7 +380,7 @@ def test_a_system_that_breaks_or_is_unknown_is_answered_in_words():
 
 @pytest.mark.parametrize("nonsense", [{}, {"question": 3}])
 def test_a_wish_without_a_question_is_not_answered(nonsense):
-    assert SMALL.but().heard({"n": 1, "wish": nonsense}) == {}
+    assert SMALL.but().handle_message({"n": 1, "wish": nonsense}) == {}
 
 
 @every(
