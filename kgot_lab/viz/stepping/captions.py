@@ -34,7 +34,7 @@ def _told(event: Event) -> str:
     match event:
         case Chose(calls=calls):
             return "; ".join(shortened(str(call), 70) for call in calls) or "no call left"
-        case Voted(choice=choice, asked=asked) if asked:
+        case Voted(choice=choice, ballots_cast=cast) if cast:
             return f"vote: {choice} ({event.inserts} INSERT, {event.retrieves} RETRIEVE)"
         case _:
             return caption(event)

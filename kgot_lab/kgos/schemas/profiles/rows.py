@@ -47,8 +47,9 @@ def graph_of_tables(
         [each or "" for each in edges.texts(profile.relation)] if profile.relation else [RELATED] * edges.rows
     )
     begin, end = (
-        np.array([row_of.get(id, -1) for id in each], dtype=np.int32) for each in (sources, targets)
-    )  # type: ignore[arg-type]
+        np.array([-1 if id is None else row_of.get(id, -1) for id in each], dtype=np.int32)
+        for each in (sources, targets)
+    )
     whole = (begin >= 0) & (end >= 0)
 
     def describe_edge(row: int) -> str:
