@@ -252,7 +252,7 @@ def test_a_plan_that_cannot_be_followed_is_no_plan(how, why):
 
 
 def test_a_plan_of_another_kind_or_that_expects_nobody_is_refused_before_anything_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(running, "asked", lambda *_, **__: pytest.fail("run"))
+    monkeypatch.setattr(running, "timed_search", lambda *_, **__: pytest.fail("run"))
     with pytest.raises(BadInput, match=r"a plan is Plan\(baseline\), .* not a dict"):
         bench(DATA, systems=OWN, plan={"baseline": "base"}, folder=tmp_path / "out")
     with pytest.raises(UnknownName, match="unknown system expected best 'mien'; did you mean 'mine'"):
@@ -402,7 +402,7 @@ def test_a_system_that_was_changed_is_run_again_under_its_name_and_what_was_not_
 def test_ours_are_run_again_with_another_embedder_where_they_have_one(tmp_path, monkeypatch):
     some = ("bm25", "follow", "convex")
     bench(DATA, systems={name: systems(DATA, VECTORS)[name] for name in some}, folder=tmp_path)
-    asked, original = [], running.asked
+    asked, original = [], running.timed_search
     monkeypatch.setattr(
         running, "asked", lambda stage, *how: asked.append(stage.name) or original(stage, *how)
     )
@@ -586,7 +586,7 @@ BAD_SYSTEMS = {
 @pytest.mark.parametrize("what", BAD_SYSTEMS)
 def test_systems_that_cannot_be_measured_are_refused(what, tmp_path, monkeypatch):
     given, why = BAD_SYSTEMS[what]
-    monkeypatch.setattr(running, "asked", lambda *_, **__: pytest.fail("run"))
+    monkeypatch.setattr(running, "timed_search", lambda *_, **__: pytest.fail("run"))
     with pytest.raises(BadInput, match=why) as refused:
         bench(DATA, systems=given, plan=PLAN, folder=tmp_path / "out")
     assert "\n" not in str(refused.value) and not (tmp_path / "out").exists()

@@ -66,7 +66,7 @@ def test_a_folder_of_yours_is_measured_into_receipts_that_are_taken_again(own, t
     ]
     assert {run.system for run in first.runs} == {*SOME, BASELINE}
     assert first.plan == room.WRITTEN_BEFORE == Plan.load(tmp_path / "out" / "plan.json")
-    monkeypatch.setattr(running, "asked", lambda *_, **__: pytest.fail("run again"))
+    monkeypatch.setattr(running, "timed_search", lambda *_, **__: pytest.fail("run again"))
     [again] = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME)
     assert again.csv() == first.csv() and again.markdown() == first.markdown() and f"{again}" == f"{first}"
 
@@ -123,8 +123,8 @@ def test_an_interruption_inside_a_system_loses_no_query(own, tmp_path, monkeypat
             raise KeyboardInterrupt
         return original(stage, query, *how)
 
-    original = running.asked
-    monkeypatch.setattr(running, "asked", stopping)
+    original = running.timed_search
+    monkeypatch.setattr(running, "timed_search", stopping)
     with pytest.raises(KeyboardInterrupt):
         benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
     assert [path.name for path in (tmp_path / "out").rglob("*.partial")] == ["bm25.jsonl.gz.partial"]
@@ -194,7 +194,7 @@ def test_receipts_that_do_not_fit_are_refused_before_anything_is_run(own, tmp_pa
         )
     else:
         file.write_text(file.read_text().replace("radium", "polonium"))
-    monkeypatch.setattr(running, "asked", lambda *_, **__: pytest.fail("run"))
+    monkeypatch.setattr(running, "timed_search", lambda *_, **__: pytest.fail("run"))
     with pytest.raises(
         BadInput, match=r"bm25\.jsonl\.gz (is not a receipt|was made on other (documents|questions|qrels))"
     ):
