@@ -51,10 +51,10 @@ def trail_choices(dataset: Dataset, embedder: Embedder, scorer: Scorer) -> Itera
     for query in dataset.queries:
         gold = {row_of[id] for id, grade in dataset.qrels[query.id].items() if grade > 0}
         clues = Clues(index, query.text, embedder.embed([query.text])[0], searched_words(query.text))
-        yield from choices_of_query(clues, gold, scorer, index)
+        yield from _choices_of_query(clues, gold, scorer, index)
 
 
-def choices_of_query(
+def _choices_of_query(
     clues: Clues, gold: set[int], scorer: Scorer, index: TrailIndex
 ) -> Iterator[TrailChoice]:
     """The choices of a trail for one question, up to where all its gold is found."""
@@ -80,19 +80,17 @@ def fit_scorer(
     units: int = UNITS,
     seeds: int = SEEDS,
     without: Collection[str] = (),
-    made: Callable[[_Floats, _Floats, _Floats, _Floats], Scorer] = Scorer,
 ) -> Scorer:
     """The scorer that makes the gold of each choice likeliest among its candidates, by gradient descent
     (Adam; Kingma and Ba 2015).
 
     loss = - mean over choices of log(sum of exp(score) of the gold / that of all), first without units, then
     with `units` from each of `seeds` beginnings, whose mean is taken: as one network of units x seeds.
-    Without units it is a linear scorer. Clues in `without` are not looked at. `made` makes the scorer of its
-    weights; tables may have columns beyond CLUES where it takes them.
+    Without units it is a linear scorer. Clues in `without` are not looked at.
     """
     table = np.concatenate([choice.table for choice in found]).astype(np.float64)
     width = table.shape[1]
-    looked_at = np.array([clue not in without for clue in CLUES] + [True] * (width - len(CLUES)))
+    looked_at = np.array([clue not in without for clue in CLUES])
     table[:, ~looked_at] = 0.0
     gold = np.concatenate([choice.gold for choice in found])
     starts = np.cumsum([0, *(len(choice.gold) for choice in found[:-1])])
@@ -112,9 +110,9 @@ def fit_scorer(
         descent.step([table.T @ slope(table @ straight) + 2 * _RIDGE * straight / width], 5 * _RATE)
     nets = [_net(table, slope, straight, units, seed) for seed in range(seeds if units else 0)]
     if not nets:
-        return made(straight, np.zeros((width, 0)), np.zeros(0), np.zeros(0))
+        return Scorer(straight, np.zeros((width, 0)), np.zeros(0), np.zeros(0))
     lines, inner, bias, bent = zip(*nets, strict=True)
-    return made(
+    return Scorer(
         np.mean(lines, axis=0),
         np.concatenate(inner, axis=1) * looked_at[:, None],
         np.concatenate(bias),

@@ -1,77 +1,75 @@
 """Does a trail find more of MuSiQue where the local model splits the question into hops, or where they are
 split as MuSiQue was composed?
 
-python -m benchmarks.standard_sets.question_hops            splits what is not split yet (10 s a question on
-one core), then learns and measures python -m benchmarks.standard_sets.question_hops --table    the table from
-the receipts, without the model
+python -m benchmarks.standard_sets.question_hops --table    the table of the receipts
 
 Develop questions alone, for the locked ones of musique-498 were open when this was tried. What the model made
-of each question stands in results/standard_sets/hops.jsonl, recall@5 of each question in split.json. Splits
-by hand bound what a better model could give.
+of each question stands in results/standard_sets/hops.jsonl, recall@5 of each question in split.json: clues by
+hops, learnt on one half and measured on the other. Splits by hand bound what a better model could give. The
+code that split and learnt stands at commit f449c983.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from statistics import median
 
-from benchmarks.experts.replies import add_line, whole_lines
-from benchmarks.standard_sets.splitting import (
-    SPLIT_BY_HAND,
-    questions_to_split,
-    split_questions,
-    splits_grid,
-    splits_measured,
-)
-from kgot_lab.benchmark.recall.datasets import hops_by_hand
-from kgot_lab.cli.requirements import need_files, need_local_model
-from kgot_lab.cli.terminal import bar
-from kgot_lab.embedding.vectors import minilm
+import numpy as np
+
+from benchmarks.experts.replies import whole_lines
+from kgot_lab.benchmark.recall.datasets import load_dataset
+from kgot_lab.evaluation.significance import grouped_interval, grouped_p
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
 
 FOLDER = Path(__file__).parents[1] / "results" / "standard_sets"
 HOPS, MEASURED = FOLDER / "hops.jsonl", FOLDER / "split.json"
+UNSPLIT, SPLIT_BY_HAND = "not split", "by hand"
+
+
+def splits_grid(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Grid:
+    """Mean recall@5 of each split and its paired difference to questions that are not split, over groups of
+    questions that share steps.
+    """
+    rows = []
+    for name, ways in found.items():
+        groups = load_dataset(name).groups
+        plain = ways[UNSPLIT]
+        for way, reached in ways.items():
+            cells = [name, way, str(len(reached)), decimal(float(np.mean(list(reached.values()))))]
+            if way != UNSPLIT:
+                gaps = [reached[query] - plain[query] for query in plain]
+                some = [groups.get(query, query) for query in plain]
+                gap = grouped_interval(gaps, some)
+                cells += [
+                    signed(gap.mean),
+                    f"{signed(gap.low)} to {signed(gap.high)}",
+                    format_p_value(grouped_p(gaps, some)),
+                ]
+            rows.append(tuple(map(Cell, [*cells, *[""] * (7 - len(cells))])))
+    columns = ("develop questions of", "split", "questions", "recall@5", "more", "95 %", "p")
+    return Grid(
+        "A trail on questions split into hops: learnt on one half of these develop questions, measured on the other",
+        columns,
+        tuple(rows),
+    )
 
 
 def main() -> None:
-    """Split, learn, measure; or only tell."""
+    """Print the table, and what the splits of the model cost."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--table", action="store_true", help="print the receipts, without the model")
-    if not parser.parse_args().table:
-        _split()
-        by_model = {row["question"]: row["hops"] for row in _kept()}
-        with bar("learning") as progress:
-            found = splits_measured(
-                {_kept()[0]["model"]: by_model, SPLIT_BY_HAND: hops_by_hand()}, minilm(), progress
-            )
-        MEASURED.write_text(json.dumps(found) + "\n", encoding="utf-8")
-    need_files("python -m benchmarks.standard_sets.question_hops makes it", HOPS, MEASURED)
+    parser.add_argument("--table", action="store_true", help="print the table of the receipts, as without it")
+    parser.parse_args()
     print(splits_grid(json.loads(MEASURED.read_text(encoding="utf-8"))).text)
-    rows = _kept()
+    rows = whole_lines(HOPS, dict)
     split = sum(bool(row["hops"]) for row in rows) / len(rows)
     seconds, read, written = (median(row[what] for row in rows) for what in ("seconds", "read", "written"))
-    told = f"{rows[0]['model']} split {split:.0%} of {len(rows)} questions; a question took {seconds:.0f} s, {read:.0f} tokens read, "
-    print(f"\n{told}{written:.0f} written (medians)")
-
-
-def _split() -> None:
-    done = {row["question"] for row in _kept()}
-    asked = questions_to_split()
-    if left := [query for query in asked if query.id not in done]:
-        need_local_model()
-        from kgot_lab.llm.local import Local
-
-        with bar("splitting") as progress:
-            for number, row in enumerate(split_questions(Local(context=1024), left), len(done) + 1):
-                add_line(HOPS, row)
-                progress(number, len(asked), "questions split")
-
-
-def _kept() -> list[dict]:
-    return whole_lines(HOPS, dict)
+    cost = f"a question took {seconds:.0f} s, {read:.0f} tokens read, {written:.0f} written (medians)"
+    print(f"\n{rows[0]['model']} split {split:.0%} of {len(rows)} questions; {cost}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -63,18 +63,6 @@ def quality(edges: Iterable[Drawn], pairs: AnalogyPairs) -> Quality:
     )
 
 
-def average_precision(edges: Iterable[Drawn], pairs: AnalogyPairs) -> float:
-    """The mean over all analogous pairs of the precision at their place among the edges, 0 for one that is
-    not there.
-
-    Edges come best first, or are put so; ties go by id.
-    """
-    found = _judged(strongest_first(edges), pairs)
-    right = np.array([each in pairs.analogous for each in found], np.float64)
-    at_each = np.cumsum(right) / np.arange(1, len(right) + 1)
-    return float((at_each * right).sum() / max(1, len(pairs.analogous)))
-
-
 def strongest_first(edges: Iterable[Drawn]) -> list[Drawn]:
     """The edges by falling score, ties by their ids."""
     return sorted(edges, key=lambda edge: (-edge.score, edge.first, edge.second))
@@ -114,11 +102,6 @@ def both_ways(system: System, pairs: AnalogyPairs) -> Numbers:
         [checked_scores(system, system.scores(text, texts), len(texts), text[:60]) for text in texts]
     )
     return np.asarray((table + table.T) / 2, np.float64)
-
-
-def strongest_edges(edges: Sequence[Drawn], count: int) -> list[Drawn]:
-    """The best `count` edges: to compare systems at the same number, as at that of the analogous pairs."""
-    return strongest_first(edges)[:count]
 
 
 def _judged(edges: Iterable[Drawn], pairs: AnalogyPairs) -> list[IdPair]:

@@ -53,8 +53,8 @@ def test_the_page_on_recall_says_what_the_receipts_give():
     page = (
         (FOLDER.parents[2] / "docs" / "recall.md")
         .read_text(encoding="utf-8")
-        .partition("What came of it")[2]
-        .partition("Tried on")[0]
+        .partition("## The standard sets")[2]
+        .partition("\n## ")[0]
     )
     for name in ("2wiki-1000", "musique-498", "2wiki-1000-untitled", "musique-498-untitled"):
         dataset = load_dataset(name)

@@ -1,12 +1,9 @@
-"""Structural systems on texts that can be checked by hand, and the tables of their answers."""
+"""The tables of the answers of systems, and the receipts they come from."""
 
-import numpy as np
 import pytest
 
 from benchmarks.structure.analogies import Choice, Choices
 from benchmarks.structure.answered import Answers, save_answers, save_choices
-from benchmarks.structure.structural import Aligned, Delta, DeltaVerified, Skeleton
-from benchmarks.structure.systems import Surface, answered
 from benchmarks.structure.tables import (
     accuracies,
     best_control,
@@ -16,60 +13,6 @@ from benchmarks.structure.tables import (
     kept,
     worst_cells,
 )
-from kgot_lab.analogy.alignment import Aligner
-from kgot_lab.analogy.linguistic import Linguistic
-from kgot_lab.analogy.skeletons import skeletons
-from kgot_lab.embedding.minilm import MiniLM
-from kgot_lab.similarity.delta import Thresholds
-
-DAM = "Melting snow filled the lake. The pressure on the wall grew. The wall gave way."
-DEBT = "Rising rents filled the ledger. The burden on the tenant grew. The tenant gave up."
-LAKE = "The lake is deep and cold. People fish in the lake all summer. The wall around it is old."
-BLANK = "..."
-
-
-@pytest.fixture(scope="module")
-def model():
-    return MiniLM()
-
-
-@pytest.fixture(scope="module")
-def masked(model):
-    return Skeleton("masked", lambda texts: skeletons(texts, Linguistic(), cache=False), model)
-
-
-def scores(system, *candidates):
-    system.prepare([DAM, *candidates])
-    return system.scores(DAM, candidates)
-
-
-def test_the_surface_prefers_the_lake_and_the_skeleton_the_debt(model, masked):
-    near, shape = scores(Surface(model), DEBT, LAKE), scores(masked, DEBT, LAKE)
-    assert near[1] > near[0] and shape[0] > shape[1]
-
-
-def test_a_text_without_a_skeleton_is_like_nothing(masked):
-    assert scores(masked, BLANK, DEBT)[0] == 0
-
-
-def test_delta_is_the_difference_and_candidates_with_an_edge_come_first(model, masked):
-    delta, expected = (
-        Delta("delta", Surface(model), masked),
-        scores(masked, DEBT, LAKE) - scores(Surface(model), DEBT, LAKE),
-    )
-    found = scores(delta, DEBT, LAKE)
-    assert np.allclose(delta.deltas(DAM, (DEBT, LAKE)), expected)
-    assert found[0] == pytest.approx(expected[0] + 10) and delta.admitted(DAM, (DEBT, LAKE))[0] == 1
-    strict = Delta("strict", Surface(model), masked, Thresholds(skeleton=1, delta=1))
-    assert np.allclose(scores(strict, DEBT, LAKE), expected)
-
-
-def test_what_the_verifier_refuses_comes_last(model, masked):
-    aligned = Aligned("aligned", Aligner(model))
-    verified = DeltaVerified("verified", Delta("delta", Surface(model), masked), aligned)
-    found = scores(verified, DEBT, LAKE, DAM)
-    assert found[0] > 10 and found[2] < 0  # the text itself is vetoed
-    assert scores(Aligned("veto", Aligner(model), veto=True), DAM)[0] < 0
 
 
 def asked(cells=False):
@@ -123,7 +66,7 @@ def test_the_worst_cell_is_shown_and_bold_only_above_chance():
     assert worst["own"].text.startswith(".000") and not worst["own"].bold
 
 
-def test_receipts_give_the_same_tables_without_a_model(tmp_path, model):
+def test_receipts_give_the_same_tables_without_a_model(tmp_path):
     drawn = asked(cells=True)
     save_choices(drawn, tmp_path / "questions" / "drawn cells.jsonl.gz")
     save_answers([Answers(each.system, each.kind, drawn.name, each.scores) for each in SAID.values()], drawn,
@@ -140,8 +83,3 @@ def test_before_the_locked_questions_are_opened_only_the_others_are_read(tmp_pat
     save_answers([some], drawn.develop, tmp_path / "answers" / "drawn cells.jsonl.gz")
     ((found, _),) = kept(tmp_path)
     assert {question.id for question in found.questions} == part
-
-
-def test_systems_answer_questions(masked):
-    one = Choices("one", (Choice("q", DAM, (LAKE, DEBT), 1),))
-    assert graded(answered(masked, one), one).mean("accuracy") == 1

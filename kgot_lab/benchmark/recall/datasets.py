@@ -232,19 +232,6 @@ def published_thousand() -> Mapping[str, tuple[Hit, ...]]:
     }
 
 
-def hops_by_hand() -> dict[str, tuple[str, ...]]:
-    """The hops of "musique" and "musique-498" by the id of the question, as MuSiQue was composed; #1 stands
-    for an earlier answer.
-    """
-    rows = [
-        row for folder in ("musique-train-100", "musique-498") for row in _rows(f"{folder}/queries.jsonl.gz")
-    ]
-    return {
-        row["_id"]: tuple(hop["question"].replace(">>", "").strip() for hop in row["decomposition"])
-        for row in rows
-    }
-
-
 def _slot(found: list[str | None], rank: int, ids: Mapping[str, str]) -> str:
     old = found[rank - 1]
     if old is None:

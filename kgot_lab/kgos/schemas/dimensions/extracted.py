@@ -5,7 +5,7 @@ From edges, both as the document says: `relationship_richness` is degree central
 neighbours, so that parallel edges do not raise it, and `implementation_complexity` the number of `requires`
 edges; each is divided by the greatest of the graph, as the document divides scores. Edges for four more
 dimensions were counted too, and left out since they did not agree with the ratings of the cookbook
-(benchmarks/extraction/dimension_extraction.py). From text: `knowledge_density` is the share of different
+(benchmarks/results/dimension_extraction.json). From text: `knowledge_density` is the share of different
 words that are no stop words; the others weigh words for the high end against words for the low one (see
 cues), by the rule of succession, (high + 1) / (high + low + 2), so that one word alone says little. Where
 nothing speaks for either, there is no value.

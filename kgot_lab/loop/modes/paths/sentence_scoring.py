@@ -14,8 +14,7 @@ from kgot_lab.retrieval.names import capitalised, compared_name
 from kgot_lab.text.words import content_words
 
 # Fitted by logistic regression on the develop questions of the three bundled sets: does a sentence of a
-# passage that is needed hold the answer? `python -m benchmarks.graph_pays.path_weights` fits them again and
-# shows how well they rank questions left out.
+# passage that is needed hold the answer? The code that fitted them stands at commit f449c983.
 WORTHS = {"near": -1.64, "asked": 3.07, "early": 1.86, "dated": 0.69, "naming": 0.89, "named": -1.10}
 # of a sentence beside its passage, and of a passage: 1 / its rank in what a search returned
 SCALE, STANDING = (0.25, 4.5)
