@@ -404,7 +404,7 @@ def test_ours_are_run_again_with_another_embedder_where_they_have_one(tmp_path, 
     bench(DATA, systems={name: systems(DATA, VECTORS)[name] for name in some}, folder=tmp_path)
     asked, original = [], running.timed_search
     monkeypatch.setattr(
-        running, "asked", lambda stage, *how: asked.append(stage.name) or original(stage, *how)
+        running, "timed_search", lambda stage, *how: asked.append(stage.name) or original(stage, *how)
     )
     bench(DATA, systems={name: systems(DATA, VECTORS)[name] for name in some}, folder=tmp_path)
     assert asked == []
