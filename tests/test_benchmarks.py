@@ -19,7 +19,7 @@ ROOT = Path(__file__).parent.parent
 COMMANDS = sorted(
     path
     for path in [*(ROOT / "benchmarks").glob("*/*.py"), *(ROOT / "data" / "make").glob("*.py")]
-    if "__main__" in path.read_text(encoding="utf-8")
+    if "argparse" in path.read_text(encoding="utf-8")  # others are programs that a command starts
 )
 HEAVY = (
     "torch",
@@ -37,7 +37,7 @@ HEAVY = (
 TOLD = f"""
 import runpy, sys
 path = sys.argv[1]
-sys.argv, sys.path[0] = [path, "--help"], {str(ROOT)!r}
+sys.argv, sys.path[:1] = [path, "--help"], [{str(ROOT)!r}, path.rpartition("/")[0]]
 try:
     runpy.run_path(path, run_name="__main__")
 finally:

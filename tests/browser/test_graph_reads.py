@@ -61,13 +61,13 @@ def test_a_community_that_is_opened_reads_at_every_level(wide, graph):
 def test_the_live_view_has_its_nodes_where_the_still_picture_has_them(wide):
     view = GRAPHS["hotpotqa_demo"]()
     put(wide, view)
-    ids = list(view.picture.plan.nodes)
+    ids = list(view.picture.scene.plan.nodes)
     drawn = wide.evaluate(
         "(ids) => ids.map((id) => document.querySelector('.kl-canvas')._cyreg.cy.getElementById(id).position())",
         ids,
     )
     for axis, along in ((0, "x"), (1, "y")):
-        still = [view.picture.plan.nodes[id].place[axis] for id in ids]
+        still = [view.picture.scene.plan.nodes[id].place[axis] for id in ids]
         live = [place[along] for place in drawn]
         order = sorted(range(len(ids)), key=lambda row: still[row])
         assert all(live[one] <= live[other] + 0.5 for one, other in pairwise(order))
