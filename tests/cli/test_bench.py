@@ -292,7 +292,8 @@ def test_your_own_plan_is_followed_kept_and_never_replaced(bench):
         (["nosuch"], "unknown data set 'nosuch'. Known: 2wiki"),
         (
             ["nosuch"],
-            "; one of the bundled ones with -untitled or -mixed behind its name; parallelparc; storyanalogy-mc; your own folder as BEIR has them",
+            "; one of the bundled ones with -untitled or -mixed behind its name; parallelparc; storyanalogy-mc; "
+            "your own folder as BEIR has them",
         ),
         (["musique-498-untitld"], "did you mean 'musique-498-untitled'?"),
         (
