@@ -4,6 +4,7 @@ run out.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from kgot_lab.errors import BadReply, QueryFailed
@@ -11,7 +12,6 @@ from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Forced, Read, Refused
 from kgot_lab.loop.reply_schemas import Answer, Names, Statement
 from kgot_lab.loop.run_context import Loop, Steps, ask_for, distinct, meant, read_event, repairing, situation
-from kgot_lab.loop.vote import is_statement, look_up
 from kgot_lab.stores.protocol import Store, readers
 from kgot_lab.types import Rows
 
@@ -230,3 +230,28 @@ def _another(run: Loop, text: str, wrong: str, attempt: int, reader: Store | Non
             run, "read again", messages, Statement, kind="read", temperature=temperature, seed=50 + attempt
         )
     ).statement
+
+
+_BEGINS = re.compile(
+    r"(OPTIONAL\s+)?MATCH\s*\(.*\bRETURN\b|(PREFIX\s.*)?(SELECT|ASK)\s+.*\{|result\s*=[^=]|CALL\s+[\w.]+\s*(\(|YIELD\b)|CALL\s*\{|facts\(",
+    re.I | re.S,
+)
+
+
+def is_statement(text: str) -> bool:
+    """Whether a text that should be an answer is a statement that reads one."""
+    return _BEGINS.match(text.strip()) is not None
+
+
+def look_up(run: Loop, names: list[str], reader: Store | None = None) -> str:
+    """The read statement that an operations-mode reply stands for: the facts near the names it gave and the
+    names that were looked up.
+    """
+    looked_up = [
+        str(value)
+        for call in run.state.calls
+        for value in call.arguments.values()
+        if value != run.state.question
+    ]
+    about = distinct([name.strip() for name in (*names, *looked_up) if name.strip()])
+    return (reader or run.store).dialect.about(about, 2)

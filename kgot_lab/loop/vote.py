@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Ballot, Failed, Voted
+from kgot_lab.loop.read import is_statement, look_up
 from kgot_lab.loop.reply_schemas import Look, Vote
 from kgot_lab.loop.run_context import Loop, Steps, ask_for, distinct, read_event, situation
-from kgot_lab.stores.protocol import Store
 
 
 def poll(run: Loop) -> Steps[tuple[Voted, list[str]]]:
@@ -111,28 +109,3 @@ def _finds_nothing(run: Loop, statement: str) -> Steps[bool]:
     happened = read_event(run, run.store, statement, rows)
     yield happened
     return not happened.grounded
-
-
-_BEGINS = re.compile(
-    r"(OPTIONAL\s+)?MATCH\s*\(.*\bRETURN\b|(PREFIX\s.*)?(SELECT|ASK)\s+.*\{|result\s*=[^=]|CALL\s+[\w.]+\s*(\(|YIELD\b)|CALL\s*\{|facts\(",
-    re.I | re.S,
-)
-
-
-def is_statement(text: str) -> bool:
-    """Whether a text that should be an answer is a statement that reads one."""
-    return _BEGINS.match(text.strip()) is not None
-
-
-def look_up(run: Loop, names: list[str], reader: Store | None = None) -> str:
-    """The read statement that an operations-mode reply stands for: the facts near the names it gave and the
-    names that were looked up.
-    """
-    looked_up = [
-        str(value)
-        for call in run.state.calls
-        for value in call.arguments.values()
-        if value != run.state.question
-    ]
-    about = distinct([name.strip() for name in (*names, *looked_up) if name.strip()])
-    return (reader or run.store).dialect.about(about, 2)
