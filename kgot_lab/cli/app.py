@@ -388,7 +388,7 @@ def show(
     costs: Annotated[bool, typer.Option("--ledger", help="show what each role cost")] = False,
 ) -> None:
     """Show a recorded run again: no model, no sandbox."""
-    from kgot_lab.loop.ledger import ledger
+    from kgot_lab.loop.state import ledger
     from kgot_lab.loop.trace import load_run
 
     terminal.require_distinct_paths(trace=trace, html=html)

@@ -15,7 +15,6 @@ from kgot_lab.io.bundled import bundled
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Ballot, Read, ToolReturned, Wrote
-from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.replay.forks import (
     aligned,
     change_of,
@@ -25,6 +24,7 @@ from kgot_lab.loop.replay.forks import (
     save_fork,
 )
 from kgot_lab.loop.replay.replay import Resources, fork, same_event
+from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.trace import Trace, graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory

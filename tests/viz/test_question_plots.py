@@ -15,7 +15,7 @@ from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receip
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.loop.events import Asked
-from kgot_lab.loop.ledger import ledger
+from kgot_lab.loop.state import ledger
 from kgot_lab.types import Message, Prompt, Usage
 from kgot_lab.viz.plots.question_costs import role_costs
 from kgot_lab.viz.plots.question_ends import (

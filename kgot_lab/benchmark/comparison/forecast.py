@@ -16,7 +16,7 @@ from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.llm.budget import Rate
-from kgot_lab.loop.forecast import forecast
+from kgot_lab.loop.limits import forecast
 from kgot_lab.text.tokens import tokens
 from kgot_lab.types import full_text
 

@@ -12,7 +12,7 @@ from kgot_lab.errors import BadInput, BadReply, ToolFailed
 from kgot_lab.llm.structured import parse, schema_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned
-from kgot_lab.loop.reply_schemas import Answer
+from kgot_lab.loop.prompts import Answer
 from kgot_lab.loop.run_context import Steps
 from kgot_lab.tools.tool import Result, Tool, sought_by
 from kgot_lab.types import LLM, Message, Prompt

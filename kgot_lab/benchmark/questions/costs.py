@@ -14,7 +14,7 @@ from kgot_lab.errors import TraceError
 from kgot_lab.evaluation.grading import grading_prompt
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, requested_price, tokens_of
-from kgot_lab.loop.forecast import forecast
+from kgot_lab.loop.limits import forecast
 from kgot_lab.types import LLM, Usage
 
 UNTRACED = "untraced.json"

@@ -10,10 +10,10 @@ from kgot_lab.benchmark.questions.hotpotqa import hotpotqa
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.evaluation.answers import holds
 from kgot_lab.graph.provenance import sentence_of
-from kgot_lab.loop.conclude import row_text
 from kgot_lab.loop.events import Event, Read, ToolReturned, Wrote
+from kgot_lab.loop.render import joined_lines
+from kgot_lab.loop.retrieve import row_text
 from kgot_lab.loop.trace import load_run
-from kgot_lab.loop.truncation import joined_lines
 
 RIGHT_STAGE, NEARLY, NOT_FOUND, MISREAD = "right", "nearly right", "passages not all found", "misread"
 HALF = 0.5  # the least F1 of an answer that is nearly right

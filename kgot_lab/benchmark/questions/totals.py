@@ -12,7 +12,7 @@ from kgot_lab.benchmark.questions.batch import LEDGER, RECEIPTS, TOOL_TIMES, TOT
 from kgot_lab.benchmark.questions.receipts import read_receipts
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.loop.events import Event
-from kgot_lab.loop.ledger import Entry, Ledger, ledger
+from kgot_lab.loop.state import Entry, Ledger, ledger
 from kgot_lab.types import Json
 
 

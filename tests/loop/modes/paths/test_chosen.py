@@ -2,7 +2,7 @@
 
 from support.every import every
 
-from kgot_lab.loop.modes.paths.candidates import all_found, comparison_candidates, with_names_masked
+from kgot_lab.loop.modes.paths.question_form import all_found, comparison_candidates, with_names_masked
 
 TWO = ["Old Oak", "New Pine"]
 

@@ -2,7 +2,7 @@
 
 from support.every import every
 
-from kgot_lab.loop.modes.paths.answer_type import form_of, unfit
+from kgot_lab.loop.modes.paths.question_form import form_of, unfit
 
 
 @every(

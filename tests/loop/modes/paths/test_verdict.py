@@ -2,7 +2,7 @@
 
 from support.every import every
 
-from kgot_lab.loop.modes.paths.compare import worked_out
+from kgot_lab.loop.modes.paths.comparison import worked_out
 
 TWO = ["Müller Brauerei", "Weber Brauerei"]
 
