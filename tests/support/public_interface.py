@@ -17,7 +17,7 @@ from mcp.client import Client
 
 import kgot_lab
 from kgot_lab.cli.app import app as command_line
-from kgot_lab.cli.query.serving import character_server
+from kgot_lab.cli.serve import character_server
 from kgot_lab.domains import npc
 from kgot_lab.experts.federation.answering import Federation
 from kgot_lab.experts.federation.keys import new_instance_key
