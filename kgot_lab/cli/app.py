@@ -27,17 +27,19 @@ from kgot_lab.cli.experts import experts, list_tokens, revoke_tenant, tell_drift
 from kgot_lab.cli.export import export, list_namespaces, make_slides, pages, show_marks
 from kgot_lab.cli.invest import investments
 from kgot_lab.cli.memory import certify_run, list_answers, memories
-from kgot_lab.cli.ontology import (
+from kgot_lab.cli.questions import answer_questions
+from kgot_lab.cli.resume import GoOn, fork_run
+from kgot_lab.cli.review import (
+    decide_on_one,
     declare_relation,
     list_names,
     list_relations,
+    list_waiting,
     merge_names,
+    review_in_turn,
     tell_changes,
     unmerge_name,
 )
-from kgot_lab.cli.questions import answer_questions
-from kgot_lab.cli.resume import GoOn, fork_run
-from kgot_lab.cli.review import decide_on_one, list_waiting, review_in_turn
 from kgot_lab.cli.serve import serve_experts, serve_mcp
 from kgot_lab.errors import (
     BadInput,

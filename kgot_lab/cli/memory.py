@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from kgot_lab.memory.claims.reports import Fallen
 
 BY_COMMAND = "command line"
+By = Annotated[str, typer.Option("--by", help="who decides, for the log")]
 _ID = re.compile(r"[0-9a-f]{6,32}")
 ID_SHOWN = 8  # characters of an id, which name a fact or a claim where no other begins so
 _DRAWN = re.compile(r"(.+?) --\[(.+)\]--> (.+)", re.S)
