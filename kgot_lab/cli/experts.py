@@ -18,7 +18,7 @@ from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.text.counted import counted
 
 if TYPE_CHECKING:
-    from kgot_lab.experts.learning.review_queue import ReviewQueue
+    from kgot_lab.experts.learning.reviewing import ReviewQueue
     from kgot_lab.experts.repository import ExpertTables
     from kgot_lab.experts.service import ExpertService
 
@@ -60,10 +60,9 @@ def open_service(
     Where nobody is `searching`, nothing is opened that only a search by meaning needs.
     """
     from kgot_lab.embedding.query_embedder import query_embedder
-    from kgot_lab.experts.bundled_experts import SHIPPED_GRAPHS, ship_experts
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.repository import open_experts
-    from kgot_lab.experts.service import ExpertModels, ExpertService
+    from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, ship_experts
     from kgot_lab.llm import check_spec, connect
     from kgot_lab.llm.capabilities import without_quotes
     from kgot_lab.llm.models import load_models
@@ -95,7 +94,7 @@ def open_review_queue(
     answers no question.
     """
     from kgot_lab.experts.learning.ledger import open_proposals
-    from kgot_lab.experts.learning.review_queue import ReviewQueue
+    from kgot_lab.experts.learning.reviewing import ReviewQueue
 
     service = open_service(graphs, store, models=models, searching=searching)
     return ReviewQueue(service, open_proposals(place_of_proposals(store)))
@@ -166,8 +165,7 @@ def publish_expert(
     conversation and no graph goes along.
     """
     from kgot_lab.experts.federation.marketplace import published_expert
-    from kgot_lab.experts.portable import exported
-    from kgot_lab.experts.scores import expert_scores, numbers_measured
+    from kgot_lab.experts.portable import expert_scores, exported, numbers_measured
 
     if ":/" in str(market):  # as a path has it, of an address
         raise BadInput(
@@ -295,7 +293,7 @@ def tell_drift(
     """Tell which values of dimensions people contradict: which way, how many say so, and how likely that were
     if the value is right.
     """
-    from kgot_lab.experts.learning.drift import DRIFT_DAYS, drift_of_expert
+    from kgot_lab.experts.learning.contradictions import DRIFT_DAYS, drift_of_expert
 
     reports = drift_of_expert(open_review_queue(graphs, store).service, expert, days=days or DRIFT_DAYS)
     rows = [
