@@ -11,7 +11,7 @@ from support.npc_planted import WORDS, planted
 
 from kgot_lab.domains.npc.layers.memory import WorldLayers
 from kgot_lab.domains.npc.layers.models import FARTHEST, Chunk, ContextRanking
-from kgot_lab.domains.npc.layers.protocol import GraphRAG
+from kgot_lab.domains.npc.layers.storage import GraphRAG
 from kgot_lab.domains.npc.models import Entity, Relationship
 from kgot_lab.errors import BadInput
 
