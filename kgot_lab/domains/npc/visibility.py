@@ -11,6 +11,7 @@ from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import (
     Entity,
     EntityFilter,
+    EntityReads,
     IdentitySnapshot,
     Neighbour,
     Relationship,
@@ -32,7 +33,6 @@ from kgot_lab.domains.npc.policy import (
     public_form,
 )
 from kgot_lab.domains.npc.statements import WorldRow, WorldStorage, entity_of, relationship_of, uuids
-from kgot_lab.domains.npc.world import EntityReads
 from kgot_lab.errors import BadInput, LabError, ToolFailed, require, require_count
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.stores.sql import json_text
