@@ -1,6 +1,4 @@
-"""An expert as a file that others can take: its configuration, what its graphs have to have, and a hash of
-both.
-"""
+"""Export and import experts; their scores; conversations as OpenTelemetry spans."""
 
 from __future__ import annotations
 

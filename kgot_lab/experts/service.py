@@ -1,5 +1,5 @@
-"""The service of experts: what every door to them shares. Doors differ in protocol; what they may do, and
-whose it is, is decided here.
+"""The service of experts that all protocols share: what may be done, and whose it is, is decided here; and
+the two experts that come with the package.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A change of the graph: the versions of nodes and edges that it closes and opens, all dated by one time.
+"""Validate a batch of nodes and edges, give each its lifetime, and write it as versions, all dated by one
+time.
 
-No version is ever rewritten, so any time can be looked at again. What is written again never expires earlier
-than it would have.
+No version is ever rewritten, so any time can be looked at again.
 """
 
 from __future__ import annotations

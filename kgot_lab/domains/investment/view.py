@@ -1,4 +1,4 @@
-"""The graph as one owner sees it at one time: what is live then, what a name stands for, and what was before."""
+"""The investment graph as one owner sees it at one time, and the names and ids of its nodes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a world of characters is made of: entities, relationships, where these come from, and what is asked
-for.
+"""The values of a world of characters: entities, relationships with their provenance, filters and results,
+each checked when it is made; and the twelve methods of a world, as protocols.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Opening a world: by the name of a file, in memory, or by the address of a server."""
+"""Open a world: in an SQLite file, in memory, or in a schema of a PostgreSQL server."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What was said in a session, put into a world: the triples of an extractor as relationships between entities
-of these names.
-"""
+"""Import what was said in a session into a world, and review what was not sure enough."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""All SQL of a world but that of its visibility, in what PostgreSQL and SQLite have in common; `=
-ANY(:names)` takes a list.
+"""The tables of a world, all SQL but that of its visibility and layers (what PostgreSQL and SQLite have in
+common; `= ANY(:names)` takes a list), and their rows as entities and relationships.
 """
 
 from __future__ import annotations

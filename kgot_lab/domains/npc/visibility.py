@@ -1,4 +1,6 @@
-"""A world as one of those in it sees it: every answer is made of what it may see, and of nothing else."""
+"""A world as one character sees it: the visibility policy in Python and as one SQL statement, the queries
+under it, and the tool by which the loop asks them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A world of characters: entities and relationships with where they come from, and what each in it may see."""
+"""A world of characters: read, change and review entities and relationships with their provenance."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What happens while an expert answers, in its order: a start, what was put into the prompt, its sources,
-pieces of text, an end.
-"""
+"""Events of an answer in their order, and the record of how it came about."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Citations in an answer, [Source: graph:node], checked against what the model was told; what it was not told
-is marked.
+"""Citations in an answer, [Source: graph:node], checked against what the model was given; and answers as
+sentences that each name a source.
 """
 
 from __future__ import annotations

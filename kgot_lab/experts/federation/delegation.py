@@ -1,6 +1,4 @@
-"""The side that asks: a question goes to experts of other instances, and each comes back in time with an
-answer or a reason.
-"""
+"""Ask experts of other instances, and answer their questions, in signed messages and in bounded time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An envelope: what goes over the line, in the one spelling that it has, and why one is refused."""
+"""Signed envelopes in one canonical spelling, and the Ed25519 key (RFC 8032) of an instance."""
 
 from __future__ import annotations
 

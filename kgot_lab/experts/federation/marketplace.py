@@ -1,9 +1,9 @@
-"""A marketplace: a folder, or the same folder behind an address, with exported experts and an index of their
-hashes and scores.
+"""What an instance offers its peers, signed and matched to a question; and a marketplace: a folder or an
+address with exported experts, their hashes and scores.
 
 The hash says that a file is the one the index speaks of, not that either is honest: whoever can write the
-index can write both. Take experts only from a place that you trust; what is fetched is text from outside, to
-be checked as any expert is.
+index can write both. Take experts only from a place that you trust; what is fetched is text from outside,
+to be checked as any expert is.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Signing an envelope for one recipient, and opening one that came."""
+"""Sign an envelope for one recipient and open one that came; the peers that are known, the nonces that
+were received, and one HTTP exchange with a peer.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Limit the connections of a server: how many are open, how many one client has, how long a request head
-may take.
+may take; and open the socket it listens on.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Routes by which experts learn: why answers failed, what people propose, and the decisions of those who may
-change graphs.
+"""Routes of learning: why answers failed, what people propose, dimensions that drift, and the decisions of
+an admin.
 """
 
 from __future__ import annotations

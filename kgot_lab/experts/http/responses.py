@@ -1,5 +1,5 @@
-"""How errors are told at the doors: a status, a word for programs, a sentence that says what to do; nothing
-of the inside.
+"""Responses of all protocols: errors as a status, a word and a sentence that says what to do, nothing of
+the inside; and server-sent events that end the model call when a client leaves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The application of all doors, and running it."""
+"""The application of all protocols and pages, and running it."""
 
 from __future__ import annotations
 

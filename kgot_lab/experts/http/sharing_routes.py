@@ -1,4 +1,6 @@
-"""Routes for experts that travel and are compared: export, import, scores, trials, spans."""
+"""Routes of exchange: export, import, scores, trials, spans, the marketplace, and questions of other
+instances.
+"""
 
 from __future__ import annotations
 

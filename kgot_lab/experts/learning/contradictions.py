@@ -1,5 +1,5 @@
-"""Dimensions that people contradict: which node, which dimension, which way, on whose words; silent where
-nothing has drifted.
+"""Dimensions of graph nodes that people contradict: what their messages say of a dimension, and where it
+drifts from the graph; silent where nothing has.
 """
 
 from __future__ import annotations

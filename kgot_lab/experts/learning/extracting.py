@@ -1,5 +1,5 @@
-"""What a message says that would change a graph, read by a model; of its reply counts what stands in the
-message word for word.
+"""Extract proposed graph changes from a message with a model; of its reply only what stands in the message
+word for word counts.
 """
 
 from __future__ import annotations

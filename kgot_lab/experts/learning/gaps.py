@@ -1,5 +1,5 @@
-"""Why answers failed: a graph that lacks something, a search that is set so that it does not find it, and
-what failed questions share.
+"""Explain failed answers: a graph that lacks something, a search that is set so that it does not find it,
+and what failed questions share.
 """
 
 from __future__ import annotations

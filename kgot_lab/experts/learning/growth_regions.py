@@ -1,5 +1,5 @@
-"""Where a graph should grow: what a missing node would be joined with, over which edges, and of which type it
-might be.
+"""Where a graph should grow: how well its nodes match a question, what a missing node would be joined
+with, over which edges, and of which type it might be.
 """
 
 from __future__ import annotations

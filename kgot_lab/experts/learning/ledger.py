@@ -1,5 +1,4 @@
-"""The ledger of proposals: what people said that would change a graph, what waits, and who decided what and
-when.
+"""Edits of a graph that people propose, and the ledger of them: what waits, and who decided what and when.
 
 Nothing in it changes a graph: that is done by a reviewer, and by nothing that stands in a message.
 """

@@ -1,4 +1,4 @@
-"""One who reviews proposals: what is accepted reaches the graph, checked as by hand, and is taken back
+"""Review proposals: what is accepted reaches the graph after the rules are checked, and can be taken back
 exactly.
 """
 

@@ -1,4 +1,6 @@
-"""The measures of a trial: what each reads off an outcome, and which way is better."""
+"""A trial of two variants: assignment by a hash, outcomes, measures, the sequential test, and simulated
+raters to try it on.
+"""
 
 from __future__ import annotations
 

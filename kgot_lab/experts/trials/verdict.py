@@ -1,4 +1,4 @@
-"""What a trial shows so far: every measure compared, and a winner only where one may be named."""
+"""Run A/B trials of two configurations of an expert, and name a winner only where one may be named."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the names in an item of news stand for: things that were taken from it, and of the graph those that
-the item names.
+"""Resolve the names and earlier events in an item of news to nodes of the graph, only where the item
+itself says them.
 """
 
 from __future__ import annotations

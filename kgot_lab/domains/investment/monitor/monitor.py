@@ -1,9 +1,9 @@
-"""One tick: news is gathered, read and written to the graph, briefings are decided upon and delivered; each
-step can be done again.
+"""One tick of the monitor: gather news, read and write it, decide on briefings and deliver them; and ticks
+on a schedule. Each step can be done again.
 
-What makes a step final is one write in one table: an item by its id, a reply by its prompt, the facts of an
-item once they are read, all nodes and edges of an item in one change of the graph, a briefing by its key. A
-tick that was stopped anywhere is walked again from its beginning, and does only what is not there.
+What makes a step final is one write in one table: an item by its id, a reply by its prompt, the facts of
+an item once they are read, all nodes and edges of an item in one change of the graph, a briefing by its
+key. A tick that was stopped anywhere is walked again from its beginning, and does only what is not there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""News as it comes in: items, and a file of them, a line of JSON each."""
+"""Items of news, the prompt by which a model reads one, and the facts that come of it."""
 
 from __future__ import annotations
 

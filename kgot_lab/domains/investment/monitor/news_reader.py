@@ -1,4 +1,6 @@
-"""Reading an item of news with a model: asked once, answered in a shape, and only what holds is a fact."""
+"""Read an item of news with a model: one call, a reply in a schema, and a filter that accepts only what
+the item states.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""All layers of a world, and what one of those in it knows by them."""
+"""The layers of a world: the log of its sessions (L1), texts found by meaning (L2), what one character
+knows by both, and the context for its next line.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What keeps the log and the texts of a world, and what it may offer beside that: texts and graph searched in
-one question.
+"""Storage of a world's layers on SQLite and PostgreSQL, and GraphRAG: in Python in two queries, on
+PostgreSQL in one.
 """
 
 from __future__ import annotations
