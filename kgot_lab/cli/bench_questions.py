@@ -227,7 +227,7 @@ def _forecast(design: Design, folder: Path, chosen: Slice) -> str:
 
 def _show(folder: Path) -> None:
     """The results so far, also written to files."""
-    from kgot_lab.benchmark.comparison.lost import keep_losses, losses, losses_grid
+    from kgot_lab.benchmark.comparison.losses import keep_losses, losses, losses_grid
     from kgot_lab.benchmark.comparison.results import Findings, comparison_grids
 
     findings = Findings.of(folder)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kgot_lab.benchmark.questions.batch import QuestionRun
     from kgot_lab.benchmark.questions.plan import ReadyRun
     from kgot_lab.benchmark.questions.question import Question
-    from kgot_lab.benchmark.questions.receipts import QuestionReceipt
+    from kgot_lab.benchmark.questions.question_result import QuestionReceipt
     from kgot_lab.benchmark.questions.sets import Selection
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.llm.budget import Budget

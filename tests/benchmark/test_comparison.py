@@ -43,7 +43,7 @@ from kgot_lab.benchmark.comparison.systems import (
     prompt_digests,
 )
 from kgot_lab.benchmark.questions.attempt import IN_JSON
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, Selection, musique_dev
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.embedding.vectors import Vectors, text_key

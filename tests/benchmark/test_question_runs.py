@@ -15,7 +15,7 @@ from kgot_lab.benchmark.questions.batch import Halted, alone_in, in_parallel, tr
 from kgot_lab.benchmark.questions.kit import ModelsBehind, all_that_work, nothing_more
 from kgot_lab.benchmark.questions.plan import Answerers, QuestionPlan, check_run, prepared, read_plan
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
-from kgot_lab.benchmark.questions.receipts import (
+from kgot_lab.benchmark.questions.question_result import (
     QuestionReceipt,
     append_receipt,
     facts_read,

@@ -21,7 +21,7 @@ from benchmarks.graph_pays.telling import (
     trust_told,
 )
 from kgot_lab.benchmark.comparison.results import Findings
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 
 PLAN = TINY.plan(reader())
 ASKED = [(name, question.id) for name, sample in SETS.items() for question in sample.questions]

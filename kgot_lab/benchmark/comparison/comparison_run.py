@@ -18,7 +18,7 @@ from kgot_lab.benchmark.comparison.systems import AnswerSystem, PassageSearches,
 from kgot_lab.benchmark.questions.attempt import Equipment, is_damaged, read_events
 from kgot_lab.benchmark.questions.batch import RECEIPTS, TRACES, QuestionRun, trace_name
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt, read_receipts
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, read_receipts
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.llm.budget import Rate

@@ -23,7 +23,7 @@ from typing import TypeVar
 
 from kgot_lab.benchmark.questions.attempt import Equipment, attempt, grading_run, is_damaged, read_events
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
-from kgot_lab.benchmark.questions.receipts import (
+from kgot_lab.benchmark.questions.question_result import (
     QuestionReceipt,
     append_receipt,
     read_receipts,

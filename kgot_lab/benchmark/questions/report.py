@@ -17,7 +17,7 @@ from kgot_lab.benchmark.questions.batch import (
     trace_files,
     traces_of,
 )
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt, by_level, read_receipts
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, by_level, read_receipts
 from kgot_lab.errors import TraceError
 from kgot_lab.evaluation.grading import graded_scores, grading_prompt
 from kgot_lab.evaluation.significance import Estimate, interval, share
