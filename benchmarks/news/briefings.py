@@ -85,7 +85,7 @@ def show(report: dict[str, Any]) -> None:
     from benchmarks.news.curves import BriefingCurve, briefing_grid, estimate_told, kinds_grid
     from kgot_lab.evaluation.significance import Estimate
     from kgot_lab.evaluation.tables import Cell, Grid
-    from kgot_lab.viz.plots.briefings import briefing_curves
+    from kgot_lab.viz.plots.memory import briefing_curves
 
     rows = tuple(
         (

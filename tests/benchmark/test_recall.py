@@ -25,7 +25,7 @@ from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.types import Document, Query
-from kgot_lab.viz.plots.recall import rival, shown_systems
+from kgot_lab.viz.plots.retrieval import rival, shown_systems
 from kgot_lab.viz.recall import recall_page
 
 pytestmark = pytest.mark.extended

@@ -19,8 +19,7 @@ from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.reach import PathHop
 from kgot_lab.evaluation.significance import share
 from kgot_lab.types import Edge
-from kgot_lab.viz.plots.briefings import briefing_curves
-from kgot_lab.viz.plots.lifelines import lifelines
+from kgot_lab.viz.plots.memory import briefing_curves, lifelines
 from kgot_lab.viz.static.briefing import briefing_picture
 
 SVG = "{http://www.w3.org/2000/svg}"

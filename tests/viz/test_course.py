@@ -12,9 +12,8 @@ from kgot_lab.viz.course import write_course
 from kgot_lab.viz.course.chapter import chapter_of
 from kgot_lab.viz.course.exercise import sealed
 from kgot_lab.viz.course.writing import SHARED_SCRIPT, SHARED_STYLE
-from kgot_lab.viz.external_requests import references
+from kgot_lab.viz.external_requests import references, tags
 from kgot_lab.viz.notebook_page import read_notebook
-from kgot_lab.viz.static.tags import tags
 
 pytest.importorskip("nbconvert")
 

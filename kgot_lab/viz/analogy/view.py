@@ -109,12 +109,12 @@ class StructureView(StaticPicture):
             ("band", self.pair.band),
         ]
         sheets = [
-            _whole("The verdict", ("", "in words"), said),
-            _whole("The texts", told.titles, [self.texts]),
+            _full_sheet("The verdict", ("", "in words"), said),
+            _full_sheet("The texts", told.titles, [self.texts]),
         ]
         for part in told.sections:
             sheets.append(
-                _whole(
+                _full_sheet(
                     part.name, (one, "similarity", other, "remarks"), [_cells(row, part) for row in part.rows]
                 )
             )
@@ -124,7 +124,7 @@ class StructureView(StaticPicture):
             (each.source, f"{each.times:,}", each.target, "yes" if each.agrees else "no")
             for each in told.roles
         ]
-        return Table((*sheets, _whole("Who plays whom", (one, "times", other, "one to one"), who)))
+        return Table((*sheets, _full_sheet("Who plays whom", (one, "times", other, "one to one"), who)))
 
     def html(self) -> Markup:
         """The picture, and below it the tables, folded away: a piece of a page."""
@@ -253,17 +253,17 @@ def _in_order(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
 def _pair(edge: Edge) -> Pair:
     """What an edge says of its two ends. Raises BadInput for one that does not hold both similarities."""
     said = edge.properties
-    raw, skeleton = (_number(edge, name) for name in ("raw", "skeleton"))
+    raw, skeleton = (_number_of(edge, name) for name in ("raw", "skeleton"))
     ends = str(said.get("source_skeleton") or ""), str(said.get("target_skeleton") or "")
     kept = (
-        StoredAlignment(_number(edge, "alignment_score"), str(said.get("veto") or ""))
+        StoredAlignment(_number_of(edge, "alignment_score"), str(said.get("veto") or ""))
         if "alignment_score" in said
         else None
     )
     return Pair(edge.source, edge.target, raw, skeleton, ends, kept)
 
 
-def _number(edge: Edge, name: str) -> float:
+def _number_of(edge: Edge, name: str) -> float:
     value = edge.properties.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         ends = f"{edge.source[:80]!r} to {edge.target[:80]!r}"
@@ -336,5 +336,5 @@ class _Whole(Sheet):
         )
 
 
-def _whole(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Sheet:
+def _full_sheet(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Sheet:
     return _Whole(tuple(columns), tuple(map(tuple, rows)), len(rows), name)

@@ -132,24 +132,24 @@ def _reasons(pair: Pair, rules: Rules) -> Iterator[str]:
 def _measured(pair: Pair, rules: Rules) -> str:
     """How the pair stands to the thresholds."""
     least, by = rules.thresholds.skeleton, rules.thresholds.delta
-    low = [f"the skeletons are not alike enough ({_number(pair.skeleton)} of at least {least:g})"] * (
+    low = [f"the skeletons are not alike enough ({_decimals(pair.skeleton)} of at least {least:g})"] * (
         round(pair.skeleton, DIGITS) < least
     )
     low += [f"the delta is too small ({signed_delta(pair.delta)} of at least {by:+g})"] * (pair.delta < by)
     if low:
         return f"By the thresholds {rules.whence}, {' and '.join(low)}.".replace("-", "\u2212")
-    reached = f"skeletons {_number(pair.skeleton)} of at least {least:g}, delta {signed_delta(pair.delta)} of at least {by:+g}"
+    reached = f"skeletons {_decimals(pair.skeleton)} of at least {least:g}, delta {signed_delta(pair.delta)} of at least {by:+g}"
     return f"Both thresholds {rules.whence} are reached: {reached}.".replace("-", "\u2212")
 
 
 def _runs(found: Said) -> str:
     """How alike the two run, as far as a verifier says it."""
     if not isinstance(found, Alignment):
-        return f"score {_number(found.score)}"
-    return f"score {_number(found.score)}, read backwards {_number(found.backward)}, order (Kendall's tau) {signed_delta(found.order)}"
+        return f"score {_decimals(found.score)}"
+    return f"score {_decimals(found.score)}, read backwards {_decimals(found.backward)}, order (Kendall's tau) {signed_delta(found.order)}"
 
 
-def _number(number: float) -> str:
+def _decimals(number: float) -> str:
     return f"{number:.3f}".replace("-", "\u2212")
 
 
@@ -163,7 +163,7 @@ def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Ite
     told = alignment is not None and bool(alignment.events)
     weak = f"the thicker the line, the more alike; dashed: below {rules.limits.partner:.2f}, no partner"
     if alignment is None:
-        whole = PictureRow(_whole(sides[0].text), _whole(sides[1].text))
+        whole = PictureRow(_whole_text(sides[0].text), _whole_text(sides[1].text))
         yield Section(
             "Texts", (whole,), "an aligner would lay them side by side: give aligner=", lines=_WHOLE
         )
@@ -214,12 +214,12 @@ def _side_by_side(
 
 def _sentences(text: Analysis) -> list[Unit]:
     if not text.sentences:
-        return [_whole(text.text)]
+        return [_whole_text(text.text)]
     bare = "nothing to compare is left without its nouns"
     return [Unit(sentence.text, sentence.denied, bare * (not sentence.masked)) for sentence in text.sentences]
 
 
-def _whole(text: str) -> Unit:
+def _whole_text(text: str) -> Unit:
     return Unit(text) if text.strip() else Unit("", note="this text is blank")
 
 

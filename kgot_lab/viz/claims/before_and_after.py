@@ -21,7 +21,7 @@ from kgot_lab.viz.side_by_side import in_columns
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.static.table import Sheet, Table
 
-_LISTED = 12  # facts or answers in a cell
+_CELL_FACTS = 12  # facts or answers in a cell
 _WIDTH, _HEIGHT = 420, 400
 
 
@@ -69,7 +69,7 @@ class BeforeAfter:
         )
 
     def __repr__(self) -> str:
-        return f"{self.said}\n{self.fallen}\n\n{self.table(limit=_LISTED)!r}"
+        return f"{self.said}\n{self.fallen}\n\n{self.table(limit=_CELL_FACTS)!r}"
 
 
 def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> BeforeAfter:
@@ -158,6 +158,6 @@ def _listed(what: str, lines: Sequence[str]) -> Markup:
     """Some lines under what they are, the rest counted; nothing where there are none."""
     if not lines:
         return Markup()
-    shown = [element("li", line) for line in lines[:_LISTED]]
-    more = [element("li", f"and {len(lines) - _LISTED:,} more")] if len(lines) > _LISTED else []
+    shown = [element("li", line) for line in lines[:_CELL_FACTS]]
+    more = [element("li", f"and {len(lines) - _CELL_FACTS:,} more")] if len(lines) > _CELL_FACTS else []
     return element("div", element("div", what), element("ul", *shown, *more))

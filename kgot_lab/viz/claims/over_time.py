@@ -25,8 +25,8 @@ from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.static.table import LEFT, Sheet, Table
 
 _SIZE, _SMALL = (720, 420), (360, 320)
-_LISTED = 8  # facts in a caption
-_STILL = 3  # pictures where nothing is live
+_CAPTION_FACTS = 8  # facts in a caption
+_STILL_PICTURES = 3  # pictures where nothing is live
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,9 @@ class Moment:
     def caption(self) -> str:
         """How many facts are valid, and what began and ended, in a sentence."""
         changes = [
-            f"{did}: {_few(facts)}" for did, facts in (("Began", self.began), ("Ended", self.ended)) if facts
+            f"{did}: {_first_facts(facts)}"
+            for did, facts in (("Began", self.began), ("Ended", self.ended))
+            if facts
         ]
         return f"{counted(len(self.facts), 'fact')} valid. " + (". ".join(changes) or "Nothing changed") + "."
 
@@ -80,7 +82,8 @@ class OverTime(LiveOutput):
     def table(self) -> Table:
         """The moments with what began and ended, a row each."""
         rows = tuple(
-            (each.name, f"{len(each.facts):,}", _few(each.began), _few(each.ended)) for each in self.moments
+            (each.name, f"{len(each.facts):,}", _first_facts(each.began), _first_facts(each.ended))
+            for each in self.moments
         )
         return Table((Sheet(("valid", "facts", "began", "ended"), rows, len(rows), "Over valid time"),))
 
@@ -95,7 +98,7 @@ class OverTime(LiveOutput):
         no live view draws.
         """
         some = [each for each in self.moments if each.picture.nodes]
-        chosen = [some[number] for number in _spread(len(some), _STILL)]
+        chosen = [some[number] for number in _spread(len(some), _STILL_PICTURES)]
         heads = element("tr", *(element("th", each.name, scope="col", style=LEFT) for each in chosen))
         pictures = element(
             "tr", *(element("td", Markup(each.small._repr_html_()), style=LEFT) for each in chosen)
@@ -203,6 +206,6 @@ def _spread(length: int, most: int) -> list[int]:
     )
 
 
-def _few(facts: Sequence[Triple]) -> str:
-    more = f"; and {len(facts) - _LISTED} more" if len(facts) > _LISTED else ""
-    return "; ".join(map(format_claim, facts[:_LISTED])) + more
+def _first_facts(facts: Sequence[Triple]) -> str:
+    more = f"; and {len(facts) - _CAPTION_FACTS} more" if len(facts) > _CAPTION_FACTS else ""
+    return "; ".join(map(format_claim, facts[:_CAPTION_FACTS])) + more

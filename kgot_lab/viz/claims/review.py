@@ -23,7 +23,7 @@ from kgot_lab.viz.static.table import Sheet, Table
 _AROUND = 160  # characters of the source before and after what was said
 _LISTED = 10  # facts under a heading
 _LOGGED = 20
-_STILL = 20  # claims where nothing is live
+_STILL_CLAIMS = 20  # claims where nothing is live
 _FACT = 300  # characters of a fact, or of a quotation
 _DONE = {"accept": "Accepted", "reject": "Rejected", "override": "Overridden"}
 _DID = {
@@ -46,7 +46,7 @@ class Review(LiveOutput):
         self.reviewer.reload()
         self.live = Live(self._still(), {"view": "review", "shown": self._shown("")}, self._heard)
 
-    def table(self, *, limit: int = _STILL) -> Table:
+    def table(self, *, limit: int = _STILL_CLAIMS) -> Table:
         """The claims that wait, at most `limit` of them, and the last decisions."""
         queue = self.reviewer.queue
         rows = tuple(map(self._row, queue[:limit]))
@@ -180,8 +180,8 @@ class Review(LiveOutput):
             "sure": weighed.sure,
             "quote": list(self._quote(claim)),
             "origin": self._origin(claim),
-            "premises": _few(claim.premises),
-            "starts": _few(queued.starts),
+            "premises": _first_few(claim.premises),
+            "starts": _first_few(queued.starts),
             "idle": f"If it is accepted, nothing new begins to hold: {weighed.idle}.",
             "against": weighed.single,
             "rivals_are": f"It contradicts, since {claim.fact.relation} has a single object at a time" if weighed.single
@@ -254,7 +254,7 @@ def _did(decided: Decided) -> str:
     return f"{decided.action}: {_DID.get(decided.standing, decided.standing)}{sure}"
 
 
-def _few(facts: Sequence[Triple]) -> list[str]:
+def _first_few(facts: Sequence[Triple]) -> list[str]:
     more = [f"and {len(facts) - _LISTED:,} more"] if len(facts) > _LISTED else []
     return [*(shortened(format_claim(each), _FACT) for each in facts[:_LISTED]), *more]
 
@@ -262,7 +262,7 @@ def _few(facts: Sequence[Triple]) -> list[str]:
 def _rivals(weighed: Weighed) -> list[str]:
     """What holds beside a claim: whole facts where they contradict it, and otherwise their objects."""
     return (
-        _few(weighed.others)
+        _first_few(weighed.others)
         if weighed.single
         else [shortened(each.object, _FACT) for each in weighed.others[:_LISTED]]
     )

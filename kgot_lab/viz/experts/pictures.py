@@ -11,18 +11,17 @@ from kgot_lab.experts.chat.thought import Thought, ThoughtNode
 from kgot_lab.experts.neighbourhood import surroundings
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge
-from kgot_lab.viz.graph.shapes import Place
+from kgot_lab.viz.graph.marks import Place
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.methods.answer_lanes import LANE_FILLS, lane_bar
-from kgot_lab.viz.static.drawing import Drawing, draw_rect, draw_text, drawing
-from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK
+from kgot_lab.viz.static.briefing import FAINT_INK, STRONG_INK
+from kgot_lab.viz.static.drawing import Drawing, draw_rect, draw_text, drawing, fitted
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
-from kgot_lab.viz.static.wrapping import fitted
 
 _EDGE, _TOP, _ROW, _NAMES, _BARS = 16.0, 34.0, 40.0, 320.0, 250.0
 _SHOWN, _AROUND, _FOLLOWED = 10, 8, 16  # nodes with bars, neighbours of a node, ends of edges
-_LANES = {"embedding": "meaning", "text": "words", "graph": "edges", "intent": "intent"}
+_RETRIEVER_NAMES = {"embedding": "meaning", "text": "words", "graph": "edges", "intent": "intent"}
 
 
 def lane_bars(thought: Thought) -> Drawing:
@@ -44,7 +43,7 @@ def lane_bars(thought: Thought) -> Drawing:
 
 
 def _legend() -> Iterator[Markup]:
-    for number, (lane, said) in enumerate(_LANES.items()):
+    for number, (lane, said) in enumerate(_RETRIEVER_NAMES.items()):
         left = _EDGE + 110.0 * number
         yield draw_rect(left, 10.0, 12, 12, LANE_FILLS[lane])
         yield draw_text(said, left + 18, 20.5, 12.0, "#222222")
@@ -69,7 +68,11 @@ def _lanes_of(node: ThoughtNode) -> dict[str, float]:
 
 def _format_parts(node: ThoughtNode) -> str:
     return (
-        ", ".join(f"{_LANES[lane]} {decimal(value)}" for lane, value in _lanes_of(node).items() if value > 0)
+        ", ".join(
+            f"{_RETRIEVER_NAMES[lane]} {decimal(value)}"
+            for lane, value in _lanes_of(node).items()
+            if value > 0
+        )
         or "nothing"
     )
 
@@ -88,7 +91,10 @@ def _sheet(thought: Thought) -> Sheet:
         for rank, node in enumerate(thought.nodes, 1)
     )
     return Sheet(
-        ("rank", "node", "type", "score", *_LANES.values(), "came by", "told"), rows, len(rows), "Nodes"
+        ("rank", "node", "type", "score", *_RETRIEVER_NAMES.values(), "came by", "told"),
+        rows,
+        len(rows),
+        "Nodes",
     )
 
 

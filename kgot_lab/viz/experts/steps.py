@@ -18,7 +18,7 @@ from kgot_lab.viz.experts.pictures import followed_picture, lane_bars
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 from kgot_lab.viz.static.table import Sheet
 
-_LANES = {"embedding": "meaning: vectors near that of the question", "text": "words of the question in the texts of nodes",
+_RETRIEVER_WORDS = {"embedding": "meaning: vectors near that of the question", "text": "words of the question in the texts of nodes",
           "graph": "edges from what the others found", "intent": "what fits the intent"}  # fmt: skip
 _LETTERS = 400
 
@@ -87,7 +87,11 @@ def _intent(question: str, thought: Thought) -> Markup:
 
 def _methods(thought: Thought) -> Markup:
     steps = tuple((each.method, each.reason, each.found) for each in thought.steps)
-    lanes = tuple((_LANES[name], f"{value:.0%}") for name, value in thought.weights.items() if name in _LANES)
+    lanes = tuple(
+        (_RETRIEVER_WORDS[name], f"{value:.0%}")
+        for name, value in thought.weights.items()
+        if name in _RETRIEVER_WORDS
+    )
     return joined(
         [
             Sheet(("lane", "counts"), lanes, len(lanes), "Lanes").html,

@@ -10,6 +10,7 @@ from kgot_lab.errors import require_count
 from kgot_lab.evaluation.tables import decimal
 from kgot_lab.kgos.methods.search.results import ScoredNode, SearchResult
 from kgot_lab.text.counted import counted
+from kgot_lab.viz.static.briefing import FAINT_INK, STRONG_INK, TINT
 from kgot_lab.viz.static.drawing import (
     WIDE_HALO,
     Drawing,
@@ -18,21 +19,20 @@ from kgot_lab.viz.static.drawing import (
     draw_rect,
     draw_text,
     drawing,
+    fitted,
 )
-from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK, TINT
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
-from kgot_lab.viz.static.wrapping import fitted
 
 # Okabe and Ito
 LANE_FILLS = {"embedding": "#0072B2", "text": "#E69F00", "graph": "#009E73", "intent": "#CC79A7"}
-_EDGE, _TOP, _ROW = 24.0, 118.0, 46.0
+_SEARCH_EDGE, _SEARCH_TOP, _SEARCH_ROW = 24.0, 118.0, 46.0
 # widths: names of seeds, edges, names of nodes, bars
-_SEEDS, _GAP, _NAMES, _BARS = (210.0, 170.0, 300.0, 250.0)
-_SHOWN = 8
+_SEEDS, _GAP, _SEARCH_NAMES, _BARS = (210.0, 170.0, 300.0, 250.0)
+_SEARCH_HITS = 8
 
 
-def search_picture(found: SearchResult, *, limit: int = _SHOWN) -> Drawing:
+def search_picture(found: SearchResult, *, limit: int = _SEARCH_HITS) -> Drawing:
     """Draw the first nodes of a search as rows: its rank, its bar with a part for each lane, and the edge by
     which the graph lane came.
 
@@ -44,15 +44,18 @@ def search_picture(found: SearchResult, *, limit: int = _SHOWN) -> Drawing:
     followed = {node.id: found.followed[node.id] for node in nodes if node.id in found.followed}
     seeds = [seed for seed in found.seeds if seed in {step.seed for step in followed.values()}]
     names = {id: _name(found, id) for id in seeds}
-    width = 2 * _EDGE + _SEEDS + _GAP + _NAMES + _BARS + 54
-    height = _TOP + _ROW * max(len(nodes), len(seeds), 1) + 40
+    width = 2 * _SEARCH_EDGE + _SEEDS + _GAP + _SEARCH_NAMES + _BARS + 54
+    height = _SEARCH_TOP + _SEARCH_ROW * max(len(nodes), len(seeds), 1) + 40
     place = {
-        seed: _TOP + _ROW * (number + 0.5) * max(len(nodes), 1) / max(len(seeds), 1)
+        seed: _SEARCH_TOP + _SEARCH_ROW * (number + 0.5) * max(len(nodes), 1) / max(len(seeds), 1)
         for number, seed in enumerate(seeds)
     }
     lines = [
         _followed_line(
-            place[step.seed], _TOP + _ROW * (row + 0.5), step.edge.type, forward=step.edge.target == node.id
+            place[step.seed],
+            _SEARCH_TOP + _SEARCH_ROW * (row + 0.5),
+            step.edge.type,
+            forward=step.edge.target == node.id,
         )
         for row, node in enumerate(nodes)
         if (step := followed.get(node.id))
@@ -62,12 +65,17 @@ def search_picture(found: SearchResult, *, limit: int = _SHOWN) -> Drawing:
         *lines,
         *(_seed(names[seed], y) for seed, y in place.items()),
         *(
-            _node(number, node, _TOP + _ROW * number, max((each.score for each in nodes), default=1.0))
+            _node(
+                number,
+                node,
+                _SEARCH_TOP + _SEARCH_ROW * number,
+                max((each.score for each in nodes), default=1.0),
+            )
             for number, node in enumerate(nodes)
         ),
-        draw_text(_foot(found, nodes), _EDGE, height - 14, 12.0, FAINT_INK),
+        draw_text(_search_notes(found, nodes), _SEARCH_EDGE, height - 14, 12.0, FAINT_INK),
     ]
-    return drawing(_alt(found, nodes), width, height, *parts, sheets=[_sheet(found)])
+    return drawing(_describe_search(found, nodes), width, height, *parts, sheets=[_search_sheet(found)])
 
 
 def _head(found: SearchResult, width: float) -> Iterator[Markup]:
@@ -76,30 +84,39 @@ def _head(found: SearchResult, width: float) -> Iterator[Markup]:
         f"{found.intents.best.name}, {found.intents.best.score:g}" if found.intents.best else "none found"
     )
     yield draw_text(
-        fitted(found.query, width - 2 * _EDGE, 20.0, 1)[0][0], _EDGE, 34.0, 20.0, "#111111", bold=True
+        fitted(found.query, width - 2 * _SEARCH_EDGE, 20.0, 1)[0][0],
+        _SEARCH_EDGE,
+        34.0,
+        20.0,
+        "#111111",
+        bold=True,
     )
-    yield draw_text(f"Intent: {intent}. Purpose: {found.intents.purpose}.", _EDGE, 58.0, 13.0, FAINT_INK)
-    x = _EDGE + _SEEDS + _GAP + _NAMES
+    yield draw_text(
+        f"Intent: {intent}. Purpose: {found.intents.purpose}.", _SEARCH_EDGE, 58.0, 13.0, FAINT_INK
+    )
+    x = _SEARCH_EDGE + _SEEDS + _GAP + _SEARCH_NAMES
     for name, weight in (("embedding", found.weights.embedding), ("text", found.weights.text), ("graph", found.weights.graph),
                          ("intent", found.weights.intent)):  # fmt: skip
         row = list(LANE_FILLS).index(name)
         left, top = x + 128.0 * (row % 2), 66.0 + 18.0 * (row // 2)
         yield draw_rect(left, top, 12, 12, LANE_FILLS[name])
         yield draw_text(f"{name} × {decimal(weight)}", left + 18, top + 10.5, 12.0, "#222222")
-    yield draw_text("SEEDS", _EDGE, 98.0, 12.0, FAINT_INK)
-    yield draw_text("EDGES FOLLOWED", _EDGE + _SEEDS + 20, 98.0, 12.0, FAINT_INK)
-    yield draw_text("ANSWERS", _EDGE + _SEEDS + _GAP, 98.0, 12.0, FAINT_INK)
+    yield draw_text("SEEDS", _SEARCH_EDGE, 98.0, 12.0, FAINT_INK)
+    yield draw_text("EDGES FOLLOWED", _SEARCH_EDGE + _SEEDS + 20, 98.0, 12.0, FAINT_INK)
+    yield draw_text("ANSWERS", _SEARCH_EDGE + _SEEDS + _GAP, 98.0, 12.0, FAINT_INK)
 
 
 def _seed(name: str, y: float) -> Markup:
     (line,) = fitted(name, _SEEDS - 24, 13.0, 1)[0] or [""]
-    box = draw_rect(_EDGE, y - 14, _SEEDS - 4, 28, TINT, rx=6, stroke="#0072B2")
-    return element("g", element("title", name), box, draw_text(line, _EDGE + 10, y + 4.5, 13.0, "#111111"))
+    box = draw_rect(_SEARCH_EDGE, y - 14, _SEEDS - 4, 28, TINT, rx=6, stroke="#0072B2")
+    return element(
+        "g", element("title", name), box, draw_text(line, _SEARCH_EDGE + 10, y + 4.5, 13.0, "#111111")
+    )
 
 
 def _followed_line(start: float, end: float, type: str, *, forward: bool) -> Markup:
     """A line from a seed to a node with its type; the head stands at the end that the edge points to."""
-    left, right = _EDGE + _SEEDS - 2, _EDGE + _SEEDS + _GAP - 14
+    left, right = _SEARCH_EDGE + _SEEDS - 2, _SEARCH_EDGE + _SEEDS + _GAP - 14
     x0, x1 = (left, right - 9) if forward else (left + 9, right)
     middle = (left + right) / 2 - 40
     path = f"M{x0:.1f} {start:.1f} C{middle:.1f} {start:.1f} {middle:.1f} {end:.1f} {x1 - 4:.1f} {end:.1f} H{x1:.1f}"
@@ -113,16 +130,16 @@ def _followed_line(start: float, end: float, type: str, *, forward: bool) -> Mar
 
 def _node(number: int, node: ScoredNode, y: float, most: float) -> Markup:
     """A row: rank, name, type, the bar and the figures of its parts."""
-    x = _EDGE + _SEEDS + _GAP
-    (name,) = fitted(f"{number + 1}. {node.name}", _NAMES - 14, 14.0 * 1.08, 1)[0] or [""]
+    x = _SEARCH_EDGE + _SEEDS + _GAP
+    (name,) = fitted(f"{number + 1}. {node.name}", _SEARCH_NAMES - 14, 14.0 * 1.08, 1)[0] or [""]
     parts = _lane_parts(node)
     said = [f"{lane} {decimal(value)}" for lane, value in parts.items() if value > 0]
-    bars = lane_bar(parts, x + _NAMES, y + 8, _BARS / (most or 1.0))
+    bars = lane_bar(parts, x + _SEARCH_NAMES, y + 8, _BARS / (most or 1.0))
     return element(
         "g", element("title", f"{node.name} ({node.id}): {', '.join(said)}"),
         draw_text(name, x, y + 20, 14.0, STRONG_INK, bold=True), draw_text(shortened(node.type, 40), x + 18, y + 36, 12.0, FAINT_INK),
-        *bars, draw_text(decimal(node.score), x + _NAMES + _BARS + 8, y + 20, 13.0, "#111111"),
-        draw_text(" + ".join(said), x + _NAMES, y + 36, 11.0, FAINT_INK),
+        *bars, draw_text(decimal(node.score), x + _SEARCH_NAMES + _BARS + 8, y + 20, 13.0, "#111111"),
+        draw_text(" + ".join(said), x + _SEARCH_NAMES, y + 36, 11.0, FAINT_INK),
     )  # fmt: skip
 
 
@@ -143,7 +160,7 @@ def _name(found: SearchResult, id: str) -> str:
     return str(properties.get("name") or properties.get("title") or id)
 
 
-def _foot(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
+def _search_notes(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
     more = len(found.nodes) - len(nodes)
     drawn = {found.followed[node.id].seed for node in nodes if node.id in found.followed}
     rest = len(found.seeds) - len(drawn)
@@ -153,7 +170,7 @@ def _foot(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
     return " ".join(told) if nodes else "Nothing was found."
 
 
-def _alt(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
+def _describe_search(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
     """The picture in words."""
     rows = [
         f"{number}. {shortened(node.name, 80)}, {decimal(node.score)} of which "
@@ -163,7 +180,7 @@ def _alt(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
     return f"Answers to {shortened(found.query, 200)!r}: " + ("; ".join(rows) or "none") + "."
 
 
-def _sheet(found: SearchResult) -> Sheet:
+def _search_sheet(found: SearchResult) -> Sheet:
     rows = []
     for number, node in enumerate(found.nodes, start=1):
         step = found.followed.get(node.id)

@@ -12,22 +12,22 @@ from typing import Any
 from kgot_lab.errors import require_count
 from kgot_lab.kgos.methods.impact_analysis import Impact, Impacted
 from kgot_lab.text.counted import counted
+from kgot_lab.viz.static.briefing import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.drawing import WIDE_HALO, Drawing, draw_circle, draw_path, draw_text, drawing
-from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
 
 # the least and the most between rings, and the least between two nodes of a ring
 _STEP, _FARTHEST, _APART = (105.0, 260.0, 26.0)
-_LETTER, _EDGE = 6.6, 24.0  # the width of a letter of a caption, and what is left free around all
-_SHOWN = 28  # nodes of a ring
+_LETTER, _IMPACT_EDGE = 6.6, 24.0  # the width of a letter of a caption, and what is left free around all
+_PER_RING = 28  # nodes of a ring
 _LONGEST = 26  # characters of a caption
 _CRITICAL, _PLAIN = "#D55E00", "#56B4E9"
 _Point = tuple[float, float]
 _Angles = dict[str, float]
 
 
-def impact_picture(impact: Impact, *, per_ring: int = _SHOWN) -> Drawing:
+def impact_picture(impact: Impact, *, per_ring: int = _PER_RING) -> Drawing:
     """Draw an impact as rings by depth; a dot is the larger the higher its risk, and the riskiest chain has
     thick lines and rims.
 
@@ -49,7 +49,7 @@ def impact_picture(impact: Impact, *, per_ring: int = _SHOWN) -> Drawing:
         for radius in radii[1:]
     ]  # fmt: skip
     lines = [
-        _line(points[node.parent], points[id], node.via, marked=(node.parent, id) in critical)
+        _impact_line(points[node.parent], points[id], node.via, marked=(node.parent, id) in critical)
         for id, node in drawn.items()
     ]
     dots, ends = [], [(0.0, 0.0), *_beside((0.0, 30.0), _bare(impact.node, impact.name))]
@@ -73,12 +73,15 @@ def impact_picture(impact: Impact, *, per_ring: int = _SHOWN) -> Drawing:
     left, top, right, bottom = (
         f(place[axis] for place in ends) for f, axis in ((min, 0), (min, 1), (max, 0), (max, 1))
     )
-    foot = _foot(impact, drawn)
-    width, height = max(right - left, _LETTER * len(foot)) + 2 * _EDGE, bottom - top + 2 * _EDGE + 30
-    moved = f"translate({(width - left - right) / 2:.1f} {_EDGE - top:.1f})"
+    foot = _impact_notes(impact, drawn)
+    width, height = (
+        max(right - left, _LETTER * len(foot)) + 2 * _IMPACT_EDGE,
+        bottom - top + 2 * _IMPACT_EDGE + 30,
+    )
+    moved = f"translate({(width - left - right) / 2:.1f} {_IMPACT_EDGE - top:.1f})"
     return drawing(
-        _alt(impact), width, height, element("g", *rings, *lines, *dots, _centre(impact), transform=moved),
-        draw_text(foot, _EDGE, height - 12, 12.0, FAINT_INK), sheets=[_sheet(impact)],
+        _describe_impact(impact), width, height, element("g", *rings, *lines, *dots, _centre(impact), transform=moved),
+        draw_text(foot, _IMPACT_EDGE, height - 12, 12.0, FAINT_INK), sheets=[_impact_sheet(impact)],
     )  # fmt: skip
 
 
@@ -164,7 +167,7 @@ def _caption(told: str) -> str:
     return shortened(told, _LONGEST)
 
 
-def _line(start: _Point, end: _Point, via: str, *, marked: bool) -> Markup:
+def _impact_line(start: _Point, end: _Point, via: str, *, marked: bool) -> Markup:
     path = f"M{start[0]:.1f} {start[1]:.1f} L{end[0]:.1f} {end[1]:.1f}"
     colour, wide = (_CRITICAL, 3.2) if marked else ("#A6A6A6", 1.0)
     return element("g", element("title", via), draw_path(path, colour, wide))
@@ -204,7 +207,7 @@ def _bare(id: str, name: str) -> str:
     return name if name != id else (id.partition(":")[2] or id).replace("_", " ")
 
 
-def _foot(impact: Impact, drawn: Mapping[str, Impacted]) -> str:
+def _impact_notes(impact: Impact, drawn: Mapping[str, Impacted]) -> str:
     left = impact.total_impacted - len(drawn)
     if not drawn:
         return f"Nothing is reached, {impact.direction}."
@@ -218,7 +221,7 @@ def _foot(impact: Impact, drawn: Mapping[str, Impacted]) -> str:
     return " ".join([*told, *[f"Not drawn: {counted(left, 'node')}."] * bool(left)])
 
 
-def _alt(impact: Impact) -> str:
+def _describe_impact(impact: Impact) -> str:
     """The picture in words."""
     told = {impact.node: _bare(impact.node, impact.name)} | {
         node.id: _bare(node.id, node.name) for node in impact.nodes
@@ -236,7 +239,7 @@ def _alt(impact: Impact) -> str:
     return f"{reached} {'. '.join(rings)}.{chain}"
 
 
-def _sheet(impact: Impact) -> Sheet:
+def _impact_sheet(impact: Impact) -> Sheet:
     rows = tuple(
         (
             each.id,

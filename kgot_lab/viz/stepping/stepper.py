@@ -20,7 +20,7 @@ from kgot_lab.loop.trace import Trace, diffs, events_of, graph_after
 from kgot_lab.stores import open_for
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
-from kgot_lab.viz.graph.shapes import Place
+from kgot_lab.viz.graph.marks import Place
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.static.drawing import draw_rect, draw_text, paper
