@@ -25,8 +25,8 @@ from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.types import Document, Query
+from kgot_lab.viz.html import recall_page
 from kgot_lab.viz.plots.retrieval import rival, shown_systems
-from kgot_lab.viz.recall import recall_page
 
 pytestmark = pytest.mark.extended
 

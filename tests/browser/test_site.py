@@ -9,7 +9,7 @@ from browser.audit import FINE, faults, follows_the_browser, keyboard_goes_throu
 from browser.lab import REPOSITORY, expect
 from browser.window import SCREENSHOTS, Watch
 from kgot_lab.viz.course import write_course
-from kgot_lab.viz.course.exercise import sealed
+from kgot_lab.viz.exercises import sealed
 
 CHOSEN = ("00_tour", "75_an_expert")
 

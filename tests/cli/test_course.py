@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from kgot_lab.cli.app import app
 from kgot_lab.errors import BadInput
-from kgot_lab.viz.course.attempts import digest_of
+from kgot_lab.viz.exercises import digest_of
 
 
 def handed(folder, name, **right):

@@ -20,7 +20,7 @@ from kgot_lab.domains.investment.reach import PathHop
 from kgot_lab.evaluation.significance import share
 from kgot_lab.types import Edge
 from kgot_lab.viz.plots.memory import briefing_curves, lifelines
-from kgot_lab.viz.static.briefing import briefing_picture
+from kgot_lab.viz.static.fact_pictures import briefing_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = '</title></text></svg><script>alert("1")</script>&amp;\x00\u202e'

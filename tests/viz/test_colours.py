@@ -13,11 +13,12 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from kgot_lab.viz.plots.outcomes import ENDS, EXACT, OUTCOMES, WORDS
 from support.every import every
 
-from kgot_lab.viz.analogy import gauge as structure_gauge
-from kgot_lab.viz.analogy import picture as structure_picture
-from kgot_lab.viz.explorer.hits_picture import LANE_COLOURS as LANES
+from kgot_lab.viz import analogy_picture as structure_gauge
+from kgot_lab.viz import analogy_picture as structure_picture
+from kgot_lab.viz.explorer.hits import LANE_COLOURS as LANES
 from kgot_lab.viz.graph.marks import COLOURS, MARKS, ROUND, look_of, styles
 from kgot_lab.viz.live import script, style
 from kgot_lab.viz.plots.figure import (
@@ -31,7 +32,6 @@ from kgot_lab.viz.plots.figure import (
     bar_pen,
     line_pen,
 )
-from kgot_lab.viz.plots.outcomes import ENDS, EXACT, OUTCOMES, WORDS
 from kgot_lab.viz.plots.retrieval import LOST, PENS, WON
 from kgot_lab.viz.plots.runs import BALLOTS, EDGES, NODES, USES
 

@@ -5,7 +5,7 @@ import pytest
 from support.every import every
 
 from kgot_lab.errors import BadInput
-from kgot_lab.viz.course.exercise import exercise, sealed
+from kgot_lab.viz.exercises import exercise, sealed
 
 
 class Odd:

@@ -21,9 +21,8 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import BANDS, Pair, Thresholds
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz.analogy.gauge import gauge
-from kgot_lab.viz.analogy.picture import COLUMN, FONT
-from kgot_lab.viz.analogy.view import structure
+from kgot_lab.viz.analogy import structure
+from kgot_lab.viz.analogy_picture import COLUMN, FONT, gauge
 from kgot_lab.viz.static.drawing import fitted, wrapped
 
 pytest.importorskip("onnxruntime")

@@ -1,6 +1,4 @@
-"""A node with its properties and edges, to be changed in a notebook; the rules answer before anything is
-written.
-"""
+"""Edit a graph in a notebook: a node at a time, with what the rules answer."""
 
 from __future__ import annotations
 
@@ -11,9 +9,12 @@ from typing import Any
 from kgot_lab.errors import BadInput, require
 from kgot_lab.kgos.editing.editor import MADE_BY_HAND, EditMade, Editor
 from kgot_lab.types import Edge, Json
-from kgot_lab.viz.claims.static_views import WrittenDown, written_down
+from kgot_lab.viz.claims import WrittenDown, written_down
 from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.static.table import Sheet, Table
+
+# A node with its properties and edges, to be changed in a notebook; the rules answer before anything is
+# written.
 
 _LISTED = 2_000  # ids that are offered while one types
 _EDGES = 200
@@ -200,3 +201,6 @@ def _value(name: str, text: Json) -> Json:
     except ValueError:
         return text
     return value if not isinstance(value, str) else text
+
+
+__all__ = ["Editing", "edit"]

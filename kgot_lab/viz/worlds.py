@@ -1,21 +1,63 @@
-"""One question put to several in a world: what each sees, who knows of the thing, and why another does not."""
+"""Look at a world of characters: what someone sees of it, and the same question put to several of them side
+by side.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from kgot_lab.domains.npc.explanations import Knowing, why_not
-from kgot_lab.domains.npc.models import VisibleWorld
+from kgot_lab.domains.npc.models import Entity, Relationship, VisibleWorld
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
 from kgot_lab.text.counted import counted
+from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.side_by_side import in_columns
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.static.table import Sheet, Table
-from kgot_lab.viz.worlds.visible_graph import called_in, seen_graph
+
+# What someone sees of a world, as a graph: entities under their names, which tell them apart.
+
+# the types that most see, first: so that colours stay from one sight to another
+_USUAL = ("npc", "location", "faction", "item", "player")
+
+
+def seen_graph(seen: VisibleWorld) -> PropertyGraph:
+    """The graph of what someone sees: a node's id is the name of its entity, with the beginning of its own id
+    where several share it.
+    """
+    called = called_in(seen.entities)
+    ordered = sorted(
+        seen.entities, key=lambda each: _USUAL.index(each.type) if each.type in _USUAL else len(_USUAL)
+    )
+    nodes = [Node(called[each.id], (each.type,), {**each.attributes, "text": each.name}) for each in ordered]
+    return PropertyGraph.of(nodes, (_edge(each, called) for each in seen.relationships))
+
+
+def called_in(entities: Iterable[Entity]) -> dict[str, str]:
+    """What each of some entities is called where no two may be called the same, by its id."""
+    entities = list(entities)
+    times = Counter(each.name for each in entities)
+    return {
+        each.id: each.name if times[each.name] == 1 else f"{each.name} ({each.id[:8]})" for each in entities
+    }
+
+
+def _edge(relationship: Relationship, called: dict[str, str]) -> Edge:
+    return Edge(
+        called[relationship.source_id],
+        relationship.type,
+        called[relationship.target_id],
+        dict(relationship.attributes),
+    )
+
+
+# One question put to several in a world: what each sees, who knows of the thing, and why another does not.
 
 _WIDTH, _HEIGHT = 560, 540
 _NAMES = (
@@ -110,3 +152,6 @@ def _pictured(knowing: Knowing, seen: VisibleWorld, whole: Picture) -> Picture:
     )
     labels = whole.scene.labels
     return svg(graph, highlight=way, positions=whole.positions, labels=labels, width=_WIDTH, height=_HEIGHT)
+
+
+__all__ = ["compare_visibility", "seen_graph"]

@@ -1,8 +1,0 @@
-"""Look at a world of characters: what someone sees of it, and the same question put to several of them side
-by side.
-"""
-
-from kgot_lab.viz.worlds.comparison import compare_visibility
-from kgot_lab.viz.worlds.visible_graph import seen_graph
-
-__all__ = ["compare_visibility", "seen_graph"]
