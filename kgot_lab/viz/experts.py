@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 from kgot_lab.errors import require
 from kgot_lab.evaluation.tables import decimal
-from kgot_lab.experts.chat.chat_events import ThoughtEvent, TokenEvent
+from kgot_lab.experts.chat.chat_events import Thought, ThoughtEvent, ThoughtNode, TokenEvent
 from kgot_lab.experts.chat.citations import CitableNode
-from kgot_lab.experts.chat.thought import Thought, ThoughtNode
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.neighbourhood import surroundings
 from kgot_lab.experts.session import AnsweredTalk, ExpertTalk

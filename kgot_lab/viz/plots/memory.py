@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from kgot_lab.domains.investment.naming import shown_name
-from kgot_lab.domains.investment.view import DatedNode
+from kgot_lab.domains.investment.view import DatedNode, shown_name
 from kgot_lab.evaluation.calibration import reliability
 from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.memory.claims.ledger import ReviewLedger, isotonic

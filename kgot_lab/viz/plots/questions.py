@@ -13,8 +13,8 @@ from statistics import fmean
 from typing import Any
 
 from kgot_lab.benchmark.questions.batch import RECEIPTS, traces_of
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt, by_level, read_receipts
-from kgot_lab.benchmark.questions.totals import ledger_of
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, by_level, read_receipts
+from kgot_lab.benchmark.questions.report import ledger_of
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import (
     CORRECT,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Briefing
-from kgot_lab.domains.investment.naming import shown_name
 from kgot_lab.domains.investment.reach import PathHop
+from kgot_lab.domains.investment.view import shown_name
 from kgot_lab.memory.claims.certificate import (
     FACT_STATES,
     Certificate,
