@@ -24,7 +24,7 @@ def export(
     from kgot_lab.kgos.query.store_files import is_store_file, read_store_file
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_graph
-    from kgot_lab.viz import page as exporting
+    from kgot_lab.viz.page import export as write_export
 
     if not source.is_file():
         raise BadInput(f"there is no file {source}: name a snapshot or a trace")
@@ -46,7 +46,7 @@ def export(
             if source.suffix.lower() in {".graphml", ".ttl", ".csv", ".tsv"}
             else read_snapshot(source)
         )
-    typer.echo(f"{graph}: {exporting(graph, out, title=source.stem)}")
+    typer.echo(f"{graph}: {write_export(graph, out, title=source.stem)}")
 
 
 def pages(

@@ -159,7 +159,7 @@ class ShapeOptions:
         if len(forms) > 1:
             raise BadInput(f"the answer has one form, not {' and '.join(forms)}")
         return OutputShape(
-            *(forms or [OutputForm.TABLE]), self.output, self.explain or self.verbose, self.quiet,
+            forms[0] if forms else OutputForm.TABLE, self.output, self.explain or self.verbose, self.quiet,
             self.max_results, self.threshold, self.timeout, self.color,
         )  # fmt: skip
 
