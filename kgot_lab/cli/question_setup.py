@@ -93,7 +93,7 @@ def at_hand(
     """What there is to make tools of."""
     from kgot_lab.sandbox.calculator import Calculator
     from kgot_lab.tools.offered import AtHand
-    from kgot_lab.tools.web.mirror import Mirror
+    from kgot_lab.tools.web.archives import Mirror
 
     chosen = configuration.tools
     check_engine(chosen)
@@ -201,7 +201,7 @@ def graph_in(where: str) -> PropertyGraph:
     """The graph in a file, which stays as it is: a snapshot, GraphML, Turtle, a trace, the file of a store,
     or SQLite. Raises BadInput.
     """
-    from kgot_lab.kgos.query.store_files import is_store_file, read_store_file
+    from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
     from kgot_lab.loop.evidence import sourced
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_named_graph
