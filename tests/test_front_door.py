@@ -15,7 +15,7 @@ from support.tiny_collection import tiny
 import kgot_lab as lab
 from kgot_lab.analogy.delta_edges import DELTA, FoundEdges
 from kgot_lab.analogy.skeletons import Skeletons
-from kgot_lab.embedding.lsa import lsa
+from kgot_lab.embedding.fitted import lsa
 from kgot_lab.errors import (
     BadInput,
     LLMError,

@@ -28,7 +28,7 @@ def measure(data: Path, vectors: Path | None, results: Path, *, locked: bool) ->
     from benchmarks.beam.chats import data_digest, read_chats
     from benchmarks.beam.measuring import measure_chats, plan_of_chats
     from kgot_lab.embedding.cache import Cached
-    from kgot_lab.embedding.minilm import MiniLM
+    from kgot_lab.embedding.pretrained import MiniLM
 
     chats = read_chats(data)
     need_embeddings()

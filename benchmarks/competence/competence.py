@@ -77,7 +77,7 @@ def bent() -> list[tuple[str, LoopSetting]]:
         solved_despite_votes,
     )  # fmt: skip
     from kgot_lab.loop.limits import REFERENCE
-    from kgot_lab.text.counted import counted
+    from kgot_lab.text.cleaning import counted
 
     few = REFERENCE.but(steps=LONGER)  # as many turns as hops, so that reading is always forced
     return [

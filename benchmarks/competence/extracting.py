@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from benchmarks.competence.simulated import LIKELY, UNLIKELY, Competence, made_up
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.presets import FREE
-from kgot_lab.text.fence import fenced
+from kgot_lab.text.cleaning import fenced
 from kgot_lab.types import Prompt, Reply, Triple, Usage
 
 

@@ -8,7 +8,7 @@ from statistics import median
 from kgot_lab.benchmark.comparison.results import Findings
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt
 from kgot_lab.errors import BadInput
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 
 @dataclass(frozen=True, repr=False)

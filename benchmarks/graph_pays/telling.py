@@ -13,7 +13,7 @@ from kgot_lab.benchmark.questions.lost import NEARLY, RIGHT_STAGE
 from kgot_lab.evaluation.ranking_game import Contest, ContestRound
 from kgot_lab.evaluation.summary import Sentences, format_p, span
 from kgot_lab.evaluation.tables import decimal, signed
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Json
 
 NOT_YET = "not answered yet"

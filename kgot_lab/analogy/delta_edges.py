@@ -22,9 +22,9 @@ from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.errors import BadInput, require, require_parts
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.pass_through import COMPUTED
+from kgot_lab.similarity.blocks import USUAL, Effort
 from kgot_lab.similarity.delta import BANDS, HIGH, SPECIFIED, Pair, Thresholds, Verified, cosines, per_band
 from kgot_lab.similarity.join import MOST_PAIRS, Pairs, Similar, delta_pairs, similar_pairs
-from kgot_lab.similarity.scheduler import USUAL, Effort
 from kgot_lab.types import Edge, Json
 
 _Rows = NDArray[np.int64]

@@ -12,8 +12,7 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.memory import memory_opened, parse_time
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import counted, harmless
 
 
 def certify_run(

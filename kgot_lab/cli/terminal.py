@@ -23,8 +23,7 @@ from uuid import uuid4
 import typer
 
 from kgot_lab.errors import BadInput, UnknownName, without_secrets
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import counted, harmless
 
 if TYPE_CHECKING:
     from kgot_lab.benchmark.recall.bench import BenchmarkProgress

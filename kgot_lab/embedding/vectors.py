@@ -6,7 +6,7 @@ import io
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,13 +14,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from kgot_lab.embedding.api import API
 from kgot_lab.embedding.cache import Cached, text_key
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
-from kgot_lab.embedding.minilm import MiniLM
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.embedding.embedders import all_minilm
+from kgot_lab.embedding.fitted import infonce, lsa
+from kgot_lab.embedding.pretrained import MiniLM, SentenceTransformers, WordLlama
+from kgot_lab.errors import BadInput, UnknownName, require, shortly
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.io.bundled import bundled
+from kgot_lab.llm.presets import ENDPOINTS
+from kgot_lab.types import Document
 
 __all__ = ["Cached", "Shelf", "Stocked", "Vectors", "minilm", "text_key"]
 
@@ -209,3 +215,158 @@ def _checked_origin(path: Path, file: Mapping[str, Any], embedder: Embedder) -> 
 
 def _say(error: BadInput) -> None:
     warnings.warn(f"stored vectors are not used, the texts are embedded again: {error}", stacklevel=5)
+
+
+# Vectors that somebody made before, by id, and what they say of themselves.
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StoredVectors:
+    """A vector of length 1 (or 0) for each id, and what they say of themselves: the embedder's name and
+    digest, "" for nothing.
+    """
+
+    ids: tuple[str, ...]
+    matrix: Matrix
+    model: str = ""
+    digest: str = ""
+
+    @classmethod
+    def of(
+        cls, ids: Iterable[str], vectors: ArrayLike, *, model: str = "", digest: str = ""
+    ) -> StoredVectors:
+        """Vectors of one's own, a row for each id; raises BadInput for rows that do not fit, NaN, and an id
+        that is there twice.
+        """
+        if isinstance(ids, str):
+            raise BadInput(f"the ids are a list, one for each row of the vectors, not one text: [{ids!r}]")
+        ids, matrix = tuple(ids), unit(vectors, model or "the stored vectors")
+        if len(ids) != len(matrix):
+            raise BadInput(f"{len(ids)} ids do not fit {len(matrix)} vectors; give one id for each row")
+        if len(set(ids)) < len(ids):
+            twice = next(id for number, id in enumerate(ids) if id in ids[:number])
+            raise BadInput(f"the id {shortly(twice)} has two vectors; which one is meant?")
+        return cls(ids, matrix, model, digest)
+
+    @classmethod
+    def load(cls, path: Path | str) -> StoredVectors:
+        """Those in an npz file with the arrays ids and matrix, perhaps model and digest, as `Vectors.save`
+        writes it; raises BadInput.
+        """
+        path = Path(path)
+        try:
+            with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+                told = {name: str(file[name]) for name in ("model", "digest") if name in file}
+                ids, matrix = [str(id) for id in file["ids"].tolist()], file["matrix"]
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, TypeError) as error:
+            raise BadInput(
+                f"{path.name} does not hold vectors ({error}); it is an npz file with the arrays ids and matrix"
+            ) from None
+        return cls.of(ids, matrix, **told)
+
+    @property
+    def dimension(self) -> int:
+        """How many numbers a vector has."""
+        return int(self.matrix.shape[1])
+
+    def refuse_other(self, embedder: Embedder) -> None:
+        """Raise BadInput for an embedder whose vectors these cannot be compared with: of another dimension,
+        name or digest.
+        """
+        if embedder.dimension != self.dimension:
+            raise BadInput(
+                f"{embedder.name} gives {embedder.dimension} numbers, and the stored vectors have {self.dimension}: their cosine means "
+                "nothing; embed the query with what made them, or embed the nodes again"
+            )
+        if self.digest and self.digest != embedder.digest:
+            raise BadInput(
+                f"the stored vectors come from {self.model or 'an embedder'} {self.digest[:8]}, not from {embedder.name} "
+                f"{embedder.digest[:8]}: their cosine means nothing; embed the nodes again, or give what made them as the embedder"
+            )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __repr__(self) -> str:
+        said = f"made by {self.model}" if self.model else "which do not say what made them"
+        return f"<{len(self):,} vectors of {self.dimension} numbers, {said}>"
+
+
+# What a query is embedded with: the static embedder, unless stored vectors say that another one made them.
+
+_STATIC = WordLlama  # what a query is embedded with where nobody says otherwise: on this computer, at no cost, in well under a millisecond
+_MADE: Mapping[str, Callable[[], Embedder]] = {
+    WordLlama.name: _STATIC,
+    "wordllama": _STATIC,
+    "all-MiniLM-L6-v2": all_minilm,
+    "sentence-transformers/all-MiniLM-L6-v2": all_minilm,
+    "sentence-transformers": SentenceTransformers,
+    "all-MiniLM-L6-v2-int8": minilm,
+    "minilm": minilm,
+}
+_LEARNT: Mapping[str, Callable[..., Embedder]] = {"lsa": lsa, "infonce": infonce}
+_OF_SIZE = {
+    384: "'all-MiniLM-L6-v2'",
+    768: "'gemini:MODEL'",
+    1536: "'openai:MODEL'",
+    3072: "'openai:MODEL' or 'gemini:MODEL'",
+}
+
+
+def query_embedder(stored: StoredVectors | None = None, *, documents: Iterable[Document] = ()) -> Embedder:
+    """What a query is embedded with: the static embedder, or the one that the stored vectors say made them.
+
+    Vectors that say nothing are the static one's where they have as many numbers as its own; with any other
+    number it is an error. "lsa" and "infonce" learnt from `documents`, and learn from them again. Raises
+    BadInput where the dimension or the digest is another than the vectors', UnknownName for a maker that is
+    not known, NotInstalled, and LLMError where a key is missing.
+    """
+    if stored is None:
+        return _STATIC()
+    require(
+        stored,
+        StoredVectors,
+        "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
+    )
+    chosen = _chosen(stored, tuple(documents))
+    stored.refuse_other(chosen)
+    return chosen
+
+
+def _chosen(stored: StoredVectors, documents: Sequence[Document]) -> Embedder:
+    if not stored.model:
+        if stored.dimension == _STATIC.dimension:
+            return _STATIC()
+        likely = f", such as {_OF_SIZE[stored.dimension]}" if stored.dimension in _OF_SIZE else ""
+        raise BadInput(
+            f"the stored vectors have {stored.dimension} numbers and do not say what made them, and the static embedder gives "
+            f"{_STATIC.dimension}; say it: StoredVectors.of(ids, vectors, model=...){likely}"
+        )
+    if stored.model in _LEARNT:
+        if not documents:
+            raise BadInput(
+                f"{stored.model} learns from documents: give those it learnt from, documents=..., or the embedder itself"
+            )
+        return _LEARNT[stored.model](documents, dimension=stored.dimension)
+    if stored.model.partition(":")[0] in {*ENDPOINTS, "http", "https"}:
+        return _served(stored)
+    if stored.model == SentenceTransformers.name and stored.digest:
+        return SentenceTransformers()  # of the two ways to run this model, the one whose digest it can be
+    if stored.model not in _MADE:
+        raise UnknownName(
+            "maker of the stored vectors",
+            stored.model,
+            {*_MADE, *_LEARNT, *(f"{name}:MODEL" for name in ENDPOINTS)},
+        )
+    return _MADE[stored.model]()
+
+
+def _served(stored: StoredVectors) -> Embedder:
+    """A server's embedder; one that was asked for shorter vectors has another digest, and is asked for such
+    again.
+    """
+    plain = API(stored.model)
+    if not stored.digest or plain.digest == stored.digest:
+        return plain
+    plain.close()
+    return API(stored.model, dimension=stored.dimension)

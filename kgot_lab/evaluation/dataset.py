@@ -137,14 +137,14 @@ def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
             raise BadInput(
                 f"the qrels of query {query.id!r} name {shortly(strange[0])}, which is no document of {name}"
             )
-        checked[query.id] = {id: _grade(grade, query.id, id) for id, grade in grades.items()}
+        checked[query.id] = {id: _checked_grade(grade, query.id, id) for id, grade in grades.items()}
     if silent := [query for query, grades in checked.items() if max(grades.values(), default=0) <= 0]:
         said = f"{len(silent)} queries of {name} have no relevant document (a grade above 0), for example {silent[0]!r}"
         raise BadInput(f"{said}; leave them out with data.only(ids)")
     return checked
 
 
-def _grade(grade: object, query: str, document: str) -> int:
+def _checked_grade(grade: object, query: str, document: str) -> int:
     whole = isinstance(grade, Integral) or (isinstance(grade, float) and grade.is_integer())
     if not whole or abs(int(grade)) > HIGHEST_GRADE:  # type: ignore[call-overload]
         wanted = f"a grade is a whole number up to {HIGHEST_GRADE:,}, above 0 for a relevant document"

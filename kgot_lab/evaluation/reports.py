@@ -23,7 +23,7 @@ from kgot_lab.evaluation.results import EMBEDDER_HASH, RESUMED, fingerprints, lo
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals_of
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped_cell
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import Json
 
 # a cell that begins so is worked out by a spreadsheet (OWASP, CSV injection)

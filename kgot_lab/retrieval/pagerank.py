@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kgot_lab.embedding.dot_products import row_products
-from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.score_order import descending
+from kgot_lab.embedding.embedder import Embedder, descending, row_products
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.fusion import by_maximum, fused, scores_of

@@ -21,7 +21,7 @@ from kgot_lab.llm.budget import Spending
 from kgot_lab.llm.keys import without_known_keys
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.stores.protocol import Computer
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 from kgot_lab.tools.ask_model import ask_model
 from kgot_lab.tools.image import image_question
 from kgot_lab.tools.inspect_file import inspect_file

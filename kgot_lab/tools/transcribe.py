@@ -23,7 +23,7 @@ AUDIO = (".mp3", ".wav", ".m4a", ".flac", ".ogg", ".webm", ".mpga", ".mp4")
 _NEEDED = "the environment variable OPENAI_API_KEY is set and the web may be asked (--web)"
 SPEECH_NEEDS = f"what is said in audio can be written down where {_NEEDED}"
 _OPENAI = "https://api.openai.com/v1"  # said here, since the client would follow OPENAI_BASE_URL
-_LARGEST = 25_000_000  # bytes; the service takes no more
+_LARGEST_RECORDING = 25_000_000  # bytes; the service takes no more
 _PRICES = {"whisper-1": 0.006}  # US dollars a minute of speech, at OpenAI
 _LEAST_BITS = 8_000  # a second: the lowest rate of an MP3 file, and a rate at which speech in other kinds is hardly kept
 
@@ -67,9 +67,9 @@ class Transcriber:
 
     def __call__(self, path: Path) -> Transcript:
         """What is said in a file; raises ToolFailed, `again` where a later try may work."""
-        if path.stat().st_size > _LARGEST:
+        if path.stat().st_size > _LARGEST_RECORDING:
             raise ToolFailed(
-                f"{path.name} is larger than {_LARGEST // 1_000_000} MB, the most that is transcribed"
+                f"{path.name} is larger than {_LARGEST_RECORDING // 1_000_000} MB, the most that is transcribed"
             )
         longest = longest_speech(path)
         began = time.perf_counter()

@@ -31,8 +31,8 @@ from kgot_lab.embedding.embedders import embedder
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.pass_through import Walk, traverse
+from kgot_lab.similarity.blocks import Effort
 from kgot_lab.similarity.delta import BANDS, Pair, Thresholds, band, cosines
-from kgot_lab.similarity.scheduler import Effort
 from kgot_lab.types import Edge, Node
 
 LOOSE = Thresholds(0.2, -0.1, words=0)

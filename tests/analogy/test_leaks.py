@@ -9,7 +9,7 @@ from support.every import every
 
 from kgot_lab.analogy.vocabulary_leaks import FUNCTION_WORDS, LeakCheck
 from kgot_lab.errors import BadInput
-from kgot_lab.text.stems import stem
+from kgot_lab.text.words import stem
 
 FIELDS = [
     "baker oven loaf",

@@ -47,7 +47,7 @@ from kgot_lab.benchmark.questions.baselines import IN_JSON
 from kgot_lab.benchmark.questions.packed import musique_dev
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, Selection
-from kgot_lab.embedding.minilm import MiniLM
+from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import Vectors, text_key
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.evaluation.significance import interval

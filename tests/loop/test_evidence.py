@@ -9,7 +9,7 @@ from support.every import every
 from support.loop_script import ADA, FEW, call, of, scripted, votes
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.provenance import Support, note, supports_of
+from kgot_lab.graph.changes import Support, note, supports_of
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Ballot, Forced, Read, Wrote
 from kgot_lab.loop.evidence import sentences_stating

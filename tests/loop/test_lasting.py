@@ -15,7 +15,7 @@ from benchmarks.competence.plain_facts import PlainFacts
 from benchmarks.competence.simulated import Simulated
 from benchmarks.competence.worlds import World, chain_world
 from kgot_lab.errors import BadInput, LLMError, ToolFailed
-from kgot_lab.graph.provenance import supports_of
+from kgot_lab.graph.changes import supports_of
 from kgot_lab.llm.recorded import Recorder
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.loop.events import Asked, Event, Started, ToolReturned

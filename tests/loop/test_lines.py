@@ -11,7 +11,7 @@ from support.every import every
 
 from kgot_lab.loop.events import EVENTS, Answered, Asked, Ballot, Forced, Parsed, Read, Started, Voted, Wrote
 from kgot_lab.loop.formatting import line, tell
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 
 
 def test_every_kind_of_event_has_words_of_its_own():

@@ -46,8 +46,8 @@ from kgot_lab.memory.grounded_extraction import (
 )
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores.in_memory import PYTHON
-from kgot_lab.text.sentences import LONGEST_SENTENCE, sentences
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
+from kgot_lab.text.words import LONGEST_SENTENCE, sentences
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document, Triple
 

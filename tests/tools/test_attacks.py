@@ -21,7 +21,7 @@ from support.zips import zip_of
 
 from kgot_lab.errors import ToolFailed
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.text.fence import fenced
+from kgot_lab.text.cleaning import fenced
 from kgot_lab.tools.image import image_question
 from kgot_lab.tools.inspect_file import inspect_file
 from kgot_lab.tools.offered import AtHand, offered_tools

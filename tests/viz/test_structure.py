@@ -16,7 +16,7 @@ from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.analogy.verdict import Cutoffs
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.embedding.minilm import MiniLM
+from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import BANDS, Pair, Thresholds

@@ -17,7 +17,7 @@ from kgot_lab.benchmark.questions.receipts import QuestionReceipt
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.llm.budget import Rate
 from kgot_lab.loop.forecast import forecast
-from kgot_lab.text.tokens import tokens
+from kgot_lab.text.cleaning import tokens
 from kgot_lab.types import full_text
 
 _TURNS = 2  # that a question of the loop is reckoned to take

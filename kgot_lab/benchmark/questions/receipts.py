@@ -20,7 +20,7 @@ from kgot_lab.loop.conclude import row_text
 from kgot_lab.loop.events import Answered, Asked, Event, Forced, Read, Started, ToolReturned
 from kgot_lab.loop.truncation import joined_lines
 from kgot_lab.stores.hash_chain import broken_seal, seal_of, with_seal
-from kgot_lab.text.tokens import tokens
+from kgot_lab.text.cleaning import tokens
 from kgot_lab.types import Usage
 
 ENDINGS = (

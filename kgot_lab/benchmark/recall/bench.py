@@ -17,7 +17,7 @@ from kgot_lab.benchmark.recall.sharing import fill_by_workers
 from kgot_lab.benchmark.recall.systems import BASELINE
 from kgot_lab.benchmark.recall.systems import systems as ours
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.minilm import MiniLM
+from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput, UnknownName, described_value, require
 from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_parts
 from kgot_lab.evaluation.plan import Plan

@@ -13,8 +13,7 @@ from kgot_lab.benchmark.recall.datasets import opened_data
 from kgot_lab.benchmark.recall.tuned import FEWEST, admitted, best_weight, cross_fitted, halves
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
-from kgot_lab.embedding.embedders import embedder
-from kgot_lab.embedding.model_names import embedder_named
+from kgot_lab.embedding.embedders import embedder, embedder_named
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan

@@ -14,7 +14,7 @@ from kgot_lab.cli.experts.market import StoreOfExperts
 from kgot_lab.cli.experts.opening import place_of_store
 from kgot_lab.cli.memory import print_rows
 from kgot_lab.errors import BadInput
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 if TYPE_CHECKING:
     from kgot_lab.experts.repository import ExpertTables

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 
 from kgot_lab.errors import BadInput, described_value
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Json, Node
 
 _NAMED_BY = {

@@ -15,7 +15,7 @@ from kgot_lab.domains.investment.lifetimes import Lifetime, edge_expiry, later, 
 from kgot_lab.domains.investment.naming import fold, shown_name, symbol_of
 from kgot_lab.domains.investment.view import DatedEdge, DatedNode, InvestmentView, dated_edge, dated_node
 from kgot_lab.graph.changes import merged_properties
-from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.memory.claims.times import instant
 from kgot_lab.memory.tables.storage import TableStorage
 from kgot_lab.types import Edge, Json, Node

@@ -13,7 +13,7 @@ from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.naming import SYMBOLS, fold, shown_name, storable_text, upper
 from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.memory.claims.times import moment, open_moment
 from kgot_lab.memory.tables.storage import TableStorage
 from kgot_lab.types import Edge, Node

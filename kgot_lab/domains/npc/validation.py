@@ -11,7 +11,7 @@ from kgot_lab.errors import BadInput, described_value, require, require_count, s
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import plain_text
 from kgot_lab.stores.sql import json_text, texts_in
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Json
 
 TEXT_LISTS = ("public", "knowledge_scope")  # attributes that are lists of texts

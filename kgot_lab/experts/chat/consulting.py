@@ -18,8 +18,7 @@ from kgot_lab.experts.federation.delegation import DelegatedAnswer, delegate_to_
 from kgot_lab.experts.federation.peers import Peer
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.methods.search.results import SearchResult
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import content_words
+from kgot_lab.text.words import content_words, stem
 
 _WORD = re.compile(r"\w+")
 _KNOWN_ENOUGH = (

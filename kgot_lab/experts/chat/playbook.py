@@ -18,8 +18,7 @@ from typing import Any
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.io.text_files import read_regular_text
 from kgot_lab.kgos.methods.intents import INTENTS
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import STOP_WORDS, folded_words
+from kgot_lab.text.words import STOP_WORDS, folded_words, stem
 
 _FOLDER = Path(__file__).parent / "playbooks"
 _LEAST = 2.0  # what a section has to score: a word of the playbook's own counts 2, one of its text 1 (of several, at most 3)

@@ -21,9 +21,7 @@ from kgot_lab.kgos.methods.compose_for import Composition
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
-from kgot_lab.text.fence import FENCES, fenced
-from kgot_lab.text.harmless import harmless
-from kgot_lab.text.tokens import shorten
+from kgot_lab.text.cleaning import FENCES, fenced, harmless, shorten
 from kgot_lab.types import Edge, Message, Prompt
 
 MOST_TOLD_NODES, MOST_TOLD_EDGES = 10, 15

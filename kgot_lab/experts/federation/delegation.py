@@ -19,8 +19,7 @@ from kgot_lab.experts.federation.messages import RemoteAnswer, RemoteQuestion
 from kgot_lab.experts.federation.peers import Peer, Peers
 from kgot_lab.experts.federation.signing import opened_envelope, signed_envelope
 from kgot_lab.memory.claims.times import utc_now
-from kgot_lab.text.fence import fenced
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import fenced, harmless
 
 MOST_ASKED = 32  # experts at once
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import first_problem
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 
 MOST_QUESTION, MOST_ANSWER = 20_000, 200_000  # characters
 MOST_SOURCES = 200

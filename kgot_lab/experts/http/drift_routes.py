@@ -17,7 +17,7 @@ from kgot_lab.experts.learning.ledger import ProposalSource
 from kgot_lab.experts.learning.review_queue import ReviewQueue
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 
 _Id = Annotated[str, Path(max_length=200)]
 _Days = Annotated[int, Query(ge=1, le=MOST_DRIFT_DAYS, description="how far back what people said counts")]

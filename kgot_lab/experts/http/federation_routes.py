@@ -28,7 +28,7 @@ from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import PEER_OWNER, ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 
 _MOST_TOPICS = 50
 

@@ -21,7 +21,7 @@ from kgot_lab.kgos.methods.dimension_filter import Filters, bounds_of
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
 from kgot_lab.kgos.schemas.dimensions.cues import in_stems
-from kgot_lab.text.sentences import rough_sentences
+from kgot_lab.text.words import rough_sentences
 
 DimensionEnd = Literal["low", "high"]
 _EVERY_DAY = """

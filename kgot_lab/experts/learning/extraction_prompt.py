@@ -10,8 +10,7 @@ from kgot_lab.experts.learning.entity_mentions import nodes_named_in
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.llm.structured import schema_of
-from kgot_lab.text.fence import FENCES, fenced
-from kgot_lab.text.tokens import shorten
+from kgot_lab.text.cleaning import FENCES, fenced, shorten
 from kgot_lab.types import Message, Prompt
 
 MOST_OF_MESSAGE = 2000  # tokens of a message

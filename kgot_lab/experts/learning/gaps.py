@@ -20,7 +20,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.retrieval.presets import lane_weights
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 _USUAL = RetrievalConfig()
 _FIRST = 3  # nodes of the usual search that are looked at

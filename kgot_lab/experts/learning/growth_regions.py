@@ -15,7 +15,7 @@ from kgot_lab.experts.expert import slug
 from kgot_lab.experts.learning.edits import EdgeToAdd, GraphProposal, NodeToAdd
 from kgot_lab.experts.learning.matches import NodeMatches
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.text.stems import stem
+from kgot_lab.text.words import stem
 
 MOST_ENDS = 3
 _KEPT = "_learning_edges"

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import searched_words
+from kgot_lab.text.words import searched_words, stem
 
 
 class NodeMatches:

@@ -10,7 +10,7 @@ from kgot_lab.errors import BadInput, LabError, require
 from kgot_lab.experts.learning.edits import GraphEdit, PlannedChange, planned_change
 from kgot_lab.experts.learning.ledger import ProposalLedger, ProposalVerdict
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import inverse
+from kgot_lab.graph.changes import inverse
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.memory.claims.claim import plain_text
 from kgot_lab.types import Diff

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from kgot_lab.errors import shortly
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.rules.catalogue import check_rules
 from kgot_lab.types import Diff

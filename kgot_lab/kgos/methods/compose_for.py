@@ -16,7 +16,7 @@ from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.subgoals import subgoals
 from kgot_lab.kgos.methods.trace_path import trace_path
 from kgot_lab.kgos.methods.want_to import want_to
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge
 
 _CANDIDATES = 3  # nodes looked at for each part

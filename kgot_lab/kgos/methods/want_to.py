@@ -8,7 +8,7 @@ import numpy as np
 
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Ints
+from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import NodesFound
 from kgot_lab.kgos.methods.index import GraphIndex, Reals, index_of
 from kgot_lab.retrieval.bm25 import INTENT_VERBS

@@ -27,7 +27,7 @@ from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.query.error_messages import error_message
 from kgot_lab.kgos.query.node_lookup import meant_node
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion
-from kgot_lab.text.fence import fenced
+from kgot_lab.text.cleaning import fenced
 from kgot_lab.types import Json
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from kgot_lab.graph.vocabulary import ANY_TYPE, Ends, Vocabulary
+from kgot_lab.graph.validation import ANY_TYPE, Ends, Vocabulary
 from kgot_lab.kgos.schemas.code import CODE
 from kgot_lab.kgos.schemas.knowledge import CURATED, SAME_AS
 

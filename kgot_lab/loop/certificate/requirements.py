@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from kgot_lab.graph.provenance import supports_of
+from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.certificate.contradictions import rival_values, speaks_of
 from kgot_lab.loop.certificate.inputs import PathReading, RunMaterial
 from kgot_lab.loop.modes.paths.candidates import comparison_candidates

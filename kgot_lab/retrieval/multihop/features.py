@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.graph.columns import Ints
+from kgot_lab.graph.property_graph import Ints
 from kgot_lab.retrieval.fusion import by_range
 from kgot_lab.retrieval.multihop.mentions import Mentions, beginning
 from kgot_lab.retrieval.names import COMMON, name_words

@@ -15,8 +15,7 @@ from kgot_lab.analogy.verdict import Cutoffs
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import SPECIFIED, Pair, Thresholds
-from kgot_lab.text.harmless import harmless
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import harmless, whole
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.analogy.picture import Likeness, PictureRow, Section, picture
 from kgot_lab.viz.analogy.words import (

@@ -13,7 +13,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.reports import Fallen
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Edge, Node, Triple
 from kgot_lab.viz.claims.static_views import format_claim
 from kgot_lab.viz.graph.svg import Picture, svg

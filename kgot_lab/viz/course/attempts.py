@@ -12,8 +12,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, require
 from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import counted, harmless
 
 HANDED_IN = 1  # the version of the file
 _LONGEST_NAME, _LONGEST_ANSWER = 80, 200  # characters

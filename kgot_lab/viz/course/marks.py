@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 from kgot_lab.viz.course.attempts import HANDED_IN, Attempt, HandedIn, digest_of
 from kgot_lab.viz.static.table import Sheet
 

@@ -11,7 +11,7 @@ from kgot_lab.experts.chat.thought import Thought
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.session import AnsweredTalk
 from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge
 from kgot_lab.viz.experts.cards import AsMarkup, answer_markup, format_edge, heading, with_lines
 from kgot_lab.viz.experts.pictures import followed_picture, lane_bars

@@ -10,7 +10,7 @@ from typing import Any
 from kgot_lab.errors import require
 from kgot_lab.experts.chat.chat_events import ThoughtEvent, TokenEvent
 from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Json
 from kgot_lab.viz.claims.static_views import WrittenDown, written_down
 from kgot_lab.viz.experts.cards import answer_markup, chip_name, heading, node_card, with_lines

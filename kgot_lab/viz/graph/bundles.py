@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Ints, frozen
-from kgot_lab.graph.dict_graph import Identity
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.graph.changes import Identity
+from kgot_lab.graph.property_graph import Ints, frozen
+from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.viz.static.markup import shortened
 
 MOST_LINES = 5_000

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.trace import Trace
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Diff, Node
 from kgot_lab.viz.graph.paths import links_of

@@ -12,8 +12,8 @@ from math import sqrt
 import numpy as np
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import Identity
-from kgot_lab.text.counted import counted
+from kgot_lab.graph.changes import Identity
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.bundles import EdgeBundle
 from kgot_lab.viz.graph.collapse import View

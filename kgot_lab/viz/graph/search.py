@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.static.markup import shortened
 from kgot_lab.viz.static.table import cell

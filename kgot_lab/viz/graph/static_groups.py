@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Json
 from kgot_lab.viz.graph.collapse import View, entered
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, Community

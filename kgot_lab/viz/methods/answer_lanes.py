@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from kgot_lab.errors import require_count
 from kgot_lab.evaluation.tables import decimal
 from kgot_lab.kgos.methods.search.results import ScoredNode, SearchResult
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.viz.static.drawing import (
     WIDE_HALO,
     Drawing,

@@ -10,7 +10,7 @@ from kgot_lab.domains.investment.briefing import DISCLAIMER, Briefing
 from kgot_lab.domains.investment.naming import shown_name
 from kgot_lab.domains.investment.reach import PathHop
 from kgot_lab.memory.claims.times import format_time
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge
 from kgot_lab.viz.static.drawing import Drawing, draw_lines, draw_rect, draw_text, drawing
 from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK, TINT, FactGraph, FactSelection, fact_graph

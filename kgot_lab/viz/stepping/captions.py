@@ -7,7 +7,7 @@ from itertools import groupby
 
 from kgot_lab.loop.events import Asked, Chose, Event, Forced, Read, Voted, Wrote
 from kgot_lab.loop.formatting import caption
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.viz.static.markup import shortened
 
 

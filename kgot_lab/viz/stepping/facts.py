@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from kgot_lab.graph.provenance import Support
+from kgot_lab.graph.changes import Support
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned, Wrote
 from kgot_lab.loop.evidence import FoundSupports
 from kgot_lab.loop.modes.paths.mentions import is_place

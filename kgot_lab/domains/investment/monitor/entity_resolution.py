@@ -18,7 +18,7 @@ from kgot_lab.domains.investment.monitor.news_prompt import OF_THE_ITEM
 from kgot_lab.domains.investment.naming import fold, investment_node, shown_name, symbol_of, upper
 from kgot_lab.domains.investment.view import InvestmentView
 from kgot_lab.errors import BadInput, UnknownName, shortly
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Edge, Json, Node
 
 

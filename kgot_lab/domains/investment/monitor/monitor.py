@@ -40,7 +40,7 @@ from kgot_lab.domains.investment.versions import EdgeIds
 from kgot_lab.errors import BadInput, LabError, LLMError, ToolFailed, require_count
 from kgot_lab.kgos.schemas.investment import INVESTMENT_WITH_COMPANIES
 from kgot_lab.memory.claims.times import utc_now
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import LLM
 
 _SET_BACK = timedelta(minutes=1)  # a clock that is behind by less was set right by a time server

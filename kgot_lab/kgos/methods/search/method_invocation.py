@@ -14,7 +14,7 @@ from kgot_lab.kgos.methods.impact_analysis import impact_analysis
 from kgot_lab.kgos.methods.search.results import Invoked
 from kgot_lab.kgos.methods.similar_to import similar_to
 from kgot_lab.kgos.methods.want_to import want_to
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 _Before = tuple[dict[str, MethodResult], dict[str, float], list[Invoked]]
 _After = tuple[dict[str, MethodResult], list[Invoked]]

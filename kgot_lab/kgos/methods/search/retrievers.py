@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kgot_lab.graph.columns import Ints
+from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.classify_intent import Intents
 from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex
 from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig
@@ -19,7 +19,7 @@ from kgot_lab.retrieval.fusion import columns, strongest, weighted
 from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS, LazyTexts
 from kgot_lab.retrieval.presets import Weights, lane_weights
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Found, Query, Ranking
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from kgot_lab.errors import shortly
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Ints, frozen
+from kgot_lab.graph.property_graph import Ints, frozen
 from kgot_lab.kgos.schemas.profiles.columns import TableColumns, row_properties
 from kgot_lab.kgos.schemas.profiles.profile import Profile
 from kgot_lab.kgos.schemas.rules.rule import Unread

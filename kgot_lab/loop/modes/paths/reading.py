@@ -18,7 +18,7 @@ from kgot_lab.loop.modes.paths.sentence_scoring import SCALE, STANDING, worths
 from kgot_lab.loop.modes.paths.typed_facts import fact_route, read_names
 from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply, read_event
 from kgot_lab.stores.protocol import Dialect, readers
-from kgot_lab.text.tokens import tokens
+from kgot_lab.text.cleaning import tokens
 from kgot_lab.types import Prompt, Rows
 
 _ROWS = 60  # of a read

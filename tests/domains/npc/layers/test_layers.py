@@ -14,7 +14,7 @@ from kgot_lab.domains.npc.layers.models import Chunk, ContextRanking, LogEntry
 from kgot_lab.domains.npc.layers.session_log import SessionLog
 from kgot_lab.domains.npc.models import Entity
 from kgot_lab.domains.npc.opening import open_world
-from kgot_lab.embedding.lsa import lsa
+from kgot_lab.embedding.fitted import lsa
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.types import Document
 
