@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from kgot_lab.embedding.embedders import embedder
     from kgot_lab.errors import LabError
     from kgot_lab.evaluation.dataset import Dataset
-    from kgot_lab.evaluation.plan import Plan
     from kgot_lab.evaluation.reports import Report
+    from kgot_lab.evaluation.results import Plan
     from kgot_lab.graph.property_graph import PropertyGraph
     from kgot_lab.io.bundled import bundled as bundled_file
     from kgot_lab.llm import connect
@@ -93,7 +93,7 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "Limits": "loop.limits",
     "Resources": "loop.replay.replay",
     "Dataset": "evaluation.dataset",
-    "Plan": "evaluation.plan",
+    "Plan": "evaluation.results",
     "Report": "evaluation.reports",
     "LabError": "errors",
 }
@@ -173,4 +173,4 @@ def _unknown(name: str) -> str:
 
     near = get_close_matches(name, _HOMES, n=3)
     meant = f"did you mean {' or '.join(near)}?" if near else f"it offers {', '.join(_HOMES)}"
-    return f"kgot_lab has no {name!r}; {meant} What is not at the front door is in a room, as kgot_lab.retrieval.bm25"
+    return f"kgot_lab has no {name!r}; {meant} What is not at the front door is in a room, as kgot_lab.retrieval.lexical"

@@ -33,7 +33,7 @@ from kgot_lab.llm.recorded import Recorder
 from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.loop.trace import graph_after
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores.opening import resolved
 from kgot_lab.viz.analogy.view import StructureView
 from kgot_lab.viz.explorer.explorer import Lanes

@@ -12,8 +12,8 @@ from benchmarks.reports import readme_table, topic_reports
 from kgot_lab.benchmark.recall.benchmark import WRITTEN_BEFORE
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.families import FAMILY_SETS
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
+from kgot_lab.evaluation.results import Plan
 
 pytestmark = pytest.mark.extended
 

@@ -35,7 +35,7 @@ def simulated_trial(folder: Path, questions: int) -> CertificateTrial:
     from benchmarks.competence.gold import GoldSet
     from benchmarks.competence.simulated import Competence, Simulated
     from benchmarks.competence.worlds import chain_world, comparing_world
-    from kgot_lab.retrieval.bm25 import bm25
+    from kgot_lab.retrieval.lexical import bm25
 
     worlds = {
         "2-hops": chain_world(questions, 2),

@@ -209,7 +209,7 @@ def one_case(questions: int, case: PathCase) -> CompetenceCurve:
     from benchmarks.competence.curves import competence_curve
     from benchmarks.competence.simulated import Competence
     from benchmarks.competence.worlds import chain_world, comparing_world
-    from kgot_lab.retrieval.bm25 import bm25
+    from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.tools.search import search
 
     world = (comparing_world if case.comparing else chain_world)(questions, case.hops)
@@ -233,7 +233,7 @@ def one_curve(questions: int, hops: int, setting: tuple[str, LoopSetting]) -> Co
     """The curve of one setting, on a world that is the same each time."""
     from benchmarks.competence.curves import competence_curve
     from benchmarks.competence.worlds import chain_world
-    from kgot_lab.retrieval.bm25 import bm25
+    from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.tools.search import search
 
     world = chain_world(questions, hops)
@@ -251,7 +251,7 @@ def without_errors(most: int) -> list[dict[str, Any]]:
     from kgot_lab.evaluation.significance import share
     from kgot_lab.io.bundled import bundled
     from kgot_lab.loop.limits import LOCAL, REFERENCE
-    from kgot_lab.retrieval.bm25 import bm25
+    from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.tools.search import search
 
     worlds = [
@@ -294,7 +294,7 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
     from kgot_lab.evaluation.significance import share
     from kgot_lab.io.bundled import bundled
     from kgot_lab.loop.limits import PATHS
-    from kgot_lab.retrieval.bm25 import bm25
+    from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.tools.search import search
 
     worlds = [

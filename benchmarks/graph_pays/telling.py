@@ -10,8 +10,7 @@ from statistics import fmean
 from kgot_lab.benchmark.comparison.lost import FAILED, LOSSES, LossesBySet, counted_losses
 from kgot_lab.benchmark.comparison.results import Findings, Measured
 from kgot_lab.benchmark.questions.lost import NEARLY, RIGHT_STAGE
-from kgot_lab.evaluation.ranking_game import Contest, ContestRound
-from kgot_lab.evaluation.summary import Sentences, format_p, span
+from kgot_lab.evaluation.reports import Contest, ContestRound, Sentences, format_p, span
 from kgot_lab.evaluation.tables import decimal, signed
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Json

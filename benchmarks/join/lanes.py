@@ -34,11 +34,9 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.synthetic import synthetic
 from kgot_lab.embedding.embedder import SignBits, descending, row_products
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.retrieval.links import title_graph
-from kgot_lab.retrieval.names import Titles
-from kgot_lab.retrieval.pagerank import first_hits, titles_in_question
-from kgot_lab.retrieval.random_walk import RandomWalk
+from kgot_lab.retrieval.entity_linking import Titles, title_graph
+from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.retrieval.pagerank import RandomWalk, first_hits, titles_in_question
 from kgot_lab.similarity.blocks import SIDE, Effort
 from kgot_lab.similarity.delta import Thresholds
 from kgot_lab.similarity.join import delta_pairs

@@ -20,7 +20,7 @@ from kgot_lab.evaluation.significance import Estimate, interval, intervals
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.kgos.methods.classify_intent import classify_intent
 from kgot_lab.kgos.methods.cookbook import cookbook
-from kgot_lab.retrieval.bm25 import INTENT_VERBS
+from kgot_lab.retrieval.lexical import INTENT_VERBS
 from kgot_lab.text.words import searched_words
 
 _ELSEWHERE = {  # claims of the recall benchmark, on public passages, that ask the same of other systems

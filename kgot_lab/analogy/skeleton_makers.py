@@ -11,8 +11,7 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 
-from kgot_lab.analogy.skeletons import Skeletons, one_line
-from kgot_lab.analogy.vocabulary_leaks import LeakCheck
+from kgot_lab.analogy.skeletons import LeakCheck, Skeletons, one_line
 from kgot_lab.errors import BadInput, BadReply
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.llm.recorded import prompt_to_json

@@ -11,8 +11,7 @@ from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
 from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.errors import BadInput, described_value, require_count, require_options
-from kgot_lab.evaluation.ranking_game import Contest
-from kgot_lab.evaluation.reports import Report
+from kgot_lab.evaluation.reports import Contest, Report
 from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import could_be_triple, is_frame, is_networkx

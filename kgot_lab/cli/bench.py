@@ -212,7 +212,7 @@ def reported(
     check_installed()
     from kgot_lab.benchmark.recall.benchmark import DATASETS, benchmark
     from kgot_lab.embedding.embedders import embedder_named
-    from kgot_lab.evaluation.plan import Plan
+    from kgot_lab.evaluation.results import Plan
     from kgot_lab.io.dask_workers import workers_at
 
     given = Plan.load(plan) if plan else None

@@ -14,13 +14,13 @@ from support.every import every
 from support.searching import const
 
 from kgot_lab.analogy.calibration import Aim, calibrated_thresholds
-from kgot_lab.analogy.candidates import described
 from kgot_lab.analogy.delta_edges import (
     DELTA,
     SIMILARITY,
     compare_pairs,
     compare_texts,
     delta_edges,
+    described,
     similarity_edges,
     updated,
     with_edges,

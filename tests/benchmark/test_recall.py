@@ -22,8 +22,8 @@ from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import runner as running
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
+from kgot_lab.evaluation.results import Plan
 from kgot_lab.types import Document, Query
 from kgot_lab.viz.plots.recall import rival, shown_systems
 from kgot_lab.viz.recall import recall_page

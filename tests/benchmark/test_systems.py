@@ -17,8 +17,7 @@ from kgot_lab.benchmark.recall.tuned import mean_recall
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.runs import run
-from kgot_lab.retrieval.entity_expansion import follow
-from kgot_lab.retrieval.links import name_graph, title_graph
+from kgot_lab.retrieval.entity_linking import follow, name_graph, title_graph
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge
 

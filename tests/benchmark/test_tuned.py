@@ -10,11 +10,10 @@ from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import systems
 from kgot_lab.benchmark.recall.tuned import FEWEST, admitted, best_weight, cross_fitted, halves, mean_recall
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.plan import MARGIN
-from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.retrieval.fulltext import fts5, like
+from kgot_lab.evaluation.results import MARGIN
 from kgot_lab.retrieval.fusion import rrf, weighted
-from kgot_lab.retrieval.retriever_selection import gate
+from kgot_lab.retrieval.learned_fusion import gate
+from kgot_lab.retrieval.lexical import bm25, fts5, like
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Query, Ranking, ranked
 

@@ -19,9 +19,9 @@ from benchmarks.beam.turn_memory import TurnMemory, TurnRules
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.calibration import roc_area
 from kgot_lab.evaluation.results import save_receipt
 from kgot_lab.evaluation.runs import Run
+from kgot_lab.evaluation.significance import roc_area
 from kgot_lab.types import Hit
 
 GARDEN = [  # session, day, what the user said, what the assistant said

@@ -39,7 +39,7 @@ from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.replay.recording import Recording, RememberedLLM, RememberedTool
 from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, verify
 from kgot_lab.loop.trace import Trace, append, load_run, record
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.tools.ask_model import ask_model
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool

@@ -19,7 +19,7 @@ from kgot_lab.loop.replay.forks import save_fork
 from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, verify
 from kgot_lab.loop.trace import Trace, load_run, record
 from kgot_lab.loop.vote import is_statement
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool

@@ -16,7 +16,7 @@ from kgot_lab.loop.evidence import sentences_stating
 from kgot_lab.loop.grounding import constants
 from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.replay.replay import verify
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document, Edge, Node, Triple

@@ -16,7 +16,7 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Chose, Started, ToolCall
 from kgot_lab.loop.replay.replay import replay, same_event, verify
 from kgot_lab.loop.trace import load_run
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.stores.fused import Fused
 from kgot_lab.stores.protocol import Computer, readers

@@ -26,7 +26,7 @@ from kgot_lab.loop.replay.forks import (
 )
 from kgot_lab.loop.replay.replay import Resources, fork, same_event
 from kgot_lab.loop.trace import Trace, graph_after, load_run
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
 from kgot_lab.types import Reply

@@ -44,7 +44,7 @@ from kgot_lab.memory.grounded_extraction import (
     is_grounded_in,
     read_triples,
 )
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores.in_memory import PYTHON
 from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import LONGEST_SENTENCE, sentences

@@ -21,7 +21,7 @@ from kgot_lab.loop.reply_schemas import Answer
 from kgot_lab.loop.run_context import How, Loop, ask_for, ask_reply, ask_text
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import load_run, record
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.tools.search import search
 from kgot_lab.types import Message
 

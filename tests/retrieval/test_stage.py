@@ -4,8 +4,8 @@ import pytest
 from support.searching import const
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fusion import by_range, rrf, scores_of, weighted
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Query, Ranking
 

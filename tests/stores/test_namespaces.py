@@ -19,7 +19,7 @@ from kgot_lab.errors import BadInput, QueryFailed, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Wrote
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import delete_namespace, empty_store, namespaces, open_store, reopen_store
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.stores.sparql.namespaces import graph_iri

@@ -4,7 +4,7 @@ import pytest
 
 from kgot_lab.benchmark.questions.hotpotqa import hotpotqa, question_split
 from kgot_lab.errors import BadInput, NoSandbox, OverBudget, QueryFailed, ToolFailed
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.tools.ask_model import ask_model

@@ -35,7 +35,7 @@ from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.replay.replay import Fork, Resources
 from kgot_lab.loop.trace import Trace, graph_after, load_run
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.tools.search import search

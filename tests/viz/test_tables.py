@@ -15,8 +15,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fusion import weighted
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.types import Document, Edge, Node
 from kgot_lab.viz import explore, plots, show_graph, stepper
 from kgot_lab.viz.explorer.explorer import Lanes

@@ -21,8 +21,7 @@ from kgot_lab.benchmark.questions.batch import RECEIPTS
 from kgot_lab.benchmark.questions.plan import PLAN_FILE, format_differences, hash_of_ids, plan_differences
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.calibration import BINS
-from kgot_lab.evaluation.significance import ROUNDS
+from kgot_lab.evaluation.significance import BINS, ROUNDS
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.loop.trace import made_by
 from kgot_lab.types import LLM, Json

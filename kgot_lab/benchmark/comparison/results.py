@@ -16,8 +16,16 @@ from kgot_lab.benchmark.comparison.comparison_run import receipts_of
 from kgot_lab.benchmark.comparison.plan import comparison_plan
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.evaluation.calibration import calibration_error, reliability, risk_area, risk_curve
-from kgot_lab.evaluation.significance import Estimate, grouped_interval, grouped_p, holm
+from kgot_lab.evaluation.significance import (
+    Estimate,
+    calibration_error,
+    grouped_interval,
+    grouped_p,
+    holm,
+    reliability,
+    risk_area,
+    risk_curve,
+)
 from kgot_lab.types import Json
 
 CLOSED_BOOK = "closed-book"  # the system that answers from what the model knows

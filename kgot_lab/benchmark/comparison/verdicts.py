@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from kgot_lab.benchmark.comparison.aims import Goal
 from kgot_lab.benchmark.comparison.results import Findings, Measured, Paired
-from kgot_lab.evaluation.summary import format_p, span
+from kgot_lab.evaluation.reports import format_p, span
 from kgot_lab.evaluation.tables import decimal, signed
 
 REACHED, MISSED, UNKNOWN = "reached", "missed", "open"

@@ -12,9 +12,17 @@ from typing import Any
 
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.errors import TraceError, shortly
-from kgot_lab.evaluation.answers import exact_match, f1, holds, normal
-from kgot_lab.evaluation.gaia_rules import gaia_verdict
-from kgot_lab.evaluation.grading import CORRECT, NOT_ATTEMPTED, UNCLEAR, Grade
+from kgot_lab.evaluation.grading import (
+    CORRECT,
+    NOT_ATTEMPTED,
+    UNCLEAR,
+    Grade,
+    exact_match,
+    f1,
+    gaia_verdict,
+    holds,
+    normal,
+)
 from kgot_lab.llm.recorded import lines_on_file, settle_last_line
 from kgot_lab.loop.conclude import row_text
 from kgot_lab.loop.events import Answered, Asked, Event, Forced, Read, Started, ToolReturned

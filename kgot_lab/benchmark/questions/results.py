@@ -8,8 +8,8 @@ from statistics import fmean, median
 
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt, by_level
 from kgot_lab.evaluation.grading import graded_scores
+from kgot_lab.evaluation.reports import span
 from kgot_lab.evaluation.significance import Estimate, interval, share
-from kgot_lab.evaluation.summary import span
 from kgot_lab.evaluation.tables import Cell, Grid, decimal
 from kgot_lab.types import Json
 

@@ -20,9 +20,8 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput, UnknownName, described_value, require
 from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_parts
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import PLAN, Report, report
-from kgot_lab.evaluation.results import EMBEDDER_HASH
+from kgot_lab.evaluation.results import EMBEDDER_HASH, Plan
 from kgot_lab.evaluation.runs import Run, unique
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import checked_documents

@@ -20,9 +20,8 @@ from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import PLAN, Report, derive
-from kgot_lab.evaluation.results import circumstances, fingerprints, load_receipt, save_receipt
+from kgot_lab.evaluation.results import Plan, circumstances, fingerprints, load_receipt, save_receipt
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.types import Json
 

@@ -13,8 +13,8 @@ from kgot_lab.benchmark.recall.systems import BASELINE
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import query_parts
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import Report, derive
+from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.significance import compare
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 

@@ -11,8 +11,7 @@ from kgot_lab.benchmark.recall.systems import ByPlan
 from kgot_lab.errors import BadInput, InsufficientData
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import depth
-from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.results import KEEP, fingerprints, load_receipt
+from kgot_lab.evaluation.results import KEEP, Plan, fingerprints, load_receipt
 from kgot_lab.evaluation.runner import rerun_reason, run_to
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.retrieval.stage import Stage

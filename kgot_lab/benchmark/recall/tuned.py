@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import depth, score
-from kgot_lab.evaluation.plan import MARGIN, Plan
+from kgot_lab.evaluation.results import MARGIN, Plan
 from kgot_lab.evaluation.runs import run
 from kgot_lab.retrieval.fusion import weighted
-from kgot_lab.retrieval.retriever_selection import Admission, gate
+from kgot_lab.retrieval.learned_fusion import Admission, gate
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Ranking
 

@@ -29,7 +29,7 @@ from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.similar_to import similar_to
 from kgot_lab.kgos.schemas.dimensions.catalogue import DIMENSION_CATEGORIES, DIMENSIONS
-from kgot_lab.retrieval.presets import Weights, lane_weights
+from kgot_lab.retrieval.fusion import Weights, lane_weights
 from kgot_lab.text.cleaning import whole
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from kgot_lab.experts.learning.patterns import FailurePattern, failure_patterns
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
-from kgot_lab.retrieval.presets import lane_weights
+from kgot_lab.retrieval.fusion import lane_weights
 from kgot_lab.text.cleaning import counted
 
 _USUAL = RetrievalConfig()

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kgot_lab.analogy.roles import Counterpart
+from kgot_lab.analogy.linguistic import Counterpart
 from kgot_lab.viz.analogy.gauge import gauge
 from kgot_lab.viz.static.drawing import draw_circle, draw_path, draw_rect, paper
 from kgot_lab.viz.static.markup import Markup, element, joined, keyed, shortened

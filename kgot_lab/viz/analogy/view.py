@@ -9,8 +9,7 @@ from itertools import zip_longest
 from math import isfinite
 from textwrap import wrap
 
-from kgot_lab.analogy.candidates import described
-from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
+from kgot_lab.analogy.delta_edges import FoundEdges, Verifier, described
 from kgot_lab.analogy.verdict import Cutoffs
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph

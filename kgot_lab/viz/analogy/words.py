@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kgot_lab.analogy.linguistic import Analysis
-from kgot_lab.analogy.roles import RoleMap
+from kgot_lab.analogy.linguistic import Analysis, RoleMap
 from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match
 from kgot_lab.similarity.delta import DIGITS, HIGH, LOW, MIDDLE, NEGATIVE, Pair, Thresholds
 from kgot_lab.similarity.delta import Verified as Said

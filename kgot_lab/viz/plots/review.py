@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgot_lab.evaluation.calibration import reliability
+from kgot_lab.evaluation.significance import reliability
 from kgot_lab.memory.claims.ledger import ReviewLedger, isotonic
 from kgot_lab.viz.plots.figure import (
     BASELINE_COLOUR,

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from kgot_lab.evaluation.answers import f1
+from kgot_lab.evaluation.grading import f1
 from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Json
 

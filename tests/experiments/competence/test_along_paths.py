@@ -30,7 +30,7 @@ from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE, Limits
 from kgot_lab.loop.modes.paths.compare import question_for_each
 from kgot_lab.loop.modes.paths.reader_prompt import checked_answer, few_prompt
 from kgot_lab.loop.modes.paths.splitting import hops_in, question_hops
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
 

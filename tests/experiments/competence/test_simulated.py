@@ -18,7 +18,7 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Event, Refused, Repaired, Started, Voted, Wrote
 from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
 from kgot_lab.loop.trace import load_run
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool

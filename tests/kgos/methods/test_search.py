@@ -21,7 +21,7 @@ from kgot_lab.kgos.methods.search.context import search_context
 from kgot_lab.kgos.methods.search.intent_retriever import intent_scores
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
-from kgot_lab.retrieval.presets import WEIGHTS, Weights, lane_weights
+from kgot_lab.retrieval.fusion import WEIGHTS, Weights, lane_weights
 from kgot_lab.types import Edge, Node
 
 COOKBOOK = cookbook()

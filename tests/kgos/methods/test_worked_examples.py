@@ -20,7 +20,7 @@ from kgot_lab.kgos.methods.search.context import search_context
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.trace_path import trace_path
 from kgot_lab.kgos.methods.want_to import want_to
-from kgot_lab.retrieval.bm25 import INTENT_VERBS
+from kgot_lab.retrieval.lexical import INTENT_VERBS
 from kgot_lab.types import Edge, Node
 
 

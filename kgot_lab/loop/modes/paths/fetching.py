@@ -34,7 +34,7 @@ from kgot_lab.memory.grounded_extraction import (
     grounded_and_not,
     grounded_facts,
 )
-from kgot_lab.retrieval.names import capitalised, compared_name
+from kgot_lab.retrieval.entity_linking import capitalised, compared_name
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.words import SentenceRules
 from kgot_lab.types import Document
