@@ -32,9 +32,8 @@ if TYPE_CHECKING:
     from kgot_lab.loop.trace import Trace, graph_after, load_run
     from kgot_lab.retrieval.stage import Stage
     from kgot_lab.stores.opening import open_store
-    from kgot_lab.tools.ask_model import ask_model
-    from kgot_lab.tools.python import python
     from kgot_lab.tools.search import search
+    from kgot_lab.tools.tool import ask_model, python
     from kgot_lab.types import Diff, Document, Edge, Hit, Node, Query, Ranking, Triple, ranked
     from kgot_lab.viz.course.attempts import hand_in
     from kgot_lab.viz.course.exercise import exercise
@@ -51,8 +50,8 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "connect": "llm",
     "open_store": "stores.opening",
     "search": "tools.search",
-    "python": "tools.python",
-    "ask_model": "tools.ask_model",
+    "python": "tools.tool",
+    "ask_model": "tools.tool",
     "think": "loop.controller",
     "solve": "loop.controller",
     "load_run": "loop.trace",

@@ -37,7 +37,7 @@ def real_metadata() -> dict[str, Any]:
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.repository import open_experts
     from kgot_lab.experts.service import ExpertModels, ExpertService
-    from kgot_lab.llm.scripted import Scripted
+    from kgot_lab.llm.recorded import Scripted
 
     model = Scripted(lambda prompt: "Cache repeated work [Source: cookbook:Cache repeated work]. " * 5)
     service = ExpertService(

@@ -59,8 +59,7 @@ from kgot_lab.memory.grounded_extraction import (
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.cleaning import shorten, tokens, whole
 from kgot_lab.text.words import SentenceRules, content_words, sentences
-from kgot_lab.tools.metered import format_costs
-from kgot_lab.tools.tool import Result, Tool, checked_result, sought_by
+from kgot_lab.tools.tool import Result, Tool, checked_result, format_costs, sought_by
 from kgot_lab.types import Diff, Document, Edge, Message, Prompt, Triple, Usage
 
 _LEAST = 0.4  # sentences that share less with the question than this part of what the best one shares are not worth a call

@@ -27,7 +27,7 @@ from kgot_lab.analogy.skeleton_makers import (
 )
 from kgot_lab.analogy.skeletons import LOT, LeakCheck, Skeletons, one_line, skeletons
 from kgot_lab.errors import BadInput, BadReply, LLMError, ModelMissing, NotInstalled
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Prompt
 
 TEXTS = [f"Loaf number {number} was shaped by the baker." for number in range(40)]

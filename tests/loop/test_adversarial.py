@@ -13,7 +13,7 @@ from support.saved_run import save_run
 from support.work import computing_at_most
 
 from kgot_lab.errors import BadInput, LLMError, SandboxError, ToolFailed, TraceError
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.conclude import row_lines
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
@@ -40,9 +40,8 @@ from kgot_lab.loop.replay.recording import Recording, RememberedLLM, RememberedT
 from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, verify
 from kgot_lab.loop.trace import Trace, append, load_run, record
 from kgot_lab.retrieval.lexical import bm25
-from kgot_lab.tools.ask_model import ask_model
 from kgot_lab.tools.search import search
-from kgot_lab.tools.tool import Result, TextTool
+from kgot_lab.tools.tool import Result, TextTool, ask_model
 from kgot_lab.types import Document, Message, Prompt, Reply, Usage
 
 pytestmark = pytest.mark.extended

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from kgot_lab.errors import BadInput, BadReply, ToolFailed, UnknownName
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
     Answered,

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Chose, Event
 from kgot_lab.loop.limits import PATHS

@@ -16,8 +16,7 @@ from benchmarks.competence.simulated import Simulated
 from benchmarks.competence.worlds import World, chain_world
 from kgot_lab.errors import BadInput, LLMError, ToolFailed
 from kgot_lab.graph.changes import supports_of
-from kgot_lab.llm.recorded import Recorder
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Recorder, Scripted
 from kgot_lab.loop.events import Asked, Event, Started, ToolReturned
 from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE
 from kgot_lab.loop.persistence.initial_graph import graph_of_claims, nearest_facts, remembered_near

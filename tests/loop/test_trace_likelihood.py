@@ -11,8 +11,7 @@ from support.saved_run import save_run
 
 from kgot_lab.errors import ReplayMiss, TraceError
 from kgot_lab.llm.budget import Budget, Budgeted
-from kgot_lab.llm.recorded import Recorded, Recorder
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Recorded, Recorder, Scripted
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, from_json, to_json
 from kgot_lab.loop.replay.recording import Recording, RememberedLLM

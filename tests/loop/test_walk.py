@@ -32,7 +32,7 @@ from kgot_lab.loop.limits import REFERENCE, Limits, preset
 from kgot_lab.loop.replay.replay import states
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.retrieval.lexical import bm25
-from kgot_lab.tools.attachment import read_attachment
+from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document
 

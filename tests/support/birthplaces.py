@@ -11,7 +11,7 @@ from kgot_lab.benchmark.comparison.aims import Goal
 from kgot_lab.benchmark.comparison.plan import Design
 from kgot_lab.benchmark.comparison.systems import AnswerSystem
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Document, Prompt
 from support.answering_server import BORN, told_birthplaces
 

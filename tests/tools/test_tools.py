@@ -7,11 +7,9 @@ from kgot_lab.errors import BadInput, NoSandbox, OverBudget, QueryFailed, ToolFa
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.sandbox.calculator import Calculator
-from kgot_lab.tools.ask_model import ask_model
-from kgot_lab.tools.attachment import read_attachment
-from kgot_lab.tools.python import python
+from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.search import search
-from kgot_lab.tools.tool import Result, TextTool, Tool
+from kgot_lab.tools.tool import Result, TextTool, Tool, ask_model, python
 from kgot_lab.types import Document, Hit, Prompt, Ranking, Reply, Usage
 
 DOCUMENTS = [

@@ -26,7 +26,7 @@ from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.experts.trials.assignment import variant_of
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Node
 
 

@@ -26,7 +26,7 @@ from kgot_lab.domains.investment.monitor.monitor import Monitor, open_places
 from kgot_lab.domains.investment.monitor.news import NewsRead
 from kgot_lab.domains.investment.monitor.scheduler import Ending, ended_by_signals, run_on
 from kgot_lab.errors import BadInput
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 
 HOUR = timedelta(hours=1)
 DONE = Tick(3, NOW, ended_at=NOW)
