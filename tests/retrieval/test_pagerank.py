@@ -7,7 +7,7 @@ from support.searching import Letters, const
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval import pagerank as random_walk
+from kgot_lab.retrieval import pagerank as walks
 from kgot_lab.retrieval.entity_linking import Titles, phrase_graph, phrase_id, title_graph
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.pagerank import (
@@ -116,8 +116,8 @@ def large(walk: RandomWalk, weights: np.ndarray, error: float = 1e-9) -> np.ndar
 def test_a_walk_that_spreads_from_its_seeds_finds_the_shares_of_one_that_is_everywhere(
     monkeypatch, many, damping
 ):
-    monkeypatch.setattr(random_walk, "_FEW", -1)
-    monkeypatch.setattr(random_walk, "_MANY", many)
+    monkeypatch.setattr(walks, "_FEW", -1)
+    monkeypatch.setattr(walks, "_MANY", many)
     for seed in range(12):
         graph = chance_graph(seed)
         weights = chance_seeds(seed, len(graph))
@@ -127,7 +127,7 @@ def test_a_walk_that_spreads_from_its_seeds_finds_the_shares_of_one_that_is_ever
 
 @pytest.mark.parametrize("error", [1e-6, 1e-3, 0.1])
 def test_no_share_is_too_large_and_all_together_lack_no_more_than_was_allowed(monkeypatch, error):
-    monkeypatch.setattr(random_walk, "_FEW", -1)
+    monkeypatch.setattr(walks, "_FEW", -1)
     for seed in range(12):
         graph = chance_graph(seed)
         weights = chance_seeds(seed, len(graph))
@@ -193,7 +193,7 @@ def test_a_walk_that_spreads_from_its_seeds_ranks_real_passages_in_the_same_orde
     words, stage = bm25(data.documents), pagerank(title_graph(data.documents), *seeds)
     queries = data.queries[::6]
     plain = [(words >> stage).search(query) for query in queries]
-    monkeypatch.setattr(random_walk, "_FEW", -1)
+    monkeypatch.setattr(walks, "_FEW", -1)
     for query, ranking in zip(queries, plain, strict=True):
         found = (words >> stage).search(query)
         exact = dict(ranking.hits)
