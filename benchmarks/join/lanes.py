@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.join.join_speed import join_machine
 from benchmarks.join.join_vectors import clustered, skeleton_vectors
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.synthetic import synthetic
+from kgot_lab.benchmark.recall.growth import synthetic
 from kgot_lab.embedding.embedder import SignBits, descending, row_products
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.entity_linking import Titles, title_graph

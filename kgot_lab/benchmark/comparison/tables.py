@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kgot_lab.benchmark.comparison.results import Findings, Measured
-from kgot_lab.benchmark.comparison.verdicts import MISSED, reached_goals
+from kgot_lab.benchmark.comparison.results import MISSED, Findings, Measured, reached_goals
 from kgot_lab.evaluation.reports import span
 from kgot_lab.evaluation.significance import Estimate, reliability, risk_curve
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
