@@ -13,7 +13,7 @@ import pytest
 from support.beir import to_beir
 from support.tiny_collection import QUESTIONS, TRIPLES, tiny
 
-from kgot_lab.benchmark.recall import benchmark as room
+from kgot_lab.benchmark.recall import bench as room
 from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, benchmark, indexing
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import file_name
