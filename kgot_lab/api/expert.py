@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.vectors import query_embedder
+from kgot_lab.embedding.embedders import query_embedder
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName, require_parts
 from kgot_lab.experts.bundled_experts import SHIPPED_GRAPHS, shipped_configs
 from kgot_lab.experts.expert import Persona, merged

@@ -79,7 +79,7 @@ def meaning_of_vectors(
     """Ids whose stored vector means what the query means: score(d) = its cosine with that of the query. A
     blank query finds nothing.
 
-    `embedder` made the vectors; kgot_lab.embedding.vectors.query_embedder finds the one that they say.
+    `embedder` made the vectors; kgot_lab.embedding.embedders.query_embedder finds the one that they say.
     Raises BadInput for another. `keep` and `exact` are those of `meaning`.
     """
     require(

@@ -29,7 +29,8 @@ from kgot_lab.tools.search_agent import WebAccess, ask_search_agent
 from kgot_lab.tools.tool import Tool, ask_model, python
 from kgot_lab.tools.web.archives import Mirror, WebArchive, Wikipedia, wikipedia
 from kgot_lab.tools.web.engines import web_engine
-from kgot_lab.tools.web.fetching import Manners, PoliteWeb, page_opener
+from kgot_lab.tools.web.fetching import Manners, PoliteWeb
+from kgot_lab.tools.web.pages import page_opener
 from kgot_lab.types import LLM, Document
 
 ENTRY_POINTS = "kgot_lab.tools"

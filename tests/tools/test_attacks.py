@@ -29,7 +29,8 @@ from kgot_lab.tools.search_agent import Stamina, WebAccess, ask_search_agent
 from kgot_lab.tools.tool import Result
 from kgot_lab.tools.web.archives import Mirror, WebArchive, Wikipedia, wikipedia
 from kgot_lab.tools.web.engines import WebHit
-from kgot_lab.tools.web.fetching import Manners, PoliteWeb, page_opener
+from kgot_lab.tools.web.fetching import Manners, PoliteWeb
+from kgot_lab.tools.web.pages import page_opener
 from kgot_lab.types import Prompt
 
 pytestmark = pytest.mark.extended

@@ -16,8 +16,8 @@ from kgot_lab.tools.search_agent import Stamina, WebAccess, ask_search_agent
 from kgot_lab.tools.tool import sought_by
 from kgot_lab.tools.web.archives import Mirror
 from kgot_lab.tools.web.engines import WebHit
-from kgot_lab.tools.web.fetching import Manners, PoliteWeb, page_opener
-from kgot_lab.tools.web.pages import page_of
+from kgot_lab.tools.web.fetching import Manners, PoliteWeb
+from kgot_lab.tools.web.pages import page_of, page_opener
 from kgot_lab.types import Prompt, Usage
 
 PAGES = {

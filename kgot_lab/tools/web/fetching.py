@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab import __version__
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count, shortly
 from kgot_lab.llm.capabilities import requested_wait
-from kgot_lab.tools.web.pages import WebPage, page_of, transcript_page, video_in
 
 if TYPE_CHECKING:
     import httpx
@@ -302,18 +301,3 @@ def _is_text(kind: str) -> bool:
     return (
         kind.strip().lower().startswith(("text/", "application/xhtml", "application/json", "application/xml"))
     )
-
-
-# What opens a page of the web by its address, whatever stands there.
-
-
-def page_opener(web: PoliteWeb) -> Callable[[str], WebPage]:
-    """What opens pages: documents and texts as they are, and of a YouTube video its transcript; it raises
-    ToolFailed, NotInstalled.
-    """
-
-    def open_page(address: str) -> WebPage:
-        video = video_in(address)
-        return transcript_page(video) if video else page_of(web.fetch(address))
-
-    return open_page

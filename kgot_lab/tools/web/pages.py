@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, unquote, urljoin, urlsplit
 
 from kgot_lab.documents.files import text_from
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count, shortly
-from kgot_lab.tools.web.fetching import Fetched
+from kgot_lab.tools.web.fetching import Fetched, PoliteWeb
 from kgot_lab.types import Document
 
 if TYPE_CHECKING:
@@ -444,3 +444,15 @@ def _bounded_adapter(seconds: float, most_bytes: int) -> Any:
             return response
 
     return Bounded()
+
+
+def page_opener(web: PoliteWeb) -> Callable[[str], WebPage]:
+    """What opens pages: documents and texts as they are, and of a YouTube video its transcript; it raises
+    ToolFailed, NotInstalled.
+    """
+
+    def open_page(address: str) -> WebPage:
+        video = video_in(address)
+        return transcript_page(video) if video else page_of(web.fetch(address))
+
+    return open_page

@@ -40,9 +40,9 @@ def lane_of_meaning(
         "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
     )
     if embedder is None:
-        from kgot_lab.embedding.vectors import (
-            query_embedder,
-        )  # brings the client of servers, which most searches do without
+        from kgot_lab.embedding.embedders import (
+            query_embedder,  # brings the client of servers, which most searches do without
+        )
 
         embedder = query_embedder(vectors)
     lane = index.meaning_of(vectors, embedder)
