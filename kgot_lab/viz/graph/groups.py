@@ -16,8 +16,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Identity
 from kgot_lab.graph.property_graph import Ints
 from kgot_lab.text.cleaning import counted
-from kgot_lab.viz.graph.bundles import NodeNumbers, brief, uses
 from kgot_lab.viz.graph.communities import THE_REST, WITHOUT_EDGES, Communities, first_labels, members
+from kgot_lab.viz.graph.groups import NodeNumbers, brief, uses
 from kgot_lab.viz.graph.marks import node_caption
 
 if TYPE_CHECKING:
