@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.dimension_filter import Filters
+from kgot_lab.kgos.methods.dimensions import Filters
 
 _DEEP = 3
 

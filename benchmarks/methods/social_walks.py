@@ -21,7 +21,7 @@ from benchmarks.methods.social_walkers import (
 )
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Csr, Ints, csr, frozen
-from kgot_lab.kgos.methods.trace_path import trace_path
+from kgot_lab.kgos.methods.traversal import trace_path
 from kgot_lab.retrieval.neighbours import Links, Places, each_once, neighbour_places
 
 SIX = "these six walks together"

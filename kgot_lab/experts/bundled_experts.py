@@ -14,7 +14,7 @@ from kgot_lab.experts.graph_worker import read_graph_in_worker
 from kgot_lab.experts.repository import AlreadyExists, NotFound
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 
 _FOLDER = Path(__file__).parent / "shipped"
 _PACKAGE = Path(__file__).parents[1]

@@ -20,7 +20,7 @@ from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import ChatConversation, ChatMessage, ExpertTables, StoredTrial
 from kgot_lab.experts.trials.verdict import TrialPlan
-from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
+from kgot_lab.kgos.schemas.dimensions import BY_NAME
 from kgot_lab.types import LLM, Json
 
 LOCAL_OWNER = "local"

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 from kgot_lab.evaluation.dataset import Dataset, content_id
 from kgot_lab.io.bundled import bundled
-from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Document, Json, Query
 
 _Pairs = list[tuple[str, str, str, frozenset[str]]]  # id, text, analogous text, what both are about

@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.experts.learning.dimension_statements import DimensionEvidence
 from kgot_lab.experts.learning.edits import GraphProposal, PropertyToChange
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.editing.editor import MADE_BY_HAND
+from kgot_lab.kgos.editing import MADE_BY_HAND
 from kgot_lab.text.counted import counted
 
 

@@ -17,10 +17,10 @@ from typing import Literal
 from kgot_lab.errors import UnknownName
 from kgot_lab.experts.learning.entity_mentions import nodes_named_in
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.dimension_filter import Filters, bounds_of
+from kgot_lab.kgos.methods.dimensions import Filters, bounds_of
 from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
-from kgot_lab.kgos.schemas.dimensions.cues import in_stems
+from kgot_lab.kgos.schemas.dimensions import BY_NAME
+from kgot_lab.kgos.schemas.extracted_dimensions import in_stems
 from kgot_lab.text.sentences import rough_sentences
 
 DimensionEnd = Literal["low", "high"]

@@ -28,7 +28,7 @@ from kgot_lab.experts.learning.extraction_prompt import (
 )
 from kgot_lab.experts.learning.ledger import ProposalLedger, ProposalSource, StoredProposal
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
+from kgot_lab.kgos.schemas.dimensions import BY_NAME
 from kgot_lab.llm.structured import structured
 from kgot_lab.text.tokens import shorten
 from kgot_lab.text.words import stands_in

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.session import AnsweredTalk
-from kgot_lab.kgos.methods.can_it import limitations_of
+from kgot_lab.kgos.methods.goals import limitations_of
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
 from kgot_lab.types import Edge

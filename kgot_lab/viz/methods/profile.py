@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from kgot_lab.kgos.methods.dimension_profile import DimensionProfile, ProfileRow
+from kgot_lab.kgos.methods.dimensions import DimensionProfile, ProfileRow
 from kgot_lab.viz.static.drawing import Drawing, draw_circle, draw_path, draw_rect, draw_text, drawing
 from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.markup import Markup, element

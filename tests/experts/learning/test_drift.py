@@ -27,8 +27,8 @@ from kgot_lab.experts.learning.dimension_statements import (
 from kgot_lab.experts.learning.edits import PropertyToChange, planned_change
 from kgot_lab.experts.learning.ledger import ProposalSource, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer
-from kgot_lab.kgos.methods.cookbook import cookbook
-from kgot_lab.kgos.methods.dimension_filter import dimension_filter
+from kgot_lab.kgos.methods.dimensions import dimension_filter
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Diff
 
 COOKBOOK = cookbook()

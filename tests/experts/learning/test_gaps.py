@@ -23,9 +23,9 @@ from kgot_lab.experts.learning.matches import NodeMatches
 from kgot_lab.experts.learning.patterns import drawn_tail, failure_patterns
 from kgot_lab.experts.learning.reviewing import GraphReviewer
 from kgot_lab.experts.repository import ChatMessage, open_experts
-from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.retrieval.presets import Weights
 
 COOKBOOK = cookbook()

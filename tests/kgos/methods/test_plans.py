@@ -9,9 +9,8 @@ from support.method_graphs import chance_graph
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.can_it import can_it
-from kgot_lab.kgos.methods.compose_for import compose_for
-from kgot_lab.kgos.methods.subgoals import subgoals
+from kgot_lab.kgos.methods.compose_for import compose_for, subgoals
+from kgot_lab.kgos.methods.goals import can_it
 from kgot_lab.types import Edge, Node
 
 

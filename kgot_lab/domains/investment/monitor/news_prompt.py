@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, model_validator
 
 from kgot_lab.domains.investment.monitor.news import NewsItem
 from kgot_lab.graph.vocabulary import EdgeType, Vocabulary
-from kgot_lab.kgos.schemas.investment import INVESTMENT_WITH_COMPANIES
+from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.llm.structured import schema_of
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.types import Message, Prompt
