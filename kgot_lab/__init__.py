@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from kgot_lab.api.ask import ask
     from kgot_lab.api.expert import expert
     from kgot_lab.api.show import show
-    from kgot_lab.benchmark.recall.bench import bench
+    from kgot_lab.benchmark.recall.bench import bench, bench_families
     from kgot_lab.benchmark.recall.datasets import load_dataset
-    from kgot_lab.benchmark.recall.families import bench_families
     from kgot_lab.benchmark.recall.systems import systems
     from kgot_lab.diagnostics.notebook import doctor
     from kgot_lab.documents.folder import read_documents
@@ -78,7 +77,7 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "load_dataset": "benchmark.recall.datasets",
     "systems": "benchmark.recall.systems",
     "bench": "benchmark.recall.bench",
-    "bench_families": "benchmark.recall.families",
+    "bench_families": "benchmark.recall.bench",
     "Document": "types",
     "Node": "types",
     "Edge": "types",

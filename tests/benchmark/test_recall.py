@@ -14,11 +14,10 @@ from support.beir import to_beir
 from support.tiny_collection import QUESTIONS, TRIPLES, tiny
 
 from kgot_lab.benchmark.recall import benchmark as room
-from kgot_lab.benchmark.recall.benchmark import WRITTEN_BEFORE, benchmark, indexing
+from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, benchmark, indexing
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import file_name
-from kgot_lab.benchmark.recall.growth import LANES, measured
-from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
+from kgot_lab.benchmark.recall.growth import LANES, SyntheticVectors, measured
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import runner as running

@@ -8,10 +8,10 @@ import json
 from dataclasses import asdict
 
 import pytest
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt, with_grade
 from support.every import every
 from support.saved_run import save_run
 
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt, with_grade
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.loop.events import Asked

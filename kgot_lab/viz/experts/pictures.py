@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kgot_lab.evaluation.tables import decimal
-from kgot_lab.experts.chat.thought import Thought, ThoughtNode
+from kgot_lab.experts.chat.chat_events import Thought, ThoughtNode
 from kgot_lab.experts.neighbourhood import surroundings
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kgot_lab.experts.chat.thought import Thought
+from kgot_lab.experts.chat.chat_events import Thought
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.session import AnsweredTalk
 from kgot_lab.kgos.methods.index import index_of

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kgot_lab.benchmark.questions.batch import RECEIPTS, traces_of
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt, read_receipts
-from kgot_lab.benchmark.questions.totals import ledger_of
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, read_receipts
+from kgot_lab.benchmark.questions.report import ledger_of
 from kgot_lab.errors import BadInput
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.loop.ledger import Ledger

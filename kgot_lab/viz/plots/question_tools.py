@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from kgot_lab.types import Json
 from kgot_lab.viz.plots.figure import (
     INK,

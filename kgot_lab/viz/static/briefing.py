@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Briefing
-from kgot_lab.domains.investment.naming import shown_name
 from kgot_lab.domains.investment.reach import PathHop
+from kgot_lab.domains.investment.view import shown_name
 from kgot_lab.memory.claims.times import format_time
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge
