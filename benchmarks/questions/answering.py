@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kgot_lab.benchmark.questions.answers_on_file import rows_on_file
+from benchmarks.questions.answers_on_file import rows_on_file
 from kgot_lab.benchmark.questions.attempt import rag_prompt, zero_shot_prompt
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.sets import hotpotqa

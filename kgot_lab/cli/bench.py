@@ -236,7 +236,7 @@ def reported(
 def write_reports(reports: Sequence[Report], folder: Path) -> None:
     """The reports in every form, and the claims where all systems were run."""
     from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS, verdicts
-    from kgot_lab.viz.recall import write_recall_page
+    from kgot_lab.viz.html import write_recall_page
 
     whole = [report for report in reports if report.dataset.name != _STEPS]
     complete = [

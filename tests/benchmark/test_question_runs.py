@@ -9,6 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from support.loop_script import WRITE, call, scripted, votes
+
+from kgot_lab.benchmark.questions.batch import Halted, alone_in, in_parallel, trace_name
+from kgot_lab.benchmark.questions.kit import ModelsBehind, all_that_work, nothing_more
+from kgot_lab.benchmark.questions.plan import Answerers, QuestionPlan, check_run, prepared, read_plan
+from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import (
     QuestionReceipt,
     append_receipt,
@@ -28,12 +34,6 @@ from kgot_lab.benchmark.questions.report import (
     spent_before,
     write_totals,
 )
-from support.loop_script import WRITE, call, scripted, votes
-
-from kgot_lab.benchmark.questions.batch import Halted, alone_in, in_parallel, trace_name
-from kgot_lab.benchmark.questions.kit import ModelsBehind, all_that_work, nothing_more
-from kgot_lab.benchmark.questions.plan import Answerers, QuestionPlan, check_run, prepared, read_plan
-from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.sets import Selection
 from kgot_lab.errors import BadInput, LLMError, TraceError
 from kgot_lab.evaluation.grading import Grade

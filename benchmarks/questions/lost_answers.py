@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
-from kgot_lab.benchmark.questions.answers_on_file import rows_on_file
+from benchmarks.questions.answers_on_file import rows_on_file
+from kgot_lab.benchmark.comparison.losses import MISREAD, NEARLY, NOT_FOUND, RIGHT_STAGE, stage_before_reading
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.sets import hotpotqa
 from kgot_lab.evaluation.answers import holds
 from kgot_lab.graph.provenance import sentence_of
 from kgot_lab.loop.conclude import row_text
-from kgot_lab.loop.events import Event, Read, ToolReturned, Wrote
+from kgot_lab.loop.events import Event, Read, Wrote
 from kgot_lab.loop.trace import load_run
 from kgot_lab.loop.truncation import joined_lines
 
-RIGHT_STAGE, NEARLY, NOT_FOUND, MISREAD = "right", "nearly right", "passages not all found", "misread"
-HALF = 0.5  # the least F1 of an answer that is nearly right
 STAGES = (RIGHT_STAGE, NEARLY, "a yes or no", NOT_FOUND, "not written", "not read", MISREAD)
-
-
-def stage_before_reading(question: Question, events: Sequence[Event], f1: float, em: float) -> str:
-    """Whether an answer is right, nearly right, or lost since its passages were not all found; "" for one
-    lost later.
-    """
-    if em:
-        return RIGHT_STAGE
-    if f1 >= HALF:
-        return NEARLY
-    found = {document.id for event in events if isinstance(event, ToolReturned) for document in event.sources}
-    return "" if set(question.gold) <= found else NOT_FOUND
 
 
 def stage_of_loss(question: Question, events: tuple[Event, ...], f1: float, em: float) -> str:

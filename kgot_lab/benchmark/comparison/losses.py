@@ -17,14 +17,6 @@ from kgot_lab.benchmark.comparison.comparison_run import place_of
 from kgot_lab.benchmark.comparison.results import Findings
 from kgot_lab.benchmark.questions.attempt import read_events
 from kgot_lab.benchmark.questions.batch import TRACES, trace_name
-from kgot_lab.benchmark.questions.lost import (
-    HALF,
-    MISREAD,
-    NEARLY,
-    NOT_FOUND,
-    RIGHT_STAGE,
-    stage_before_reading,
-)
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
@@ -32,10 +24,12 @@ from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.evaluation.answers import exact_match, holds
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.loop.events import Answered, Asked, Event, Parsed
+from kgot_lab.loop.events import Answered, Asked, Event, Parsed, ToolReturned
 from kgot_lab.loop.modes.paths.answer_type import form_of
 from kgot_lab.loop.truncation import joined_lines
 
+RIGHT_STAGE, NEARLY, NOT_FOUND, MISREAD = "right", "nearly right", "passages not all found", "misread"
+HALF = 0.5  # the least F1 of an answer that is nearly right
 FAILED, NOT_SHOWN, REFUSED_RIGHT, NOT_CHOSEN, COMPARED = (
     "an error",
     "not shown",
@@ -57,6 +51,18 @@ LOSSES: Mapping[str, str] = {  # the stages, and what each means
 LOST_FILE = "lost.json"
 _KIND = "where answers were lost"
 LossesBySet = Mapping[str, Mapping[str, Mapping[str, str]]]  # by set, system, and id of the question
+
+
+def stage_before_reading(question: Question, events: Sequence[Event], f1: float, em: float) -> str:
+    """Whether an answer is right, nearly right, or lost since its passages were not all found; "" for one
+    lost later.
+    """
+    if em:
+        return RIGHT_STAGE
+    if f1 >= HALF:
+        return NEARLY
+    found = {document.id for event in events if isinstance(event, ToolReturned) for document in event.sources}
+    return "" if set(question.gold) <= found else NOT_FOUND
 
 
 def loss_of(question: Question, events: Sequence[Event], receipt: QuestionReceipt) -> str:
