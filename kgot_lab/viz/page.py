@@ -11,8 +11,8 @@ from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned, Wrote
 from kgot_lab.loop.formatting import format_fact
-from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.replay.forks import by_hand, origin
+from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.types import Document, Json, Usage
 from kgot_lab.viz.graph.svg import Picture, svg

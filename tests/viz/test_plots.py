@@ -23,7 +23,7 @@ from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import ToolCall
-from kgot_lab.loop.ledger import Ledger, ledger
+from kgot_lab.loop.state import Ledger, ledger
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.similarity.delta import Pair, Thresholds, per_band
 from kgot_lab.types import Diff, Document, Edge, Hit, Node, Prompt, Query, Usage

@@ -31,7 +31,7 @@ from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.loop.events import Asked
-from kgot_lab.loop.ledger import ledger
+from kgot_lab.loop.state import ledger
 from kgot_lab.types import Message, Prompt, Usage
 
 WEB, CODE = ("A web browser", "a search engine"), ("Python",)

@@ -18,7 +18,7 @@ from kgot_lab.similarity.delta import SPECIFIED, Pair, Thresholds
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Edge, Json
-from kgot_lab.viz.analogy.view import (
+from kgot_lab.viz.analogy import (
     Rules,
     StoredAlignment,
     TextSide,

@@ -14,8 +14,8 @@ from kgot_lab.types import Edge
 from kgot_lab.viz.graph.marks import Place
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.methods import LANE_FILLS, lane_bar
-from kgot_lab.viz.static.briefing import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.drawing import Drawing, draw_rect, draw_text, drawing, fitted
+from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
 

@@ -10,7 +10,6 @@ from kgot_lab.errors import require_count
 from kgot_lab.evaluation.tables import decimal
 from kgot_lab.kgos.methods.search.results import ScoredNode, SearchResult
 from kgot_lab.text.counted import counted
-from kgot_lab.viz.static.briefing import FAINT_INK, STRONG_INK, TINT
 from kgot_lab.viz.static.drawing import (
     WIDE_HALO,
     Drawing,
@@ -21,6 +20,7 @@ from kgot_lab.viz.static.drawing import (
     drawing,
     fitted,
 )
+from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK, TINT
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from itertools import groupby
 
 from kgot_lab.kgos.methods.dimensions import DimensionProfile, ProfileRow
-from kgot_lab.viz.static.briefing import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.drawing import Drawing, draw_circle, draw_path, draw_rect, draw_text, drawing, fitted
+from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.static.table import Sheet
 

@@ -13,7 +13,7 @@ from kgot_lab.benchmark.questions.question_result import QuestionReceipt, read_r
 from kgot_lab.benchmark.questions.report import ledger_of
 from kgot_lab.errors import BadInput
 from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.loop.ledger import Ledger
+from kgot_lab.loop.state import Ledger
 from kgot_lab.viz.plots.figure import Plot
 from kgot_lab.viz.plots.questions import (
     category_success,

@@ -12,8 +12,15 @@ from kgot_lab.domains.investment.view import shown_name
 from kgot_lab.memory.claims.times import format_time
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge
-from kgot_lab.viz.static.briefing import FAINT_INK, STRONG_INK, TINT, FactGraph, FactSelection, fact_graph
 from kgot_lab.viz.static.drawing import Drawing, draw_lines, draw_rect, draw_text, drawing, fitted
+from kgot_lab.viz.static.fact_pictures import (
+    FAINT_INK,
+    STRONG_INK,
+    TINT,
+    FactGraph,
+    FactSelection,
+    fact_graph,
+)
 from kgot_lab.viz.static.markup import element, shortened
 from kgot_lab.viz.static.table import Sheet
 
