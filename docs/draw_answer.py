@@ -6,6 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from kgot_lab.io.bundled import bundled
+from kgot_lab.loop.events import Event
+from kgot_lab.loop.trace import Trace, load_run
+from kgot_lab.types import Edge
+from kgot_lab.viz.graph.marks import Grounds, Quoted, grounds
+from kgot_lab.viz.static.drawing import Drawing, drawing, fitted, line_width
 from kgot_lab.viz.static.fact_pictures import (
     FAINT_INK,
     STRONG_INK,
@@ -14,13 +20,6 @@ from kgot_lab.viz.static.fact_pictures import (
     FactSelection,
     fact_graph,
 )
-
-from kgot_lab.io.bundled import bundled
-from kgot_lab.loop.events import Event
-from kgot_lab.loop.trace import Trace, load_run
-from kgot_lab.types import Edge
-from kgot_lab.viz.graph.marks import Grounds, Quoted, grounds
-from kgot_lab.viz.static.drawing import Drawing, drawing, fitted, line_width
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
 

@@ -10,7 +10,6 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from kgot_lab.viz.static.fact_pictures import FactSelection, fact_graph
 from support.every import every
 
 from kgot_lab.errors import BadInput
@@ -21,6 +20,7 @@ from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.types import Diff, Document, Edge, Node
 from kgot_lab.viz.graph.marks import grounds
 from kgot_lab.viz.static.drawing import line_width
+from kgot_lab.viz.static.fact_pictures import FactSelection, fact_graph
 from kgot_lab.viz.static.markup import element
 
 ROOT = Path(__file__).parents[2]
