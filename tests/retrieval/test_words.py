@@ -7,12 +7,12 @@ import unicodedata
 import warnings
 
 import pytest
-from kgot_lab.kgos.methods.dimensions import dimensions
 from support.every import every
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.dimensions import dimensions
 from kgot_lab.retrieval import lexical
 from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, escaped_like, fts5, like
 from kgot_lab.retrieval.stage import Stage
