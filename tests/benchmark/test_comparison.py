@@ -40,7 +40,7 @@ from kgot_lab.benchmark.comparison.systems import (
     AnswerSystem,
     prompt_digests,
 )
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt
+from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, Selection
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.loop.events import Answered, Asked, ToolReturned
@@ -354,10 +354,10 @@ def written(folder, scores: dict[str, list[tuple[float, float | None]]], **more)
                 "evidence_tokens": 40,
                 "rests": bool(em),
             }
-            receipt = QuestionReceipt(
+            receipt = QuestionResult(
                 question.id, em=em, f1=em, likelihood=likelihood, **{**costs, **more.get(system, {})}
             )
-            append_receipt(place / "receipts.jsonl", receipt)
+            append_result(place / "receipts.jsonl", receipt)
     return Findings.of(folder)
 
 

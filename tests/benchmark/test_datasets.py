@@ -14,11 +14,12 @@ from collections import Counter
 import pytest
 from support.beir import to_beir
 
+from benchmarks.recall.published import published
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import compare_pairs
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import skeletons
-from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset, published
+from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 from kgot_lab.evaluation.user_data import from_beir

@@ -20,7 +20,7 @@ from kgot_lab.benchmark.comparison.losses import (
     losses_grid,
 )
 from kgot_lab.benchmark.comparison.results import Findings
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt
+from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.events import Answered, Asked, Parsed, ToolCall, ToolReturned
@@ -45,7 +45,7 @@ def run(
 
 def stage(question=LOVELACE, f1=0.0, em=0.0, error="", **happened):
     return loss_of(
-        question, tuple(run(question, **happened)), QuestionReceipt(question.id, em=em, f1=f1, error=error)
+        question, tuple(run(question, **happened)), QuestionResult(question.id, em=em, f1=f1, error=error)
     )
 
 
@@ -111,7 +111,7 @@ def test_an_answer_that_was_asked_for_again_is_not_told_by_its_old_stage(folder)
     keep_losses(folder, losses(folder, Findings.of(folder)))
     place = place_of(folder, "second", "gold")
     shutil.rmtree(place / "traces")
-    append_receipt(place / "receipts.jsonl", QuestionReceipt("newton", "Woolsthorpe", em=1.0, f1=1.0))
+    append_result(place / "receipts.jsonl", QuestionResult("newton", "Woolsthorpe", em=1.0, f1=1.0))
     assert table(folder)["gold on second"][-1] == "1 of 2"
 
 

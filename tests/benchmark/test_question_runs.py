@@ -16,10 +16,10 @@ from kgot_lab.benchmark.questions.kit import ModelsBehind, all_that_work, nothin
 from kgot_lab.benchmark.questions.plan import Answerers, QuestionPlan, prepared, read_plan
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import (
-    QuestionReceipt,
-    append_receipt,
+    QuestionResult,
+    append_result,
     facts_read,
-    read_receipts,
+    read_results,
     scored,
     with_costs,
     with_grade,
@@ -77,12 +77,12 @@ def test_a_grade_decides_where_there_is_one_and_an_unclear_one_is_not_right():
 
 def test_the_last_line_of_a_question_counts_and_one_that_was_cut_short_does_not(tmp_path):
     path = tmp_path / "receipts.jsonl"
-    append_receipt(path, QuestionReceipt("a", error="busy"))
-    append_receipt(path, QuestionReceipt("a", predicted="\ud800 x", correct=True, human_tools=("python",)))
+    append_result(path, QuestionResult("a", error="busy"))
+    append_result(path, QuestionResult("a", predicted="\ud800 x", correct=True, human_tools=("python",)))
     with path.open("a") as file:
         file.write('{"id": "b", "predi')
-    append_receipt(path, QuestionReceipt("c"))
-    read = read_receipts(path)
+    append_result(path, QuestionResult("c"))
+    read = read_results(path)
     assert list(read) == ["a", "c"] and read["a"].correct and read["a"].human_tools == ("python",)
 
 
@@ -90,7 +90,7 @@ def receipts_file(folder):
     (folder / "traces").mkdir()
     path = folder / "receipts.jsonl"
     for name, right in (("a", False), ("b", True), ("c", False)):
-        append_receipt(path, QuestionReceipt(name, correct=right, f1=0.5))
+        append_result(path, QuestionResult(name, correct=right, f1=0.5))
     return path
 
 
@@ -110,7 +110,7 @@ def test_a_receipt_that_was_changed_is_refused_by_the_number_of_its_line(tmp_pat
         TraceError,
         match=r"receipts\.jsonl, line 1, is not as it was written.*delete receipts\.jsonl.*seconds that each answer took are lost",
     ):
-        read_receipts(path)
+        read_results(path)
 
 
 def test_receipts_of_before_are_read_and_gone_on_with_but_not_where_they_say_what_cannot_be(tmp_path):
@@ -118,15 +118,15 @@ def test_receipts_of_before_are_read_and_gone_on_with_but_not_where_they_say_wha
     path.write_text(
         '{"id": "a", "correct": true, "f1": 1.0}\n{"id": "b", "predi\n{"id": "c", "correct": false}\n'
     )
-    append_receipt(path, QuestionReceipt("d"))
-    assert list(read_receipts(path)) == ["a", "c", "d"]
+    append_result(path, QuestionResult("d"))
+    assert list(read_results(path)) == ["a", "c", "d"]
     for value in ("8.0", "-1", '"much"', "NaN", "true"):
         path.write_text(f'{{"id": "a", "correct": true}}\n{{"id": "b", "f1": {value}}}\n')
         with pytest.raises(TraceError, match="line 2, holds what no receipt can \\(f1 is"):
-            read_receipts(path)
+            read_results(path)
     path.write_text('{"id": "a"}\n{"id": "b", "f1" 1}\n{"id": "c"}\n')
     with pytest.raises(TraceError, match="line 2, is not JSON"):
-        read_receipts(path)
+        read_results(path)
 
 
 def test_receipts_made_again_from_traces_do_not_invent_how_long_the_answers_took(tmp_path):
@@ -141,7 +141,7 @@ def test_receipts_made_again_from_traces_do_not_invent_how_long_the_answers_took
     (folder / "receipts.jsonl").unlink()
     again = answered()
     assert [receipt.seconds for receipt in again] == [None, None]
-    assert list(read_receipts(folder / "receipts.jsonl").values()) == again
+    assert list(read_results(folder / "receipts.jsonl").values()) == again
     assert results_json(again)["by level"]["all"]["questions of unknown seconds"] == 2
     assert (
         "2 unknown" in str(results_grid(again)) and write_totals(folder)["questions of unknown seconds"] == 2
@@ -164,7 +164,7 @@ def test_along_paths_the_facts_are_what_the_model_was_shown_and_the_likelihood_t
         Answered(text="London", forced=False),
     ]
     assert facts_read(events) == f"{ada}\n{noether}"
-    receipt = with_costs(QuestionReceipt("q"), events, 1.0)
+    receipt = with_costs(QuestionResult("q"), events, 1.0)
     assert (
         receipt.rests
         and receipt.likelihood == pytest.approx(math.exp(-0.1))
@@ -174,7 +174,7 @@ def test_along_paths_the_facts_are_what_the_model_was_shown_and_the_likelihood_t
 
 def test_results_have_intervals_and_close_calls_of_their_own():
     receipts = [
-        QuestionReceipt(str(n), correct=n < 6, close=n == 7, em=float(n < 6), level=f"level {n % 2}")
+        QuestionResult(str(n), correct=n < 6, close=n == 7, em=float(n < 6), level=f"level {n % 2}")
         for n in range(10)
     ]
     told = results_json(receipts)["by level"]["all"]
@@ -324,7 +324,7 @@ def test_a_receipt_that_was_taken_out_is_missed(tmp_path):
     lines = path.read_text().splitlines(keepends=True)
     path.write_text(lines[0] + lines[2])
     with pytest.raises(TraceError, match="line 2, is not as it was written, or a line before it is missing"):
-        read_receipts(path)
+        read_results(path)
 
 
 def test_of_a_private_set_no_right_answer_is_written():

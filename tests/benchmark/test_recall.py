@@ -7,13 +7,12 @@ import json
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from support.beir import to_beir
-from support.tiny_collection import TRIPLES, tiny
+from support.tiny_collection import tiny
 
 from kgot_lab.benchmark.recall import bench as room
-from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, benchmark, indexing
+from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, benchmark
 from kgot_lab.benchmark.recall.filling import file_name
 from kgot_lab.benchmark.recall.growth import LANES, SyntheticVectors, measured
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
@@ -173,29 +172,6 @@ def test_plots_of_many_systems_name_the_baseline_the_expected_and_the_best_that_
 # ---------------------------------------------------------------------------------
 
 
-def test_indexing_has_a_row_for_every_system_with_seconds_and_megabytes_of_its_own(monkeypatch):
-    data, some = tiny(triples=TRIPLES), {"bm25", "static vectors", "lsa", "follow", "gate", "follow, triples"}
-    monkeypatch.setattr(room, "load_dataset", lambda name: data)
-    built: list[str] = []
-
-    def counted(*of):
-        return {
-            name: lambda name=name, build=build: built.append(name) or build()
-            for name, build in systems(*of).items()
-            if name in some
-        }
-
-    monkeypatch.setattr(room, "systems", counted)
-    steps = []
-    about, *rows = indexing("tiny", VECTORS, progress=lambda *step: steps.append(step))
-    assert {row["system"] for row in rows} == some and len(rows) == len(steps) == 6 and json.dumps(rows)
-    assert set(about["circumstances"]) == {"date", "machine", "versions"}
-    assert all(row["dataset"] == "tiny" and row["seconds"] >= 0 and row["megabytes"] >= 0 for row in rows)
-    of = {row["system"]: row for row in rows}
-    assert of["static vectors"]["megabytes"] > 10 > of["bm25"]["megabytes"]  # the word vectors
-    assert built.count("lsa") == 2, "importing what it needs is not building: that is done once before"
-
-
 def test_title_pagerank_finds_the_planted_link_that_words_cannot():
     words, linked = measured("bm25", 1_000, 25), measured("title pagerank", 1_000, 25)
     assert words["recall@10"] <= 0.6 and linked["recall@10"] >= words["recall@10"] + 0.3
@@ -221,18 +197,3 @@ def test_an_interruption_inside_a_system_loses_no_query(own, tmp_path, monkeypat
     assert told([resumed]) == told([whole]) and sorted(asked[:4] + asked[5:13]) == sorted(
         [*tiny().qrels, *asked[9:13]]
     )
-
-
-class Broken(SyntheticVectors):
-    """Vectors of which the first that begins with some words is no number."""
-
-    def __init__(self, words: str) -> None:
-        super().__init__(64)
-        self.words = words
-
-    def embed(self, texts):
-        vectors = super().embed(texts)
-        for row, text in enumerate(texts):
-            if text.startswith(self.words):
-                vectors[row, 0] = np.nan
-        return vectors

@@ -11,7 +11,7 @@ from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE
 from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
-from kgot_lab.benchmark.recall.systems import BASELINE, gate_decisions, mean_recall, shuffled, systems
+from kgot_lab.benchmark.recall.systems import BASELINE, gate_decisions, mean_score, shuffled, systems
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.retrieval.links import name_graph, title_graph
@@ -108,7 +108,7 @@ def test_following_names_finds_far_more_than_following_shuffled_ones():
     data = load_dataset("hotpotqa").develop
     embedder = Remembered(minilm())
     embedder.remember([query.text for query in data.queries])
-    made, reached = systems(data, embedder), mean_recall(data)
+    made, reached = systems(data, embedder), mean_score(data, "recall@5")
     own, control = reached(made["follow"]()), reached(made["control: names shuffled"]())
     none, convex = reached(made["control: no links"]()), reached(made[BASELINE]())
     assert own - control > 0.1 and own - none > 0.05 and own - convex > 0.05

@@ -11,7 +11,7 @@ from kgot_lab.benchmark.recall.systems import (
     best_weight,
     cross_fitted,
     halves,
-    mean_recall,
+    mean_score,
     systems,
 )
 from kgot_lab.evaluation.plan import MARGIN
@@ -99,7 +99,7 @@ def test_the_best_weight_is_that_of_a_plain_search_over_the_grid():
     data = tiny()
     first, second = bm25(data.documents), scoring("fixed", {"d03": 3.0, "d04": 2.0, "d07": 1.0})
     reached = {
-        share / 10: mean_recall(data)(weighted((share / 10, first), (1 - share / 10, second)))
+        share / 10: mean_score(data, "recall@5")(weighted((share / 10, first), (1 - share / 10, second)))
         for share in range(11)
     }
     best = max(reached.values())
@@ -126,7 +126,7 @@ def test_admitted_decides_as_the_gate_does(fuse):
         "like": like(data.documents),
         "bad": scoring("bad", {"d11": 1.0}),
     }
-    ours, theirs = admitted(lanes, fuse, data), gate(lanes, fuse, mean_recall(data), margin=MARGIN)
+    ours, theirs = admitted(lanes, fuse, data), gate(lanes, fuse, mean_score(data, "recall@5"), margin=MARGIN)
     assert ours == theirs and ours.admitted == theirs.admitted and ours.stage.name == theirs.stage.name
     for query in data.queries:
         assert ours.stage.search(query) == theirs.stage.search(query)

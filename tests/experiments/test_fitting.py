@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from benchmarks.recall.published import published_thousand
 from benchmarks.standard_sets.fitting import TrailChoice, fit_scorer
 from benchmarks.standard_sets.learning import develop_parts
-from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset, published_thousand
+from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset
 from kgot_lab.retrieval.multihop.features import CLUES
 
 CHANCE = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from benchmarks.graph_pays.telling import (
     losses_told,
 )
 from kgot_lab.benchmark.comparison.results import Findings
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt
+from kgot_lab.benchmark.questions.question_result import QuestionResult
 
 PLAN = TINY.plan(reader())
 ASKED = [(name, question.id) for name, sample in SETS.items() for question in sample.questions]
@@ -25,7 +25,7 @@ def findings(**scores) -> Findings:
     """Results of answers to the first questions, from the F1 of each; `_` stands for the dash in a name."""
     answers = {
         system.replace("_", "-"): {
-            key: QuestionReceipt(key[1], em=float(f1 == 1), f1=f1, likelihood=0.9, evidence_tokens=100 + 100 * (system == "rag"),
+            key: QuestionResult(key[1], em=float(f1 == 1), f1=f1, likelihood=0.9, evidence_tokens=100 + 100 * (system == "rag"),
                                  prompt_tokens=300, calls=1, seconds=2.0)
             for key, f1 in zip(ASKED, rows, strict=False)
         }

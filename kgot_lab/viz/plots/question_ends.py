@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt, by_level
+from kgot_lab.benchmark.questions.question_result import QuestionResult, by_level
 from kgot_lab.evaluation.grading import (
     CORRECT,
     INCORRECT,
@@ -32,7 +32,7 @@ from kgot_lab.viz.plots.figure import (
     whole_numbers,
 )
 
-Receipts = Iterable[QuestionReceipt]
+Receipts = Iterable[QuestionResult]
 
 _PENS = {
     "correct": Pen("#009E73"),
@@ -130,7 +130,7 @@ def graded_ends(receipts: Receipts) -> Plot:
     return _ends({"all": rows}, lambda row: row.grade, _GRADE_PENS, _measures(rows))
 
 
-def levels_of(receipts: Receipts) -> dict[str, list[QuestionReceipt]]:
+def levels_of(receipts: Receipts) -> dict[str, list[QuestionResult]]:
     """The receipts of each level, where the set has levels, and all of them; nothing where there are none."""
     rows = list(receipts)
     groups = by_level(rows)
@@ -142,11 +142,11 @@ def levels_of(receipts: Receipts) -> dict[str, list[QuestionReceipt]]:
 # ------------------------------------------------------------------------------------------------------------
 
 
-def _of(groups: Mapping[str, Sequence[QuestionReceipt]]) -> str:
+def _of(groups: Mapping[str, Sequence[QuestionResult]]) -> str:
     return " by level" if len(groups) > 1 else " (no levels in this set)"
 
 
-def _shares(groups: Mapping[str, Sequence[QuestionReceipt]], label: str, said: str) -> Plot:
+def _shares(groups: Mapping[str, Sequence[QuestionResult]], label: str, said: str) -> Plot:
     estimates = {
         name: share(sum(bool(row.correct) for row in rows), len(rows)) for name, rows in groups.items()
     }
@@ -189,8 +189,8 @@ def _numbers(name: str, estimate: Estimate, close: int) -> dict[str, Json]:
 
 
 def _ends(
-    groups: Mapping[str, Sequence[QuestionReceipt]],
-    kind_of: Callable[[QuestionReceipt], str],
+    groups: Mapping[str, Sequence[QuestionResult]],
+    kind_of: Callable[[QuestionResult], str],
     pens: Mapping[str, Pen],
     said: str,
 ) -> Plot:
@@ -214,7 +214,7 @@ def _ends(
         return plot(figure, f"{said}. {told}.", rows)
 
 
-def _measures(rows: Sequence[QuestionReceipt]) -> str:
+def _measures(rows: Sequence[QuestionResult]) -> str:
     scores: GradedScores = graded_scores(row.grade for row in rows)
     told = {
         "correct": scores.correct, "not attempted": scores.not_attempted, "incorrect": scores.incorrect,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kgot_lab.benchmark.questions.batch import RECEIPTS, traces_of
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt, read_receipts
+from kgot_lab.benchmark.questions.question_result import QuestionResult, read_results
 from kgot_lab.benchmark.questions.report import ledger_of
 from kgot_lab.errors import BadInput
 from kgot_lab.io.atomic_write import write_whole
@@ -30,7 +30,7 @@ from kgot_lab.viz.plots.question_tools import (
     tools_in_questions,
 )
 
-TEN_PLOTS: Mapping[str, Callable[[Sequence[QuestionReceipt], Ledger], Plot]] = {
+TEN_PLOTS: Mapping[str, Callable[[Sequence[QuestionResult], Ledger], Plot]] = {
     "success": lambda receipts, _: success_by_level(receipts),
     "all_stats": lambda receipts, _: ends_by_level(receipts),
     "steps_distribution": lambda receipts, _: steps_of_people(receipts),
@@ -48,7 +48,7 @@ def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot
     """Draw the plots of the run in a folder into its folder `plots`, a JSON summary beside each; raises
     BadInput where there is no run.
     """
-    receipts = list(read_receipts(folder / RECEIPTS).values())
+    receipts = list(read_results(folder / RECEIPTS).values())
     if not receipts:
         raise BadInput(
             f"there are no receipts of questions in {folder}: name the folder of a run, as its --folder was"

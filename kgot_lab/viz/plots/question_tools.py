@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt
+from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.types import Json
 from kgot_lab.viz.plots.figure import (
     INK,
@@ -45,7 +45,7 @@ def category_of(tool: str) -> str:
     return next((name for name, words in CATEGORIES.items() if re.search(words, tool.lower())), OTHER)
 
 
-def tool_coverage(receipt: QuestionReceipt) -> float | None:
+def tool_coverage(receipt: QuestionResult) -> float | None:
     """The share of the kinds of tools a person used that were used, 0 to 1; None where the question lists
     none.
     """
@@ -54,7 +54,7 @@ def tool_coverage(receipt: QuestionReceipt) -> float | None:
     return len(wanted & used) / len(wanted) if wanted else None
 
 
-def tool_match(receipts: Iterable[QuestionReceipt]) -> Plot:
+def tool_match(receipts: Iterable[QuestionResult]) -> Plot:
     """How many of the kinds of tools that a person used were used, by level."""
     rows = _listing(receipts)
     if not rows:
@@ -87,7 +87,7 @@ def tool_match(receipts: Iterable[QuestionReceipt]) -> Plot:
         )
 
 
-def tool_choice_flow(receipts: Iterable[QuestionReceipt]) -> Plot:
+def tool_choice_flow(receipts: Iterable[QuestionResult]) -> Plot:
     """From how many of a person's kinds of tools were used, on the left, to whether the answer is correct, on
     the right.
     """
@@ -111,7 +111,7 @@ def tool_choice_flow(receipts: Iterable[QuestionReceipt]) -> Plot:
         )
 
 
-def tools_in_questions(receipts: Iterable[QuestionReceipt]) -> Plot:
+def tools_in_questions(receipts: Iterable[QuestionResult]) -> Plot:
     """In how many questions each tool was used, as a ring; a tool counts once a question."""
     counts = Counter(tool for receipt in receipts for tool in receipt.tools)
     if not counts:
@@ -139,7 +139,7 @@ def tools_in_questions(receipts: Iterable[QuestionReceipt]) -> Plot:
         )
 
 
-def category_success(receipts: Iterable[QuestionReceipt]) -> Plot:
+def category_success(receipts: Iterable[QuestionResult]) -> Plot:
     """How many questions were answered correctly, by the kinds of tools that people used for them; a question
     may have several kinds.
     """
@@ -179,11 +179,11 @@ def category_success(receipts: Iterable[QuestionReceipt]) -> Plot:
 # ------------------------------------------------------------------------------------------------------------
 
 
-def _listing(receipts: Iterable[QuestionReceipt]) -> list[QuestionReceipt]:
+def _listing(receipts: Iterable[QuestionResult]) -> list[QuestionResult]:
     return [receipt for receipt in receipts if receipt.human_tools]
 
 
-def _class(receipt: QuestionReceipt) -> str:
+def _class(receipt: QuestionResult) -> str:
     covered = tool_coverage(receipt) or 0.0
     return next(name for name, least in COVERAGES.items() if covered >= least)
 
