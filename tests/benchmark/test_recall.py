@@ -8,6 +8,7 @@ import re
 from dataclasses import replace
 
 import pytest
+from kgot_lab.viz.plots.retrieval import rival, shown_systems
 from support.beir import to_beir
 from support.tiny_collection import tiny
 
@@ -19,8 +20,7 @@ from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.viz.plots.recall import rival, shown_systems
-from kgot_lab.viz.recall import recall_page
+from kgot_lab.viz.html import recall_page
 
 pytestmark = pytest.mark.extended
 

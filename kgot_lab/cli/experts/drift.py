@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.experts.market import FolderOfGraphs, StoreOfExperts
-from kgot_lab.cli.experts.opening import open_review_queue
+from kgot_lab.cli.experts import FolderOfGraphs, StoreOfExperts, open_review_queue
 from kgot_lab.cli.memory import print_rows
 from kgot_lab.text.counted import counted
 
@@ -26,7 +25,7 @@ def tell_drift(
     """Tell which values of dimensions people contradict: which way, how many say so, and how likely that were
     if the value is right.
     """
-    from kgot_lab.experts.learning.drift import DRIFT_DAYS, drift_of_expert
+    from kgot_lab.experts.learning.contradictions import DRIFT_DAYS, drift_of_expert
 
     reports = drift_of_expert(open_review_queue(graphs, store).service, expert, days=days or DRIFT_DAYS)
     rows = [

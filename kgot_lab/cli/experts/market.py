@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.experts.opening import open_review_queue, open_service
+from kgot_lab.cli.experts import open_review_queue, open_service
 from kgot_lab.cli.memory import print_rows
 from kgot_lab.errors import BadInput
 from kgot_lab.text.counted import counted
@@ -81,8 +81,7 @@ def publish_expert(
     conversation and no graph goes along.
     """
     from kgot_lab.experts.federation.marketplace import published_expert
-    from kgot_lab.experts.portable import exported
-    from kgot_lab.experts.scores import expert_scores, numbers_measured
+    from kgot_lab.experts.portable import expert_scores, exported, numbers_measured
 
     if ":/" in str(market):  # as a path has it, of an address
         raise BadInput(
