@@ -8,7 +8,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from kgot_lab.viz.plots.retrieval import rival, shown_systems
 from support.beir import to_beir
 from support.tiny_collection import tiny
 
@@ -21,6 +20,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.viz.html import recall_page
+from kgot_lab.viz.plots.retrieval import rival, shown_systems
 
 pytestmark = pytest.mark.extended
 

@@ -9,8 +9,6 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from kgot_lab.loop.modes.paths.comparison import question_for_each
-from kgot_lab.loop.modes.paths.question_form import hops_in, question_hops
 
 from benchmarks.competence.curves import LoopSetting, SimulatedEnd, competence_curve, simulated_ends
 from benchmarks.competence.exact import (
@@ -22,6 +20,8 @@ from benchmarks.competence.simulated import LIKELY, UNANSWERED, UNLIKELY, Compet
 from benchmarks.competence.worlds import World, chain_world, comparing_world
 from kgot_lab.evaluation.significance import share
 from kgot_lab.loop.limits import PATHS, Limits
+from kgot_lab.loop.modes.paths.comparison import question_for_each
+from kgot_lab.loop.modes.paths.question_form import hops_in, question_hops
 from kgot_lab.loop.modes.paths.reading import few_prompt
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.search import search

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from kgot_lab.domains.npc.sessions import WorldReview
 from support.npc_places import at_postgres
 from support.town_rows import rows_of
 
@@ -19,6 +18,7 @@ from benchmarks.npc.written import settled, written_evening, written_town
 from kgot_lab.domains.npc.explanations import why_not
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.policy import VisibilityPolicy
+from kgot_lab.domains.npc.sessions import WorldReview
 
 TOWN, EVENING = written_town(), written_evening()
 NAMES = {id: key for key, id in TOWN.ids.items()}
