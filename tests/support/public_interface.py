@@ -28,9 +28,9 @@ from kgot_lab.experts.http.server import expert_app, pages_router
 from kgot_lab.experts.http.sharing_routes import federation_router
 from kgot_lab.experts.learning.ledger import open_proposals
 from kgot_lab.experts.learning.reviewing import ReviewQueue
-from kgot_lab.kgos.editing.editor import Editor
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.editing import Editor
 from kgot_lab.kgos.query.mcp_server import graph_server
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from support.expert_server import expert_office
 
 

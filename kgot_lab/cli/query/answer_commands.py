@@ -226,8 +226,7 @@ def _concepts(
     second time.
     """
     from kgot_lab.cli.question_setup import rate_of
-    from kgot_lab.kgos.extraction.concepts.graph_building import read_concepts, what_it_takes
-    from kgot_lab.kgos.extraction.concepts.passages import passages_to_read
+    from kgot_lab.kgos.extraction.concepts import passages_to_read, read_concepts, what_it_takes
     from kgot_lab.stores.files import check_graph_file, write_graph
 
     named: Named = context.obj

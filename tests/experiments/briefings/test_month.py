@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.news.month import load_month
 from kgot_lab.kgos.schemas.check import faults
-from kgot_lab.kgos.schemas.investment import INVESTMENT_WITH_COMPANIES
+from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.types import Edge
 
 MONTH = load_month()

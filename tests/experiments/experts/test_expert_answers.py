@@ -22,7 +22,7 @@ from benchmarks.experts.measuring import answer_measures, says_not_known
 from benchmarks.experts.replies import KeptReply, kept_replies
 from kgot_lab.errors import LLMError, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Node, Reply, Usage
 
 ROOT = Path(__file__).parents[3]
