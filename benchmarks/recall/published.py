@@ -12,9 +12,8 @@ from kgot_lab.benchmark.recall.filling import fill, receipt
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.dataset import content_id
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import PLAN, Report, derive
-from kgot_lab.evaluation.results import fingerprints, save_receipt
+from kgot_lab.evaluation.results import Plan, fingerprints, save_receipt
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.io.bundled import bundled
 from kgot_lab.types import Hit, Json, Ranking

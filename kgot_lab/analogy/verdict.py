@@ -8,8 +8,7 @@ from functools import cached_property
 from itertools import zip_longest
 from textwrap import wrap
 
-from kgot_lab.analogy.linguistic import Analysis
-from kgot_lab.analogy.roles import RoleMap, role_map
+from kgot_lab.analogy.linguistic import Analysis, RoleMap, role_map
 
 _WIDE = 48  # characters of a column
 

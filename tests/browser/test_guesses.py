@@ -6,7 +6,7 @@ from browser.lab import expect, open_notebook, run_cell
 from browser.window import SCREENSHOTS
 
 CELL = """
-from kgot_lab.evaluation.ranking_game import Contest, ContestRound
+from kgot_lab.evaluation.reports import Contest, ContestRound
 import kgot_lab as lab
 told = ContestRound("hotpotqa", ("rag",), 0.2, 7, "rag is first with .500.")
 still = ContestRound("2wiki", (), None, 0, "open, since none has answered.")

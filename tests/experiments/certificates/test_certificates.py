@@ -9,6 +9,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 
 from benchmarks.certificates.cases import (
     TriedSet,
@@ -24,8 +25,7 @@ from benchmarks.certificates.trial import (
 )
 from benchmarks.competence.simulated import Competence, Simulated
 from benchmarks.competence.worlds import chain_world
-from kgot_lab.llm.scripted import Scripted
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.llm.recorded import Scripted
 
 WORLD = chain_world(4, 2)
 SETS = {"made-up": TriedSet.of_world(WORLD, "made-up")}
