@@ -8,7 +8,6 @@ from pathlib import Path
 import networkx as nx
 import pandas as pd
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
@@ -22,6 +21,7 @@ from kgot_lab.errors import (
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.trace import graph_after
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores.opening import resolved
 from kgot_lab.viz.graph.view import GraphView
 from kgot_lab.viz.stepping.stepper import Stepper

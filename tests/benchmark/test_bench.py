@@ -11,7 +11,6 @@ import weakref
 from dataclasses import replace
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.tiny_collection import tiny
 
 from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, bench
@@ -21,6 +20,7 @@ from kgot_lab.benchmark.recall.systems import ByPlan, systems
 from kgot_lab.errors import BadInput, InsufficientData, LabError, NotInstalled, UnknownName
 from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.results import Plan
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking, ranked
 

@@ -4,7 +4,6 @@ import math
 from collections import Counter
 
 import pytest
-from kgot_lab.retrieval.entity_linking import name_graph, title_graph
 from support.tiny_collection import tiny
 
 from kgot_lab.analogy.delta_edges import DELTA
@@ -15,6 +14,7 @@ from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import BASELINE, gate_decisions, mean_score, shuffled, systems
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.vectors import minilm
+from kgot_lab.retrieval.entity_linking import name_graph, title_graph
 from kgot_lab.types import Edge
 
 VECTORS = SyntheticVectors(64)

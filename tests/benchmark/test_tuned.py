@@ -1,7 +1,6 @@
 """Tuning in two halves: what is chosen on some queries answers the others, and locked queries are never seen."""
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25, fts5, like
 from support.tiny_collection import tiny
 
 from kgot_lab.benchmark.recall.datasets import Dataset
@@ -18,6 +17,7 @@ from kgot_lab.benchmark.recall.systems import (
 from kgot_lab.evaluation.results import MARGIN
 from kgot_lab.retrieval.fusion import rrf, weighted
 from kgot_lab.retrieval.learned_fusion import gate
+from kgot_lab.retrieval.lexical import bm25, fts5, like
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Query, ranked
 

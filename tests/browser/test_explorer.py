@@ -238,7 +238,6 @@ def test_a_question_is_chosen_or_typed_and_bad_ones_are_answered_in_words(page, 
 
 def test_on_a_page_from_disk_sliders_and_lanes_move_and_what_needs_python_says_so(page, watch, tmp_path):
     from kgot_lab.retrieval.lexical import bm25
-
     from kgot_lab.types import Document
     from kgot_lab.viz import live
     from kgot_lab.viz.explorer.explorer import Lanes, explore

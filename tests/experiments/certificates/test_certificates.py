@@ -9,7 +9,6 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 
 from benchmarks.certificates.cases import (
     TriedSet,
@@ -26,6 +25,7 @@ from benchmarks.certificates.trial import (
 from benchmarks.competence.simulated import Competence, Simulated
 from benchmarks.competence.worlds import chain_world
 from kgot_lab.llm.recorded import Scripted
+from kgot_lab.retrieval.lexical import bm25
 
 WORLD = chain_world(4, 2)
 SETS = {"made-up": TriedSet.of_world(WORLD, "made-up")}

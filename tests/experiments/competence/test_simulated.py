@@ -5,7 +5,6 @@ what it is the rate of.
 from __future__ import annotations
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.saved_run import save_run
 
 from benchmarks.competence.curves import simulated_ends
@@ -16,6 +15,7 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Event, Started, Wrote
 from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
 from kgot_lab.loop.trace import load_run
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
