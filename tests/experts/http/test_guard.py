@@ -32,8 +32,6 @@ from typer.testing import CliRunner
 from kgot_lab.cli.app import app as commands
 from kgot_lab.errors import BadInput, LLMError, StoreUnavailable
 from kgot_lab.experts.http.auth import AuthMiddleware, GuardLimits, GuardRules
-from kgot_lab.experts.http.server import expert_app
-from kgot_lab.experts.repository import open_experts
 
 CHAT = f"/api/experts/{COOK_ID}/chat"
 HEADERS = (
@@ -516,18 +514,3 @@ def test_no_log_holds_a_question_an_answer_a_token_a_key_or_a_path(caplog, tmp_p
     assert "LLMError" in said and "ValueError" in said
     for secret in ("Xylophone", "canary", token, token[4:20], path):
         assert secret not in said, [line for line in said.splitlines() if secret in line]
-
-
-def test_the_application_can_be_asked_without_a_socket_too():
-    async def ask() -> httpx.Response:
-        async with httpx.AsyncClient(
-            transport=httpx.ASGITransport(expert_app(expert_office())), base_url="http://localhost"
-        ) as client:
-            return await client.get("/api/experts")
-
-    assert asyncio.run(ask()).json()[0]["id"] == COOK_ID
-
-
-def test_an_unreachable_place_says_so_before_anything_is_served(tmp_path):
-    with pytest.raises(BadInput):
-        open_experts("mysql://127.0.0.1/experts")
