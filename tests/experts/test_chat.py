@@ -89,7 +89,7 @@ def checked(parts) -> tuple[str, dict, list]:
     return told, check.cited, check.false
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join), st.data())
 def test_however_an_answer_is_cut_into_pieces_the_same_is_told_of_it(answer, data):
     cuts = sorted(data.draw(st.sets(st.integers(0, len(answer)), max_size=12)))
@@ -198,7 +198,7 @@ questions = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(limited_graphs(), questions)
 def test_no_limitation_of_a_node_that_is_told_is_missing_from_the_prompt(graph, question):
     _, _, missing = limitations_told(graph, question)
@@ -220,7 +220,7 @@ def test_the_property_is_not_empty_and_notices_a_limitation_that_is_dropped(monk
     assert limitations_told(graph, "what can cache do")[2]
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(limited_graphs(), questions)
 def test_at_most_ten_nodes_and_fifteen_edges_are_told(graph, question):
     config = replace(expert_config(COOK).search_config(), limit=50)

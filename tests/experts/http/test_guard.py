@@ -373,31 +373,22 @@ def test_a_server_that_demands_tokens_and_has_none_does_not_start(tmp_path):
 def test_where_tokens_are_demanded_only_the_health_and_the_pages_are_open():
     with served(expert_office(), GuardRules(tokens=True)) as server:
         good = bearer(server.token("ada"))
-        for headers in (
-            {},
-            {"authorization": "Bearer"},
-            {"authorization": "Basic YTpi"},
-            bearer("kgx_wrong"),
-            {"authorization": good["authorization"][7:]},
-        ):
-            for path in (
-                "/api/experts",
-                "/v1/models",
-                "/mcp",
-                "/openapi.json",
-                "/nothing",
-                "/API/experts",
-                "//api/experts",
-                "/health/",
-            ):
-                answer = server.client.get(path, headers=headers)
-                assert refusal(answer) == (401, "no_token") and answer.headers["www-authenticate"] == "Bearer"
-            for path in ("/", "/pages/x", CHAT):
-                assert refusal(server.client.post(path, json={"query": "x"}, headers=headers)) == (
-                    401,
-                    "no_token",
-                )
-            assert server.client.get("/health", headers=headers).status_code == 200
+        bare = {"authorization": good["authorization"][7:]}
+        closed = (
+            "/v1/models",
+            "/mcp",
+            "/openapi.json",
+            "/nothing",
+            "/API/experts",
+            "//api/experts",
+            "/health/",
+        )
+        strangers = ({"authorization": "Bearer"}, {"authorization": "Basic YTpi"}, bearer("kgx_wrong"), bare)
+        asked = [("GET", path, {}) for path in closed] + [("GET", "/api/experts", each) for each in strangers]
+        for method, path, headers in [*asked, *(("POST", path, bare) for path in ("/", "/pages/x", CHAT))]:
+            answer = server.client.request(method, path, headers={**JSON, **headers})
+            assert refusal(answer) == (401, "no_token") and answer.headers["www-authenticate"] == "Bearer"
+        assert server.client.get("/health", headers=bare).status_code == 200
         assert server.client.get("/api/experts", headers=good).status_code == 200
         assert (
             server.client.get(

@@ -27,10 +27,16 @@ from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Node
 
 
-@pytest.fixture
-def server():
+@pytest.fixture(scope="module")
+def running():
     with served(expert_office()) as found:
         yield found
+
+
+@pytest.fixture
+def server(running):
+    running.reset()
+    return running
 
 
 def test_an_expert_is_exported_and_imported(server):

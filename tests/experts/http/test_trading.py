@@ -5,6 +5,7 @@ where it lies.
 from __future__ import annotations
 
 import json
+from shutil import rmtree
 
 import pytest
 from support.expert_server import COOK_ID, bearer, expert_office, served
@@ -14,21 +15,28 @@ from kgot_lab.experts.http.auth import GuardRules
 from kgot_lab.experts.portable import exported
 
 
-@pytest.fixture
-def market(tmp_path):
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
     service = expert_office()
-    published_expert(
-        tmp_path / "market", json.dumps(exported(service.expert(COOK_ID), service.graphs)), {"recall@5": 0.8}
-    )
-    return tmp_path / "market"
-
-
-@pytest.fixture
-def server(market):
-    service = expert_office()
-    service.market = market
+    service.market = tmp_path_factory.mktemp("trading") / "market"
     with served(service) as found:
         yield found
+
+
+@pytest.fixture
+def market(running):
+    rmtree(running.service.market, ignore_errors=True)
+    running.reset()
+    service = running.service
+    published_expert(
+        service.market, json.dumps(exported(service.expert(COOK_ID), service.graphs)), {"recall@5": 0.8}
+    )
+    return service.market
+
+
+@pytest.fixture
+def server(running, market):
+    return running
 
 
 def experts_of(server):
