@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from kgot_lab.tools.python import python
     from kgot_lab.tools.search import search
     from kgot_lab.types import Diff, Document, Edge, Hit, Node, Query, Ranking, Triple, ranked
-    from kgot_lab.viz.course.attempts import hand_in
-    from kgot_lab.viz.course.exercise import exercise
+    from kgot_lab.viz.exercises import exercise, hand_in
     from kgot_lab.viz.explorer.explorer import explore
     from kgot_lab.viz.html import html
     from kgot_lab.viz.plots import plot_named as plot
@@ -69,8 +68,8 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "html": "viz.html",
     "doctor": "diagnostics.notebook",
     "plot": "viz.plots:plot_named",
-    "exercise": "viz.course.exercise",
-    "hand_in": "viz.course.attempts",
+    "exercise": "viz.exercises",
+    "hand_in": "viz.exercises",
     "bundled_file": "io.bundled:bundled",
     "embedder": "embedding.embedders",
     "ranked": "types",

@@ -22,7 +22,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.io.bundled import bundled
 from kgot_lab.io.text_files import read_regular_text
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion
 from kgot_lab.types import Json
 

@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from kgot_lab.cli import terminal
-from kgot_lab.cli.bench_questions import bench_questions
+from kgot_lab.cli.bench import bench_questions
 from kgot_lab.cli.options import with_option_groups
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.io.atomic_write import write_whole
@@ -236,7 +236,7 @@ def reported(
 def write_reports(reports: Sequence[Report], folder: Path) -> None:
     """The reports in every form, and the claims where all systems were run."""
     from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS, verdicts
-    from kgot_lab.viz.recall import write_recall_page
+    from kgot_lab.viz.html import write_recall_page
 
     whole = [report for report in reports if report.dataset.name != _STEPS]
     complete = [

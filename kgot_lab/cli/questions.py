@@ -355,7 +355,7 @@ def _show(run: QuestionRun, as_json: bool) -> None:
 
 def _draw(folder: Path, kind: str) -> None:
     """Draw the plots of a run, and say what each shows."""
-    from kgot_lab.viz.plots.question_run import save_ten_plots
+    from kgot_lab.viz.plots.questions import save_ten_plots
 
     if kind not in {"svg", "png", "pdf"}:
         raise BadInput(f"--plots-as is svg, png or pdf, not {kind!r}")

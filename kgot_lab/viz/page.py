@@ -11,16 +11,16 @@ from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned, Wrote
 from kgot_lab.loop.formatting import format_fact
-from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.replay.forks import by_hand, origin
+from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.types import Document, Json, Usage
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view import GraphView, show_graph
 from kgot_lab.viz.live import page_script, page_style, place
+from kgot_lab.viz.page import entry, folded, verbatim
 from kgot_lab.viz.static.markup import Markup, element, joined, key_of, shortened
 from kgot_lab.viz.static.table import Sheet, Table, table
-from kgot_lab.viz.stepping.steps import entry, folded, verbatim
 
 STEP_NODES = 60  # nodes drawn after each write; the last picture has more
 

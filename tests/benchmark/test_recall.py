@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from kgot_lab.viz.plots.retrieval import rival, shown_systems
 from support.beir import to_beir
 from support.tiny_collection import QUESTIONS, TRIPLES, tiny
 
@@ -24,8 +25,7 @@ from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.types import Document, Query
-from kgot_lab.viz.plots.recall import rival, shown_systems
-from kgot_lab.viz.recall import recall_page
+from kgot_lab.viz.html import recall_page
 
 pytestmark = pytest.mark.extended
 

@@ -24,7 +24,7 @@ from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.llm.budget import Rate
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Event
-from kgot_lab.loop.forecast import forecast
+from kgot_lab.loop.limits import forecast
 from kgot_lab.text.tokens import tokens
 from kgot_lab.types import LLM, Prompt, Reply, full_text
 

@@ -26,8 +26,8 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, requested_price, tokens_of
 from kgot_lab.loop.events import Event
-from kgot_lab.loop.forecast import forecast
-from kgot_lab.loop.ledger import Entry, Ledger, ledger
+from kgot_lab.loop.limits import forecast
+from kgot_lab.loop.state import Entry, Ledger, ledger
 from kgot_lab.types import LLM, Json, Usage
 
 

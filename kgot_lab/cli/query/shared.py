@@ -221,7 +221,7 @@ def tell_result(result: MethodResult, shape: OutputShape, *, verdict: bool = Fal
     """Write an answer in its form; where there is no row, and no row is no verdict, say why, and end with a
     code that says so.
     """
-    from kgot_lab.kgos.methods.can_it import Capability
+    from kgot_lab.kgos.methods.goals import Capability
 
     columns, rows = shown_rows(result, shape)
     put_text(

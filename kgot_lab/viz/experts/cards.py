@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.session import AnsweredTalk
-from kgot_lab.kgos.methods.can_it import limitations_of
+from kgot_lab.kgos.methods.goals import limitations_of
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
 from kgot_lab.types import Edge
-from kgot_lab.viz.experts.pictures import node_picture
+from kgot_lab.viz.experts import node_picture
 from kgot_lab.viz.live import Drawable
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 

@@ -13,8 +13,15 @@ from kgot_lab.experts.session import AnsweredTalk
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge
-from kgot_lab.viz.experts.cards import AsMarkup, answer_markup, format_edge, heading, with_lines
-from kgot_lab.viz.experts.pictures import followed_picture, lane_bars
+from kgot_lab.viz.experts import (
+    AsMarkup,
+    answer_markup,
+    followed_picture,
+    format_edge,
+    heading,
+    lane_bars,
+    with_lines,
+)
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 from kgot_lab.viz.static.table import Sheet
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from kgot_lab.loop.ledger import Entry, Ledger, ledger
+from kgot_lab.loop.state import Entry, Ledger, ledger
 from kgot_lab.types import Json
 from kgot_lab.viz.plots.figure import (
     INK,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import fmean
 
-from kgot_lab.loop.ledger import Ledger
+from kgot_lab.loop.state import Ledger
 from kgot_lab.types import Json, Usage
 from kgot_lab.viz.plots.figure import INK, MUTED, Plot, compact, nothing, plot, plot_drawing, short_label
 
