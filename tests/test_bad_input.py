@@ -11,6 +11,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
@@ -20,10 +21,8 @@ from kgot_lab.analogy.delta_edges import delta_edges, similarity_edges
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.io.bundled import bundled
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.dense import meaning
-from kgot_lab.retrieval.fusion import rrf, strongest, weighted
-from kgot_lab.retrieval.presets import Weights, hybrid
+from kgot_lab.retrieval.fusion import Weights, hybrid, rrf, strongest, weighted
 from kgot_lab.viz.explorer.explorer import Lanes
 
 LONGEST = 520  # characters of a message; the longest names all limits
@@ -508,9 +507,9 @@ CASES = [
     ),
     Case("plot: a dictionary", lambda: lab.plot({"a": 1}), "a plot is named by a text"),
     Case(
-        "plot: nothing to plot", lambda: lab.plot("outcomes"), "plot('outcomes'): missing a required argument"
+        "plot: nothing to plot", lambda: lab.plot("ballots"), "plot('ballots'): missing a required argument"
     ),
-    Case("plot: an unknown option", lambda: lab.plot("outcomes", [], size=3), "it takes "),
+    Case("plot: an unknown option", lambda: lab.plot("ballots", [], size=3), "it takes "),
     Case("show: nothing", lambda: lab.show(None), "not None"),
     Case("show: a text", lambda: lab.show("run.jsonl"), "show() shows a PropertyGraph"),
     Case("show: an empty list", lambda: lab.show([]), "empty list"),

@@ -14,7 +14,7 @@ from kgot_lab.experts.chat.chat_events import TokenEvent
 from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode
 from kgot_lab.experts.expert import Persona
 from kgot_lab.experts.session import AnswerPart, answer_parts
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Edge, Node
 
 GRAPH = lab.PropertyGraph.of(

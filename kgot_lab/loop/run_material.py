@@ -1,0 +1,195 @@
+"""What a finished run leaves to judge its answer by: every sentence that it met, what its model was shown,
+and what it read there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from kgot_lab.errors import BadInput
+from kgot_lab.graph.changes import supports_of
+from kgot_lab.loop.events import Answered, Asked, Event, Parsed, Started, ToolReturned, Wrote
+from kgot_lab.loop.modes.paths.mentions import title_of
+from kgot_lab.loop.modes.paths.question_form import hops_in
+from kgot_lab.memory.grounded_extraction import SourcedSentence
+from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.text.words import sentences
+from kgot_lab.types import Edge
+
+_READ = ("path", "wide")  # roles of prompts that an answer is read from
+_BEFORE_QUESTION = "\n\nQuestion: "
+
+
+@dataclass(frozen=True)
+class PathReading:
+    """One time that a model read an answer from sentences: what was asked, the sentences shown, the answer,
+    and why it was refused.
+    """
+
+    number: int  # of the event
+    question: str
+    shown: tuple[SourcedSentence, ...]
+    answer: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class RunMaterial:
+    """The events of a run that has an answer; raises BadInput for another."""
+
+    events: Sequence[Event]
+
+    def __post_init__(self) -> None:
+        if not any(isinstance(event, Answered) for event in self.events):
+            raise BadInput(
+                "a certificate is of a run that has an answer: give a finished run, as load_run returns it"
+            )
+
+    @cached_property
+    def question(self) -> str:
+        """What was asked."""
+        return next((event.question for event in self.events if isinstance(event, Started)), "")
+
+    @cached_property
+    def answered(self) -> Answered:
+        """The end of the run."""
+        return next(event for event in reversed(self.events) if isinstance(event, Answered))
+
+    @cached_property
+    def known(self) -> tuple[SourcedSentence, ...]:
+        """Every sentence that the run met: of the graph it began with and of what its tools returned, each
+        once.
+        """
+        return tuple(
+            dict.fromkeys(
+                [*self._at_first, *(each for event in self._returned for each in _sentences_in(event))]
+            )
+        )
+
+    def titles(self, before: int | None = None) -> tuple[str, ...]:
+        """The titles that sentences stood under, before an event."""
+        returned = (
+            each.title
+            for event in self.events[:before]
+            if isinstance(event, ToolReturned) and not event.failed
+            for each in _sentences_in(event)
+        )
+        return tuple(dict.fromkeys([*(each.title for each in self._at_first), *returned]))
+
+    @cached_property
+    def path(self) -> tuple[SourcedSentence, ...]:
+        """The sentences that the answer was read from, or those of its passages where it names no sentence."""
+        supports = dict.fromkeys(support for each in self.answered.supports for support in each)
+        by_place, titles = (
+            {(each.source, each.text): each for each in self.known},
+            {each.source: each.title for each in self.known},
+        )
+        found = [
+            by_place.get(
+                (support.source, support.sentence),
+                SourcedSentence(support.sentence, titles.get(support.source, ""), support.source, 0),
+            )
+            for support in supports
+        ]
+        return tuple(found) or tuple(each for each in self.known if each.source in self.answered.passages)
+
+    @cached_property
+    def facts(self) -> tuple[Edge, ...]:
+        """The typed facts that the answer names as evidence, and those that were written from the sentences
+        it was read from.
+        """
+        texts, evidence = {each.text for each in self.path}, set(self.answered.evidence)
+        written = {
+            edge.identity: edge for edge in self._edges if edge.type not in (SAYS_SENTENCE, MENTIONS_NAME)
+        }
+        return tuple(
+            edge
+            for edge in written.values()
+            if fact_of(edge) in evidence
+            or any(each.sentence in texts for each in supports_of(edge.properties))
+        )
+
+    @cached_property
+    def readings(self) -> tuple[PathReading, ...]:
+        """What was read from sentences along paths, in order."""
+        by_line: dict[str, SourcedSentence] = {}
+        for each in self.known:
+            by_line.setdefault(str(each), each)
+        found: list[PathReading] = []
+        asked: Asked | None = None
+        for number, event in enumerate(self.events):
+            if isinstance(event, Asked) and not event.is_loss:
+                asked = event if event.role.partition(",")[0] in _READ else None
+            if isinstance(event, Parsed) and asked is not None:
+                text, _, question = asked.prompt.messages[-1].text.rpartition(_BEFORE_QUESTION)
+                shown = tuple(by_line[line] for line in text.splitlines() if line in by_line)
+                found.append(PathReading(number, question, shown, event.text, event.problem))
+                asked = None
+        return tuple(found)
+
+    def replied(self, role: str) -> tuple[int, str]:
+        """The number of the event in which a model was asked for something, and its reply; -1 and "" where it
+        was not.
+        """
+        for number, event in enumerate(self.events):
+            if (
+                isinstance(event, Asked)
+                and event.role.partition(",")[0] == role
+                and not event.is_loss
+                and not event.cut
+            ):
+                return number, event.reply
+        return -1, ""
+
+    @cached_property
+    def hops(self) -> list[str]:
+        """The hops that the question was split into; none where it was not, or is no chain."""
+        return hops_in(self.replied("hops")[1])
+
+    @cached_property
+    def _returned(self) -> list[ToolReturned]:
+        return [event for event in self.events if isinstance(event, ToolReturned) and not event.failed]
+
+    @cached_property
+    def _edges(self) -> list[Edge]:
+        start = next((event.start for event in self.events if isinstance(event, Started)), None)
+        written = (edge for event in self.events if isinstance(event, Wrote) for edge in _edges_after(event))
+        return [*(start.edges if start is not None else ()), *written]
+
+    @cached_property
+    def _at_first(self) -> tuple[SourcedSentence, ...]:
+        """The sentences of the graph that the run began with."""
+        start = next((event.start for event in self.events if isinstance(event, Started)), None)
+        counts: dict[str, int] = defaultdict(int)
+        found: dict[SourcedSentence, None] = {}
+        for edge in start.edges if start is not None else ():
+            title = edge.source if edge.type == SAYS_SENTENCE else ""
+            for support in supports_of(edge.properties):
+                if edge.type != MENTIONS_NAME and support.sentence:
+                    found[
+                        SourcedSentence(support.sentence, title, support.source, counts[support.source])
+                    ] = None
+                    counts[support.source] += 1
+        return tuple(found)
+
+
+def _sentences_in(event: ToolReturned) -> Iterable[SourcedSentence]:
+    """The sentences that a tool returned; a text that has no document is one by itself, named by its call."""
+    if not event.sources:
+        title = " ".join(map(str, event.call.arguments.values()))
+        yield from (
+            SourcedSentence(text, title, str(event.call), place)
+            for place, text in enumerate(sentences(" ".join(event.text.split())))
+        )
+    for document in event.sources:
+        for place, text in enumerate(sentences(" ".join(document.text.split()))):
+            yield SourcedSentence(text, title_of(document), document.id, place)
+
+
+def _edges_after(event: Wrote) -> Iterable[Edge]:
+    yield from event.diff.added_edges
+    yield from (after for _, after in event.diff.changed_edges)
