@@ -9,7 +9,8 @@ import typer
 
 from kgot_lab.cli.terminal import require_distinct_paths, say
 from kgot_lab.errors import BadInput
-from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.text.counted import counted
+from kgot_lab.text.harmless import harmless
 
 
 def export(

@@ -26,7 +26,9 @@ from kgot_lab.cli.memory import (
     print_rows,
 )
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.text.cleaning import as_typed, counted, harmless
+from kgot_lab.text.counted import counted
+from kgot_lab.text.harmless import harmless
+from kgot_lab.text.surrogates import as_typed
 
 if TYPE_CHECKING:
     from kgot_lab.memory.claims.claims import Claims
