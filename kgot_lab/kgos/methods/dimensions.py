@@ -22,7 +22,7 @@ from kgot_lab.kgos.schemas.dimensions import (
     within,
 )
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 Filters = Mapping[str, Mapping[str, float]]  # by dimension: min, max or exact
 

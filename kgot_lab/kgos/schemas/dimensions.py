@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, UnknownName, described_value, require
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Json
 
 

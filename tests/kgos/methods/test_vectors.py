@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 from support.searching import Letters
 
-from kgot_lab.embedding.query_embedder import query_embedder
-from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.embedding.embedders import query_embedder
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
