@@ -5,12 +5,12 @@ meaning.
 from __future__ import annotations
 
 import pytest
-from kgot_lab.embedding.fitted import lsa
 from support.every import every
 
 from kgot_lab.domains.npc.layers.memory import SemanticIndex, SessionLog
 from kgot_lab.domains.npc.layers.models import Chunk, ContextRanking, LogEntry
 from kgot_lab.domains.npc.models import Entity
+from kgot_lab.embedding.fitted import lsa
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Document
 
