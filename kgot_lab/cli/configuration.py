@@ -54,6 +54,7 @@ class Spend(_Part):
     dollars: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
+# 14 fields: those of the page of YAML that users write and that the heads of traces hold
 class Configuration(_Part):
     """How questions are asked."""
 

@@ -29,7 +29,7 @@ from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.grounded_extraction import SourcedSentence
 from kgot_lab.memory.tables.sqlite import SQLiteClaims
 from kgot_lab.retrieval.entity_linking import CAPITALISED, OPENERS, Titles, capitalised, compared_name
-from kgot_lab.text.words import named_words, plain_answer, stands_in
+from kgot_lab.text.words import named_words, same_answer, stands_in
 from kgot_lab.types import Document, Triple
 
 # Sentences that give another value for the same thing: the same words, but for what stands in one place.
@@ -172,7 +172,7 @@ def _of_hops(run: RunMaterial) -> list[RunFact]:
             continue
         facts.append(_as_read(run, about[-1] if about else _title(reading) or told, told, reading))
         answers.append(reading.answer)
-    if not facts or len(answers) < len(facts) or plain_answer(answers[-1]) == plain_answer(run.answered.text):
+    if not facts or len(answers) < len(facts) or same_answer(answers[-1], run.answered.text):
         return facts
     return [*facts[:-1], _another(run, facts[-1])]
 

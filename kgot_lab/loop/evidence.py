@@ -17,7 +17,7 @@ from kgot_lab.loop.render import relevance
 from kgot_lab.loop.run_context import Candidate, Loop, scalars
 from kgot_lab.loop.state import State, state_after
 from kgot_lab.stores.in_memory import fact_of
-from kgot_lab.text.words import content_words, named_words, sentences
+from kgot_lab.text.words import content_words, named_words, sentences, stands_in
 from kgot_lab.types import Diff, Document, Edge, Json
 
 _WHOLE = 5000  # nodes and edges up to which every name of the graph is known; of a larger one, those near what the rows hold
@@ -39,10 +39,10 @@ def evidence_of(run: Loop, found: Sequence[Candidate], answer: str, most: int = 
     )
     lines = [fact_of(edge) for edge in edges]
     wanted = f"{run.state.question} {answer}"
-    near, said = relevance(wanted, lines), named_words(answer)
+    near = relevance(wanted, lines)
     order = sorted(
         range(len(lines)),
-        key=lambda number: (not _stands_in(said, named_words(lines[number])), -near[number], number),
+        key=lambda number: (not stands_in(answer, lines[number]), -near[number], number),
     )
     return [edges[number] for number in order[:most]]
 
@@ -135,8 +135,7 @@ def sentences_stating(edge: Edge, documents: Iterable[Document]) -> tuple[Suppor
     for document in documents:
         title = named_words(document.title.split("(")[0])
         for text in sentences(" ".join(document.text.split())):
-            there = named_words(text)
-            here = [_stands_in(end, there) for end in ends]
+            here = [stands_in(end, text) for end in (edge.source, edge.target)]
             if all(here) or (
                 any(here) and all(now or (end and end == title) for now, end in zip(here, ends, strict=True))
             ):
@@ -407,13 +406,6 @@ def _said(statement: str) -> list[str]:
 def _folded(text: object) -> str:
     """A name as its words: case, signs and underscores do not count."""
     return " ".join(named_words(str(text)))
-
-
-def _stands_in(part: Sequence[str], whole: Sequence[str]) -> bool:
-    """Whether some words stand in others, side by side and in order."""
-    return bool(part) and any(
-        tuple(whole[at : at + len(part)]) == tuple(part) for at in range(len(whole) - len(part) + 1)
-    )
 
 
 def _began_with(start: PropertyGraph, edge: Edge) -> list[Edge]:

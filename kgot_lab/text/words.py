@@ -114,6 +114,11 @@ def plain_answer(answer: str) -> str:
     return " ".join(word for word in words if word not in {"a", "an", "the"})
 
 
+def same_answer(one: str, other: str) -> bool:
+    """Whether two answers are equal but for case, punctuation, articles and extra spaces."""
+    return plain_answer(one) == plain_answer(other)
+
+
 # The sentences of a text: carefully for a prompt, roughly and fast for the vectors of many passages.
 
 SentenceRules = Literal["plain", "careful", "any script"]

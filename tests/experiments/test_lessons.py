@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
+from benchmarks.views.run_lessons import LESSONS, KnownAnswer, known_of, lessons_of
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
@@ -25,7 +26,6 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.teaching import LESSONS, KnownAnswer, known_of, lessons_of
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
