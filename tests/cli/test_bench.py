@@ -170,19 +170,7 @@ def test_a_run_that_is_stopped_says_of_a_report_that_is_there_that_it_is_of_an_e
 def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(bench, tmp_path):
     # another process does not have the fewer rounds of these tests
     benchmark.WRITTEN_BEFORE.save(Path("plan.json"))
-    words = [
-        "mine",
-        "--only",
-        "bm25",
-        "--only",
-        "lsa",
-        "--only",
-        "follow",
-        "--only",
-        "gate",
-        "--plan",
-        "plan.json",
-    ]
+    words = [*"mine --only bm25 --only lsa --only follow --only gate --plan plan.json".split()]
     code, whole, _ = bench(*words, "--folder", "whole")
     assert code == 0
     command = [sys.executable, "-c", HELD_AFTER_ONE, "bench", *words, "--folder", "out"]

@@ -103,6 +103,8 @@ def test_json_is_one_object_on_standard_output_and_the_progress_is_elsewhere(kgo
         result["evidence"] == ["Ada Lovelace --[born in]--> London"]
         and result["calls"] == len(server.bodies) == 11
     )
+    said = {"document": "ada.md#1", "sentence": "Ada Lovelace was born in London in 1815."}
+    assert result["supports"] == [[said]]
     assert load_run(result["trace"]).finished and "wrote " in ran.err and "voted " in ran.err
 
 
@@ -110,14 +112,7 @@ def test_ctrl_c_keeps_the_run_and_says_the_command_that_goes_on(kgot_lab, here):
     kept_to = [
         "--trace",
         "a run.jsonl",
-        "--tape",
-        "tape.jsonl",
-        "--max-calls",
-        "50",
-        "--max-seconds",
-        "900",
-        "--max-dollars",
-        "0",
+        *"--tape tape.jsonl --max-calls 50 --max-seconds 900 --max-dollars 0".split(),
     ]
     with openai_server(*replies(*FIRST), Answer(sleep=AMPLE), *replies(*REST)) as server:
         heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # a job in the background is started deaf to it
@@ -168,13 +163,7 @@ def test_a_run_out_of_budget_says_where_it_is_kept_and_goes_on_with_its_files(kg
         options = [
             "--attach",
             "notes/ada notes.md",
-            "--model",
-            f"{server.url}#m",
-            "--trace",
-            "run.jsonl",
-            "--html",
-            "run.html",
-            "--json",
+            *f"--model {server.url}#m --trace run.jsonl --html run.html --json".split(),
         ]
         ran = kgot_lab("ask", QUESTION, *options, "--max-calls", "4")
         assert (
@@ -256,10 +245,7 @@ def test_a_run_that_stops_every_few_calls_ends_with_a_tape_of_all_its_replies(
     ran = kgot_lab(
         *asking(
             server,
-            "--trace",
-            "run.jsonl",
-            "--max-calls",
-            "3",
+            *"--trace run.jsonl --max-calls 3".split(),
             *(["--tape", "tape.jsonl"] if from_the_start else []),
         )
     )
@@ -280,10 +266,7 @@ def test_a_run_that_stops_every_few_calls_ends_with_a_tape_of_all_its_replies(
         QUESTION,
         "--documents",
         "my papers",
-        "--model",
-        "recorded:tape.jsonl",
-        "--trace",
-        "again.jsonl",
+        *"--model recorded:tape.jsonl --trace again.jsonl".split(),
     )
     assert again.code == 0 and len(server.bodies) == 11
     assert all(map(same_event, load_run("run.jsonl").events, load_run("again.jsonl").events))
@@ -313,22 +296,12 @@ def test_a_run_goes_on_with_recorded_replies_after_those_it_has_had(kgot_lab, fi
         QUESTION,
         "--documents",
         "my papers",
-        "--model",
-        "recorded:whole.jsonl",
-        "--trace",
-        "run.jsonl",
-        "--max-calls",
-        "6",
+        *"--model recorded:whole.jsonl --trace run.jsonl --max-calls 6".split(),
     )
     ran = kgot_lab(
-        "resume",
-        "run.jsonl",
-        "--documents",
+        *"resume run.jsonl --documents".split(),
         "my papers",
-        "--model",
-        "recorded:whole.jsonl",
-        "--max-calls",
-        "50",
+        *"--model recorded:whole.jsonl --max-calls 50".split(),
     )
     assert ran.code == 0 and len(finished_run.server.bodies) == 11
     assert all(map(same_event, load_run("run.jsonl").events, load_run("whole.jsonl").events))
@@ -341,10 +314,7 @@ def test_a_budget_that_allows_no_call_at_all_is_not_offered_again(kgot_lab, serv
         QUESTION,
         "--documents",
         "my papers",
-        "--model",
-        "openai:gpt-4o-mini",
-        "--max-dollars",
-        "0.000001",
+        *"--model openai:gpt-4o-mini --max-dollars 0.000001".split(),
     )
     assert ran.code == 1 and "Go on with a budget that allows the next call in place of MORE: " in ran.err
     assert "--max-dollars MORE" in ran.err and "1e-06" not in ran.err.partition("MORE: ")[2]
@@ -512,14 +482,9 @@ def one_line(ran: Ran, *words: str) -> None:
         ),
         (
             [
-                "ask",
-                "Q?",
-                "--documents",
+                *"ask Q? --documents".split(),
                 "my papers",
-                "--trace",
-                "text.txt",
-                "--model",
-                "http://127.0.0.1:1/v1#m",
+                *"--trace text.txt --model http://127.0.0.1:1/v1#m".split(),
             ],
             ["exists already"],
         ),
@@ -817,14 +782,7 @@ def test_a_graph_is_extracted_and_an_extraction_that_stopped_goes_on(kgot_lab):
     babbage = {"statements": ['add("Charles Babbage", "designed", "Analytical Engine")']}
     with openai_server(*replies(WRITE), refuses(401, "no"), *replies(babbage)) as server:
         ran = kgot_lab(
-            "extract",
-            "my papers",
-            "--model",
-            f"{server.url}#m",
-            "--out",
-            "out/graph.jsonl",
-            "--trace",
-            "run.jsonl",
+            "extract", "my papers", *f"--model {server.url}#m --out out/graph.jsonl --trace run.jsonl".split()
         )
         assert ran.code == 1 and not Path("out/graph.jsonl").exists()
         one_line(

@@ -183,9 +183,7 @@ GRAPH = PropertyGraph.of([Node("Eve"), Node("Paris")], [Edge("Eve", "lives_in", 
 
 def on_server(oxigraph, namespace, *more):
     return [
-        "--store",
-        "sparql_server",
-        "--at",
+        *"--store sparql_server --at".split(),
         oxigraph.query_url,
         "--namespace",
         namespace,
@@ -385,16 +383,7 @@ def test_nothing_is_written_over_the_graph_that_a_run_began_with(kgot_lab, here,
     assert kgot_lab(*asking(server, *told)).code == 0
     for words in (
         ["fork", "run.jsonl", returned_in("run.jsonl"), "--change", "x", "--out", "run.start.jsonl"],
-        [
-            "extract",
-            "my papers",
-            "--model",
-            f"{server.url}#m",
-            "--trace",
-            "x.jsonl",
-            "--out",
-            "x.start.jsonl",
-        ],
+        ["extract", "my papers", *f"--model {server.url}#m --trace x.jsonl --out x.start.jsonl".split()],
         ["export", "run.jsonl", "--out", "run.start.jsonl"],
     ):
         ran = kgot_lab(*words)

@@ -433,13 +433,7 @@ def test_models_are_named_as_in_a_file_and_single_limits_are_set(kgot_lab, serve
         f"mine:\n  model: {server.url}#m\n  price: {{prompt: 1.0, completion: 2.0}}\n"
     )
     words = [
-        "questions",
-        "born.jsonl",
-        "--model",
-        "mine",
-        "--models",
-        "models.yaml",
-        "--folder",
+        *"questions born.jsonl --model mine --models models.yaml --folder".split(),
         RUN,
         "--set",
         "steps=2",
@@ -467,11 +461,7 @@ def test_a_small_model_gets_few_tools_and_another_all_that_work(kgot_lab, server
     ):
         folder = Path(f"of-{preset}")
         kgot_lab(
-            "questions",
-            "born.jsonl",
-            "--model",
-            f"{server.url}#m",
-            "--folder",
+            *f"questions born.jsonl --model {server.url}#m --folder".split(),
             folder,
             "--preset",
             preset,
@@ -555,15 +545,9 @@ def test_bundled_questions_are_asked_with_their_passages(kgot_lab, here):
 
     with answering_server(reply) as server:
         words = [
-            "questions",
-            "hotpotqa",
-            "--system",
-            "rag",
-            "--limit",
+            *"questions hotpotqa --system rag --limit".split(),
             3,
-            "--model",
-            f"{server.url}#m",
-            "--folder",
+            *f"--model {server.url}#m --folder".split(),
             RUN,
         ]
         assert kgot_lab(*words).code == 0
@@ -599,12 +583,7 @@ def test_a_picture_of_a_question_is_seen_by_a_vision_model_of_the_same_budget(kg
     )
     with openai_server(*replies(*FIRST[:3], look, "Ada Lovelace in London", *REST)) as server:
         words = [
-            "questions",
-            "seen.jsonl",
-            "--model",
-            f"{server.url}#m",
-            "--vision-model",
-            f"{server.url}#eye",
+            *f"questions seen.jsonl --model {server.url}#m --vision-model {server.url}#eye".split(),
             "--folder",
             RUN,
         ]

@@ -83,16 +83,9 @@ def test_a_key_in_the_address_of_a_store_that_is_used_is_on_no_page_and_in_no_fi
     at = f"{oxigraph_server.query_url}?api_key={SECRET}"
     words = asking(
         server,
-        "--store",
-        "sparql_server",
-        "--at",
+        *"--store sparql_server --at".split(),
         at,
-        "--namespace",
-        "n",
-        "--trace",
-        "run.jsonl",
-        "--html",
-        "run.html",
+        *"--namespace n --trace run.jsonl --html run.html".split(),
     )
     ran = kgot_lab(*words, "--max-calls", 4)
     assert ran.code == 1 and "api_key=…" in ran.err and SECRET not in shown(ran)

@@ -416,18 +416,6 @@ def test_the_whole_graph_as_text_cannot_be_forked_as_if_it_were_a_statement(stor
         fork(events, at, "result = []", store)
 
 
-def test_a_fork_anywhere_without_a_model_ends_with_an_answer_or_a_reason(rich, shared):
-    for at, event in enumerate(rich):
-        if isinstance(event, Asked | ToolReturned):
-            for change in ("", "lorem ipsum", "{}"):
-                shared.write("G.clear()")
-                other = fork(rich, at, change, shared)
-                assert other.stopped or other.answer
-                assert other.first_difference >= at and all(
-                    same_event(a, b) for a, b in zip(other.events[:at], rich[:at], strict=True)
-                )
-
-
 # --- memory
 # ---------------------------------------------------------------------------------------------------------------
 

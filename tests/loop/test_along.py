@@ -38,6 +38,11 @@ from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Prompt, Reply, Triple
 
 LANGUAGES = ("in_memory", "cypher_embedded", "sparql_embedded", "fused")
+SLOW = (
+    "cypher_embedded",
+    "fused",
+)  # read in the quick tier by tests/loop/test_languages.py and test_evidence.py
+EACH_LANGUAGE = [pytest.param(each, marks=[pytest.mark.extended] * (each in SLOW)) for each in LANGUAGES]
 PASSAGES = [
     Document(
         "d1",
@@ -96,7 +101,7 @@ def of(events: list[Event], kind: type[Event]) -> list[Event]:
     return [event for event in events if isinstance(event, kind)]
 
 
-@pytest.mark.parametrize("kind", LANGUAGES)
+@pytest.mark.parametrize("kind", EACH_LANGUAGE)
 def test_a_sure_answer_from_the_best_path_ends_the_run_after_one_call(kind: str) -> None:
     events = run_of(WHEN, {WHEN: "1984"}, kind=kind)
     final = events[-1]
@@ -113,6 +118,7 @@ def test_a_sure_answer_from_the_best_path_ends_the_run_after_one_call(kind: str)
     assert "It was founded in 1984." in said
 
 
+@pytest.mark.extended
 def test_every_language_shows_the_model_the_same_path() -> None:
     shown = {kind: of(run_of(WHEN, {WHEN: "1984"}, kind=kind), Asked)[0].prompt for kind in LANGUAGES}
     assert len({prompt.messages[-1].text for prompt in shown.values()}) == 1
@@ -212,7 +218,7 @@ def test_a_graph_that_lasts_is_walked_from_name_to_name_as_a_search_walks_passag
     assert not of(events, ToolReturned) and events[-1].text == "1984"
 
 
-@pytest.mark.parametrize("kind", LANGUAGES)
+@pytest.mark.parametrize("kind", EACH_LANGUAGE)
 def test_a_graph_of_typed_facts_alone_is_read_near_the_names_of_the_question(kind: str) -> None:
     store = open_store(kind)
     facts = [

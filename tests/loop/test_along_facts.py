@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from loop.test_along import LANGUAGES, PLAIN, Told, of
+from loop.test_along import EACH_LANGUAGE, PLAIN, Told, of
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.controller import think
@@ -47,7 +47,7 @@ def asked_over(
         return list(record(think(question, Told({question: answer}), store, list(tools), PLAIN), trace))
 
 
-@pytest.mark.parametrize("kind", LANGUAGES)
+@pytest.mark.parametrize("kind", EACH_LANGUAGE)
 def test_the_facts_of_a_graph_of_ones_own_are_read_along_and_cited_and_the_run_is_verified(
     kind: str, tmp_path: Path
 ) -> None:
@@ -85,7 +85,7 @@ def test_a_turtle_file_whose_names_have_underscores_is_read_likewise(tmp_path: P
     )
 
 
-@pytest.mark.parametrize("kind", LANGUAGES)
+@pytest.mark.parametrize("kind", EACH_LANGUAGE)
 def test_a_fact_may_lead_to_a_sentence_in_a_graph_that_holds_both(kind: str, tmp_path: Path) -> None:
     said = {"sentence": "He was born in Jena.", "source": "d1"}
     mixed = PropertyGraph.of(
