@@ -8,18 +8,14 @@ from functools import cached_property
 from itertools import zip_longest
 from textwrap import wrap
 
-import numpy as np
-from numpy.typing import NDArray
-
 from kgot_lab.analogy.linguistic import Analysis, RoleMap, role_map
-from kgot_lab.errors import BadInput
 
 _WIDE = 48  # characters of a column
 
 
 @dataclass(frozen=True)
 class Cutoffs:
-    """When an edge is vetoed. The first five defaults are what `calibrated` chose on develop parts with
+    """When an edge is vetoed. The first five defaults are what calibration chose on dev parts with
     all-MiniLM; the others are set.
     """
 
@@ -192,116 +188,3 @@ def _row(one: str, middle: str, other: str) -> Iterator[str]:
     """Two texts in two columns, with something between them on the first line."""
     for number, (left, right) in enumerate(zip_longest(wrap(one, _WIDE), wrap(other, _WIDE), fillvalue="")):
         yield f"  {left:{_WIDE}}  {middle if number == 0 else '':^5}  {right}"
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """One calibrated limit: its value, and the shares of analogies and of other pairs that it vetoes by
-    itself.
-    """
-
-    limit: str
-    value: float
-    analogies: float
-    others: float
-
-
-@dataclass(frozen=True, repr=False)
-class Calibration:
-    """The limits chosen, each by itself and all together, with what they do to the pairs they were chosen on."""
-
-    limits: Cutoffs
-    chosen: tuple[Chosen, ...]
-    kept: float  # share of the analogies
-    vetoed: float  # share of the other pairs
-
-    @property
-    def balanced_accuracy(self) -> float:
-        """The mean of the two shares: .5 for a verifier that keeps all."""
-        return (self.kept + self.vetoed) / 2
-
-    def __repr__(self) -> str:
-        lines = [
-            f"<Calibration: balanced accuracy {self.balanced_accuracy:.3f}; {self.kept:.1%} kept, {self.vetoed:.1%} vetoed>"
-        ]
-        lines.append(f"  {'limit':12} {'value':>5}  vetoed analogies  others")
-        lines += [
-            f"  {each.limit:12} {each.value:5.2f} {each.analogies:17.1%} {each.others:7.1%}"
-            for each in self.chosen
-        ]
-        return "\n".join(lines)
-
-
-GRIDS: dict[str, tuple[float, ...]] = {  # from one that vetoes nothing to the strictest
-    "partners": (0, 0.1, 0.2, 0.25, 0.34, 0.4, 0.5, 0.6, 0.67, 0.75, 1),
-    "turned": (1, 0.1, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01, 0),
-    "same": (1, 0.9, 0.8, 0.7, 0.65, 0.6, 0.5, 0.4),
-    "consistency": (0, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8),
-    "score": (0, *(hundredth / 100 for hundredth in range(10, 91))),
-}
-
-
-def calibrated_verdict(
-    alignments: Sequence[Alignment],
-    analogous: Sequence[bool],
-    *,
-    harm: float = 0.03,
-    start: Cutoffs | None = None,
-) -> Calibration:
-    """The limits for an embedder, from aligned pairs of which it is known whether they are analogous.
-
-    Each of the first four limits becomes the strictest of its grid that by itself vetoes at most the share
-    `harm` of the analogies, and a larger share of the other pairs; the score then becomes the one with the
-    highest balanced accuracy together with them, the lowest of equal ones. The rest stays as in `start`.
-    Raises BadInput unless there are pairs of both kinds.
-    """
-    truth = np.asarray(analogous, bool)
-    if len(truth) != len(alignments) or not 0 < truth.sum() < len(truth):
-        raise BadInput(
-            f"calibrating takes pairs of both kinds and a word on each; {truth.sum()} of {len(alignments)} are analogous"
-        )
-    limits = start or Cutoffs()
-    measured = [_measured(alignment, limits) for alignment in alignments]
-    gone = np.array([bool(_settled(each)) or _denied(each, limits) for each in alignments])
-    chosen: dict[str, Chosen] = {}
-    for name, grid in GRIDS.items():
-        values = np.array([each[name] for each in measured])
-        vetoes = {limit: values < limit if name in _LEAST else values > limit for limit in grid}
-        value = _most_exact(vetoes, truth, gone) if name == "score" else _strictest(vetoes, truth, harm)
-        gone = gone | vetoes[value]
-        chosen[name] = Chosen(name, value, *_shares(vetoes[value], truth))
-    partners, turned, same, consistency, score = (each.value for each in chosen.values())
-    limits = replace(
-        limits, partners=partners, turned=turned, same=same, consistency=consistency, score=score
-    )
-    analogies, others = _shares(gone, truth)
-    return Calibration(limits, tuple(chosen.values()), 1 - analogies, others)
-
-
-def _strictest(vetoes: dict[float, NDArray[np.bool_]], truth: NDArray[np.bool_], harm: float) -> float:
-    """The last limit of a grid that does little harm, and more good than harm; the first where none does."""
-    value, *grid = vetoes
-    for limit in grid:
-        analogies, others = _shares(vetoes[limit], truth)
-        if analogies <= harm and others > analogies:
-            value = limit
-    return value
-
-
-def _most_exact(
-    vetoes: dict[float, NDArray[np.bool_]], truth: NDArray[np.bool_], gone: NDArray[np.bool_]
-) -> float:
-    """The limit with the highest balanced accuracy together with what is vetoed already; the first of equal
-    ones.
-    """
-
-    def gain(limit: float) -> float:
-        analogies, others = _shares(vetoes[limit] | gone, truth)
-        return others - analogies
-
-    return max(vetoes, key=gain)
-
-
-def _shares(vetoed: NDArray[np.bool_], truth: NDArray[np.bool_]) -> tuple[float, float]:
-    """The shares of analogies and of other pairs that are vetoed."""
-    return float(vetoed[truth].mean()), float(vetoed[~truth].mean())

@@ -12,7 +12,7 @@ from scipy.stats import kendalltau
 
 from kgot_lab.analogy.alignment import Aligner, AlignmentWeights, agreement, in_order, matched
 from kgot_lab.analogy.linguistic import analyse
-from kgot_lab.analogy.verdict import Cutoffs, calibrated_verdict, judged
+from kgot_lab.analogy.verdict import Cutoffs, judged
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput
@@ -265,47 +265,6 @@ def test_bad_input_is_refused(aligner, model):
         aligner.prepare(DAM)
     with pytest.raises(BadInput, match="share from 0 to 1"):
         Aligner(model, weights=AlignmentWeights(form=1.5))
-
-
-def labelled(aligner):
-    pairs = [
-        (DAM, DEBTOR, True),
-        (DEBTOR, DAM, True),
-        (DAM, RECIPE, False),
-        (DAM, TURNED, False),
-        (RECIPE, TURNED, False),
-    ]
-    return [aligner.align(one, other) for one, other, _ in pairs], [analogous for *_, analogous in pairs]
-
-
-def test_limits_are_calibrated_so_that_analogies_stay_and_others_go(aligner):
-    alignments, analogous = labelled(aligner)
-    found = calibrated_verdict(alignments, analogous)
-    assert [not judged(each, found.limits).veto for each in alignments] == analogous
-    assert found.balanced_accuracy == 1
-    assert "balanced accuracy 1.000; 100.0% kept, 100.0% vetoed" in repr(found)
-
-
-def test_a_calibrated_limit_does_no_more_harm_than_allowed(aligner):
-    alignments, analogous = labelled(aligner)
-    for harm in (0, 0.6, 1):
-        found = calibrated_verdict(alignments, analogous, harm=harm)
-        assert all(each.analogies <= harm for each in found.chosen if each.limit != "score")
-        vetoed = [bool(judged(each, found.limits).veto) for each in alignments]
-        assert found.kept == pytest.approx(
-            1 - np.mean([veto for veto, yes in zip(vetoed, analogous, strict=True) if yes])
-        )
-        assert found.vetoed == pytest.approx(
-            np.mean([veto for veto, yes in zip(vetoed, analogous, strict=True) if not yes])
-        )
-
-
-def test_calibrating_needs_pairs_of_both_kinds(aligner):
-    alignments, _ = labelled(aligner)
-    with pytest.raises(BadInput, match="both kinds"):
-        calibrated_verdict(alignments, [True] * 5)
-    with pytest.raises(BadInput, match="both kinds"):
-        calibrated_verdict(alignments, [True, False])
 
 
 def test_without_order_a_text_told_backwards_is_as_good(model):
