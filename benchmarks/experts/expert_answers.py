@@ -68,12 +68,19 @@ def show(options: argparse.Namespace, path: Path) -> None:
     from benchmarks.experts.answers_table import answers_report, card_scores, measured_answers
     from benchmarks.experts.asking import shipped_cookbook
     from benchmarks.experts.gold import NodeWords, expert_questions
-    from benchmarks.experts.replies import kept_replies
+    from benchmarks.experts.measuring import says_not_known
+    from benchmarks.experts.replies import ARMS, kept_replies
     from kgot_lab.kgos.schemas.vocabularies import cookbook
 
     questions, replies, words = expert_questions(options.split), kept_replies(path), NodeWords(cookbook())
     told = answers_report(options.split, questions, replies, words)
     path.with_suffix(".md").write_text(told, encoding="utf-8")
+    silent = {
+        arm: [each.id for each in replies if each.arm == arm and says_not_known(each.text)] for arm in ARMS
+    }
+    path.with_name(f"{path.stem}_refusals.json").write_text(
+        json.dumps(silent, indent=1) + "\n", encoding="utf-8"
+    )
     print(told)
     if options.score:
         need(

@@ -9,7 +9,6 @@ import re
 import pytest
 
 import kgot_lab as lab
-from benchmarks.npc.written import settled, written_town
 from kgot_lab.domains.npc.models import Entity, Relationship, VisibleWorld
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.errors import BadInput
@@ -17,6 +16,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Node
 from kgot_lab.viz.graph.svg import svg
 from kgot_lab.viz.worlds import compare_visibility, seen_graph
+from notebooks.town import settled, written_town
 
 TOWN = written_town()
 ILSE, ODO, CRYPT = (TOWN.ids[key] for key in ("ilse", "odo", "crypt"))
