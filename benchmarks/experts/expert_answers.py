@@ -2,10 +2,10 @@
 know; with its graph and without.
 
 python -m benchmarks.experts.expert_answers --model local                    # the 12 questions to develop on;
-goes on where it stopped python -m benchmarks.experts.expert_answers --model local --split locked     # the 60
+goes on where it stopped python -m benchmarks.experts.expert_answers --model local --split test     # the 60
 that were written before the expert was measured python -m benchmarks.experts.expert_answers --model local
 --table            # from the replies on file, without a model python -m benchmarks.experts.expert_answers
---model local --split locked
+--model local --split test
 --table --score   # and write them where the expert's card tells them
 
 Each question of data/expert-gold is asked twice: of the expert, and of the same model with the same persona
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parents[1] / "results" / "expert_answers"
 SCORES = Path(__file__).parents[2] / "kgot_lab" / "experts" / "shipped" / "scores" / "expert_cookbook.json"
+_PARTS = {"dev": "develop", "test": "locked"}  # splits, and what the files of questions call them
 
 
 def searching_with() -> Embedder | None:
@@ -100,7 +101,7 @@ def main() -> None:
     parser.add_argument(
         "--model", default="local", help='"local", or any other that connect() takes (%(default)s)'
     )
-    parser.add_argument("--split", choices=("develop", "locked"), default="develop", help="(%(default)s)")
+    parser.add_argument("--split", choices=tuple(_PARTS), default="dev", help="(%(default)s)")
     parser.add_argument("--minutes", type=float, help="begin no further reply after so many minutes")
     parser.add_argument("--folder", type=Path, default=RESULTS, help="where the replies are kept")
     parser.add_argument("--table", action="store_true", help="only the table, from what is on file")
@@ -108,11 +109,13 @@ def main() -> None:
         "--score", action="store_true", help="write the scores that the card of the shipped expert tells"
     )
     options = parser.parse_args()
+    command = f"python -m benchmarks.experts.expert_answers --model {options.model} --split {options.split}"
+    options.split = _PARTS[options.split]
     path = options.folder / f"{options.split}_{options.model.replace(':', '_').replace('/', '_')}.jsonl"
     try:
         if options.table:
             need_files(
-                f"python -m benchmarks.experts.expert_answers --model {options.model} --split {options.split} makes it",
+                f"{command} makes it",
                 path,
             )
         else:
