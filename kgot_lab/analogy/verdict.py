@@ -15,7 +15,7 @@ _WIDE = 48  # characters of a column
 
 @dataclass(frozen=True)
 class Cutoffs:
-    """When an edge is vetoed. The first five defaults are what calibration chose on dev parts with
+    """When an edge is vetoed. The first five defaults are what `calibrated` chose on develop parts with
     all-MiniLM; the others are set.
     """
 
