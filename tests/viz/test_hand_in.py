@@ -7,14 +7,14 @@ import json
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.viz import exercises as attempts
+from kgot_lab.viz import exercises
 from kgot_lab.viz.exercises import digest_of, exercise, gathered_marks, hand_in, read_hand_in, sealed
 
 
 @pytest.fixture(autouse=True)
 def a_session_of_its_own(monkeypatch):
-    monkeypatch.setattr(attempts, "_attempts", {})
-    monkeypatch.setattr(attempts, "_named", {})
+    monkeypatch.setattr(exercises, "_attempts", {})
+    monkeypatch.setattr(exercises, "_named", {})
 
 
 def tried(*answers, name="10.1"):
@@ -113,7 +113,7 @@ def test_whatever_is_answered_can_be_handed_in(tmp_path):
 
 
 def handed(folder, name, *exercises, file=None):
-    attempts._attempts.clear()
+    exercises._attempts.clear()
     for each in exercises:
         tried("card", "loom", name=each)
     done = hand_in(name, folder=folder, again=True)

@@ -4,11 +4,12 @@ should.
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.viz.course import write_course
 from kgot_lab.viz.external_requests import references, tags
 from kgot_lab.viz.notebook_page import notebook_page, page_name
