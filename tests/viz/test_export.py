@@ -23,6 +23,8 @@ from kgot_lab.viz.graph.svg import NO_NODES
 from kgot_lab.viz.page import MOST_EXPORTED, export, export_page
 from kgot_lab.viz.static.markup import key_of
 
+pytestmark = pytest.mark.extended
+
 EVIL = (
     "</title></text></pre></style>--><script>alert(\"1\")</script>]]><a href='javascript:x()' onclick=x>"
     "&amp;\x00\ud800\u202e<img src=//e.example onerror=alert(2)>"
