@@ -112,9 +112,9 @@ def test_whatever_is_answered_can_be_handed_in(tmp_path):
     assert len(text) < 4000 and " at 0x" not in text and "/root" not in text
 
 
-def handed(folder, name, *exercises, file=None):
+def handed(folder, name, *names, file=None):
     exercises._attempts.clear()
-    for each in exercises:
+    for each in names:
         tried("card", "loom", name=each)
     done = hand_in(name, folder=folder, again=True)
     return read_hand_in(done.path.rename(folder / file) if file else done.path)
