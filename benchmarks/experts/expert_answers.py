@@ -32,7 +32,7 @@ SCORES = Path(__file__).parents[2] / "kgot_lab" / "experts" / "shipped" / "score
 
 def searching_with() -> Embedder | None:
     """What the expert searches with beside words: what the server of experts takes."""
-    from kgot_lab.embedding.query_embedder import query_embedder
+    from kgot_lab.embedding.embedders import query_embedder
 
     try:
         return query_embedder()
@@ -69,7 +69,7 @@ def show(options: argparse.Namespace, path: Path) -> None:
     from benchmarks.experts.asking import shipped_cookbook
     from benchmarks.experts.gold import NodeWords, expert_questions
     from benchmarks.experts.replies import kept_replies
-    from kgot_lab.kgos.methods.cookbook import cookbook
+    from kgot_lab.kgos.schemas.vocabularies import cookbook
 
     questions, replies, words = expert_questions(options.split), kept_replies(path), NodeWords(cookbook())
     told = answers_report(options.split, questions, replies, words)

@@ -16,13 +16,13 @@ from kgot_lab.benchmark.recall.filling import earlier, fill
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import PLAN, Report, report
+from kgot_lab.evaluation.results import Plan
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.io.bundled import bundled
 from kgot_lab.io.text_files import read_regular_text
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion
 from kgot_lab.types import Json
 

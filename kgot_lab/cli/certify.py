@@ -12,8 +12,7 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.memory import memory_opened, parse_time
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import counted, harmless
 
 
 def certify_run(
@@ -23,7 +22,7 @@ def certify_run(
     """Certify the answer of a run: the facts it needs, the sentences that support them, weak points, and
     the verdict.
     """
-    from kgot_lab.loop.certificate.certificate import certificate_of_run
+    from kgot_lab.loop.certificate import certificate_of_run
     from kgot_lab.loop.events import Answered
     from kgot_lab.loop.replay.replay import started
     from kgot_lab.loop.trace import load_run

@@ -9,7 +9,7 @@ import typer
 
 from kgot_lab.cli.terminal import require_distinct_paths, say
 from kgot_lab.errors import BadInput
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 
 
 def export(
@@ -23,10 +23,10 @@ def export(
 ) -> None:
     """Write a graph as one HTML file whose nodes can be moved: nothing is fetched, works from disk."""
     from kgot_lab.graph.snapshots import read_snapshot
-    from kgot_lab.kgos.query.store_files import is_store_file, read_store_file
+    from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_graph
-    from kgot_lab.viz import export as exporting
+    from kgot_lab.viz import page as exporting
 
     if not source.is_file():
         raise BadInput(f"there is no file {source}: name a snapshot or a trace")

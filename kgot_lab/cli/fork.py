@@ -14,8 +14,7 @@ from kgot_lab.cli import question_setup as asking
 from kgot_lab.cli.resume import GoOn, resume_hint
 from kgot_lab.errors import BadInput, ReplayMiss
 from kgot_lab.io.text_files import read_regular_text
-from kgot_lab.text.harmless import harmless
-from kgot_lab.text.surrogates import as_typed
+from kgot_lab.text.cleaning import as_typed, harmless
 
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration

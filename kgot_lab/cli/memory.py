@@ -16,14 +16,12 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.errors import BadInput, without_secrets
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
-from kgot_lab.text.surrogates import as_typed
+from kgot_lab.text.cleaning import as_typed, counted, harmless
 from kgot_lab.types import Triple
 
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration
-    from kgot_lab.loop.persistence.memory_session import MemorySession
+    from kgot_lab.loop.persistence import MemorySession
     from kgot_lab.memory.claims.claim import Claim
     from kgot_lab.memory.claims.claims import Claims
     from kgot_lab.memory.claims.reports import Fallen
@@ -53,7 +51,7 @@ def memory_of(configuration: Configuration, question: str) -> AbstractContextMan
     """The memory that a question is asked with, open; None for no memory. Raises BadInput and
     StoreUnavailable before anything is asked.
     """
-    from kgot_lab.loop.persistence.memory_session import open_memory_session
+    from kgot_lab.loop.persistence import open_memory_session
 
     if configuration.memory is None:
         if configuration.as_of is not None:

@@ -45,7 +45,7 @@ def spending_of(configuration: Configuration, done: Iterable[Event] = ()) -> Spe
     budget is the run's.
     """
     from kgot_lab.llm.budget import Spending
-    from kgot_lab.loop.ledger import ledger
+    from kgot_lab.loop.state import ledger
 
     budget = configuration.budget
     spending = Spending(terminal.budget_of(budget.calls, budget.seconds, budget.dollars))
@@ -108,7 +108,7 @@ def at_hand(
     """What there is to make tools of."""
     from kgot_lab.sandbox.calculator import Calculator
     from kgot_lab.tools.offered import AtHand
-    from kgot_lab.tools.web.mirror import Mirror
+    from kgot_lab.tools.web.archives import Mirror
 
     chosen = configuration.tools
     check_engine(chosen)
@@ -216,7 +216,7 @@ def graph_in(where: str) -> PropertyGraph:
     """The graph in a file, which stays as it is: a snapshot, GraphML, Turtle, a trace, the file of a store,
     or SQLite. Raises BadInput.
     """
-    from kgot_lab.kgos.query.store_files import is_store_file, read_store_file
+    from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
     from kgot_lab.loop.evidence import sourced
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_named_graph
@@ -280,7 +280,7 @@ def check_prices(configuration: Configuration, *models: LLM | None) -> None:
 def print_forecast(llm: LLM, limits: Limits) -> None:
     """Say what a run of two turns will take, before anything is sent, where that is much time or money."""
     from kgot_lab.llm.presets import FREE
-    from kgot_lab.loop.forecast import forecast
+    from kgot_lab.loop.limits import forecast
 
     rate = rate_of(llm)
     if rate.price != FREE or llm.name.startswith("local"):

@@ -23,14 +23,13 @@ from uuid import uuid4
 import typer
 
 from kgot_lab.errors import BadInput, UnknownName, without_secrets
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import counted, harmless
 
 if TYPE_CHECKING:
     from kgot_lab.benchmark.recall.bench import BenchmarkProgress
     from kgot_lab.llm.budget import Budget, Spending
     from kgot_lab.loop.events import Event, Started
-    from kgot_lab.loop.persistence.learning import LearntRun
+    from kgot_lab.loop.persistence import LearntRun
     from kgot_lab.loop.trace import Trace
     from kgot_lab.memory.claims.certificate import Certificate
     from kgot_lab.stores.protocol import Store
@@ -170,7 +169,7 @@ def budget_of(calls: int | None, seconds: float | None, dollars: float | None) -
 def local_model() -> LLM:
     """The model on this computer; raises NotInstalled before anything large is fetched, and ModelMissing."""
     from kgot_lab.llm import connect as connecting
-    from kgot_lab.llm.engines import require_engine
+    from kgot_lab.llm.local import require_engine
 
     require_engine()
     fetched_model()
@@ -189,8 +188,14 @@ def fetched_model() -> Path:
         TransferSpeedColumn,
     )
 
-    from kgot_lab.llm.fetch import fetch_model
-    from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, exists_whole, find_model, models_folder
+    from kgot_lab.llm.model_file import (
+        QWEN_CODER,
+        VARIABLE,
+        exists_whole,
+        fetch_model,
+        find_model,
+        models_folder,
+    )
 
     if os.environ.get(VARIABLE) or exists_whole(models_folder() / QWEN_CODER.name):
         return find_model()
@@ -266,7 +271,7 @@ def tools_with_notes(
     """The tools for some documents and files; what they warn of is said as a note, how far a large index is
     on a bar.
     """
-    from kgot_lab.tools.facts import tools_for
+    from kgot_lab.tools.search import tools_for
 
     with bar("passages") as shown:
 
@@ -416,11 +421,11 @@ def show_end(
     With a certificate the answer is told as far as that lets it be told; with one that is withheld goes all
     that it rests on.
     """
-    from kgot_lab.loop.certificate.certificate import certified_text
+    from kgot_lab.loop.certificate import certified_text
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.formatting import format_fact
-    from kgot_lab.loop.ledger import ledger
     from kgot_lab.loop.replay.replay import started
+    from kgot_lab.loop.state import ledger
     from kgot_lab.memory.claims.certificate import certificate_parts
 
     given = next(event for event in reversed(events) if isinstance(event, Answered))
@@ -529,7 +534,7 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
     """
     if html is None:
         return
-    from kgot_lab.loop.certificate.certificate import certified_text
+    from kgot_lab.loop.certificate import certified_text
     from kgot_lab.loop.trace import not_following, parted_at, up_to_parting
     from kgot_lab.viz.html import html as html_of
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, shortly
 from kgot_lab.io.text_files import NO_FILES, require_narrow
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 if TYPE_CHECKING:
     from kgot_lab.stores.log import Salvaged
@@ -128,7 +128,7 @@ def _kind_of_line(line: bytes) -> str:
     """What a line of JSON is of, "" for what is none of ours; of one that is no JSON as it is, its beginning
     decides.
     """
-    from kgot_lab.loop.ledger import Entry
+    from kgot_lab.loop.state import Entry
 
     try:
         record = json.loads(line.decode("utf-8", "replace"))
@@ -289,7 +289,7 @@ def _graph_file(path: Path) -> str:
 
 
 def _ledger(path: Path) -> str:
-    from kgot_lab.loop.ledger import Entry
+    from kgot_lab.loop.state import Entry
 
     names, entries = {field.name for field in fields(Entry)}, 0
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from kgot_lab.llm.budget import CostEstimate, Rate, estimate
 from kgot_lab.loop.limits import Limits
-from kgot_lab.text.sentences import sentences
+from kgot_lab.text.words import sentences
 
 # Tokens a call of each role reads and writes: medians of recorded runs with small graphs, rounded up.
 _SIZES = {

@@ -19,7 +19,7 @@ from kgot_lab.errors import (
     wants_memory,
     words_of,
 )
-from kgot_lab.graph.provenance import Support, merge_supports, sentence_of, supports_of
+from kgot_lab.graph.changes import Support, merge_supports, sentence_of, supports_of
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import without_known_keys
 from kgot_lab.llm.structured import RecordedCall, is_usage, noting_calls
@@ -36,7 +36,8 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.reply_schemas import Calls, Names, Reason, Statements, calls_schema, names_schema
+from kgot_lab.loop.prompts import Calls, Names, Reason, Statements, calls_schema, names_schema
+from kgot_lab.loop.render import fit, joined_lines, relevance
 from kgot_lab.loop.run_context import (
     How,
     Loop,
@@ -48,7 +49,6 @@ from kgot_lab.loop.run_context import (
     repairing,
     situation,
 )
-from kgot_lab.loop.truncation import fit, joined_lines, relevance
 from kgot_lab.memory.grounded_extraction import (
     SourcedSentence,
     facts_prompt,
@@ -57,12 +57,9 @@ from kgot_lab.memory.grounded_extraction import (
     sentences_of_documents,
 )
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.sentences import SentenceRules, sentences
-from kgot_lab.text.surrogates import whole
-from kgot_lab.text.tokens import shorten, tokens
-from kgot_lab.text.words import content_words
-from kgot_lab.tools.metered import format_costs
-from kgot_lab.tools.tool import Result, Tool, checked_result, sought_by
+from kgot_lab.text.cleaning import shorten, tokens, whole
+from kgot_lab.text.words import SentenceRules, content_words, sentences
+from kgot_lab.tools.tool import Result, Tool, checked_result, format_costs, sought_by
 from kgot_lab.types import Diff, Document, Edge, Message, Prompt, Triple, Usage
 
 _LEAST = 0.4  # sentences that share less with the question than this part of what the best one shares are not worth a call

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, get_args
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_count
-from kgot_lab.text.sentences import SentenceRules
+from kgot_lab.text.words import SentenceRules
 
 Writing = Literal["statements", "operations", "mentions"]
 Reading = Literal["statements", "operations", "whole graph", "paths"]

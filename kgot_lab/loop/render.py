@@ -8,12 +8,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kgot_lab.graph.provenance import HIDDEN, sentence_of
+from kgot_lab.graph.changes import HIDDEN, sentence_of
 from kgot_lab.loop.events import Cut
-from kgot_lab.loop.truncation import fit, joined_lines
+from kgot_lab.loop.render import fit, joined_lines
 from kgot_lab.stores.in_memory import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect, Schema, Store
-from kgot_lab.text.tokens import shorten, tokens
+from kgot_lab.text.cleaning import shorten, tokens
 from kgot_lab.types import Edge, Json, Node
 
 _WHOLE = 400  # nodes and edges up to which all facts are looked at; a larger graph is searched

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.provenance import sentences_of
+from kgot_lab.graph.changes import sentences_of
 from kgot_lab.loop.events import (
     EMPTY,
     Answered,

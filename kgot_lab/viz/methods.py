@@ -11,10 +11,10 @@ from typing import Any
 
 from kgot_lab.errors import require_count
 from kgot_lab.evaluation.tables import decimal
-from kgot_lab.kgos.methods.dimension_profile import DimensionProfile, ProfileRow
+from kgot_lab.kgos.methods.dimensions import DimensionProfile, ProfileRow
 from kgot_lab.kgos.methods.impact_analysis import Impact, Impacted
 from kgot_lab.kgos.methods.search.results import ScoredNode, SearchResult
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.viz.static.drawing import (
     WIDE_HALO,
     Drawing,

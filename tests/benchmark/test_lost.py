@@ -26,7 +26,7 @@ from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.events import Answered, Asked, Parsed, ToolCall, ToolReturned
-from kgot_lab.loop.modes.paths.reader_prompt import few_prompt
+from kgot_lab.loop.modes.paths.reading import few_prompt
 from kgot_lab.types import Document
 
 LOVELACE = ASKED[0]

@@ -38,10 +38,10 @@ from kgot_lab.benchmark.questions.sets import Selection
 from kgot_lab.errors import BadInput, LLMError, TraceError
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.llm.budget import Budget, Spending
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.events import Answered, Asked, Read, Started
 from kgot_lab.loop.limits import REFERENCE
-from kgot_lab.loop.modes.paths.reader_prompt import few_prompt
+from kgot_lab.loop.modes.paths.reading import few_prompt
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Usage
 

@@ -12,7 +12,7 @@ from kgot_lab.embedding.cache import CACHE_NAME, Cached
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered
-from kgot_lab.loop.ledger import Entry, Ledger
+from kgot_lab.loop.state import Entry, Ledger
 from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.opening import open_claims
 from kgot_lab.stores import open_store

@@ -9,29 +9,32 @@ import sqlite3
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 
 import kgot_lab as lab
 from benchmarks.competence.plain_facts import PlainFacts
 from benchmarks.competence.simulated import Simulated
 from benchmarks.competence.worlds import World, chain_world
 from kgot_lab.errors import BadInput, LLMError, ToolFailed
-from kgot_lab.graph.provenance import supports_of
-from kgot_lab.llm.recorded import Recorder
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.graph.changes import supports_of
+from kgot_lab.llm.recorded import Recorder, Scripted
 from kgot_lab.loop.events import Asked, Event, Started, ToolReturned
 from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE
-from kgot_lab.loop.persistence.initial_graph import graph_of_claims, nearest_facts, remembered_near
-from kgot_lab.loop.persistence.learning import learn_run
-from kgot_lab.loop.persistence.memory_session import open_memory_session
-from kgot_lab.loop.persistence.retraction_filter import without_retracted
-from kgot_lab.loop.persistence.same_source import SameSources
+from kgot_lab.loop.persistence import (
+    SameSources,
+    graph_of_claims,
+    learn_run,
+    nearest_facts,
+    open_memory_session,
+    remembered_near,
+    without_retracted,
+)
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import ReviewLedger
 from kgot_lab.memory.claims.opening import open_claims
 from kgot_lab.memory.tables.sqlite import SQLiteClaims
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool, Tool

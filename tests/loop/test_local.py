@@ -8,6 +8,8 @@ import json
 from dataclasses import replace
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.text.cleaning import whole
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.work import calls, computing_at_most
@@ -29,13 +31,12 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.forecast import calls_by_role, forecast
 from kgot_lab.loop.insert import proper, sourced_sentences
-from kgot_lab.loop.ledger import ledger
-from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
+from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits, calls_by_role, forecast
+from kgot_lab.loop.render import fit
 from kgot_lab.loop.replay.extract import extract, left_to_read
+from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import graph_after
-from kgot_lab.loop.truncation import fit
 from kgot_lab.memory.grounded_extraction import (
     EXAMPLES,
     EXTRACT,
@@ -44,10 +45,8 @@ from kgot_lab.memory.grounded_extraction import (
     is_grounded_in,
     read_triples,
 )
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores.in_memory import PYTHON
-from kgot_lab.text.sentences import LONGEST_SENTENCE, sentences
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.words import LONGEST_SENTENCE, sentences
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document, Triple
 

@@ -10,7 +10,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.provenance import Support, note
+from kgot_lab.graph.changes import Support, note
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import EVENTS, Event, ToolCall, Wrote
 from kgot_lab.loop.formatting import tell

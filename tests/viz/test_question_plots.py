@@ -14,7 +14,7 @@ from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.loop.events import Asked
-from kgot_lab.loop.ledger import ledger
+from kgot_lab.loop.state import ledger
 from kgot_lab.types import Message, Prompt, Usage
 from kgot_lab.viz.plots.questions import (
     TEN_PLOTS,

@@ -24,8 +24,8 @@ from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.llm.budget import Rate
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Event
-from kgot_lab.loop.forecast import forecast
-from kgot_lab.text.tokens import tokens
+from kgot_lab.loop.limits import forecast
+from kgot_lab.text.cleaning import tokens
 from kgot_lab.types import LLM, Prompt, Reply, full_text
 
 # Replies that other systems were given to the very same prompt, so that what differs in one part is not

@@ -21,12 +21,12 @@ from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.errors import BadInput, TraceError
-from kgot_lab.evaluation.answers import exact_match, holds
+from kgot_lab.evaluation.grading import exact_match, holds
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.loop.events import Answered, Asked, Event, Parsed, ToolReturned
-from kgot_lab.loop.modes.paths.answer_type import form_of
-from kgot_lab.loop.truncation import joined_lines
+from kgot_lab.loop.modes.paths.question_form import form_of
+from kgot_lab.loop.render import joined_lines
 
 RIGHT_STAGE, NEARLY, NOT_FOUND, MISREAD = "right", "nearly right", "passages not all found", "misread"
 HALF = 0.5  # the least F1 of an answer that is nearly right

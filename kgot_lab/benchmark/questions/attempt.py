@@ -19,9 +19,9 @@ from kgot_lab.loop import prompts
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned
 from kgot_lab.loop.limits import Limits
+from kgot_lab.loop.prompts import Answer
 from kgot_lab.loop.replay.recording import Recording, RememberedLLM
 from kgot_lab.loop.replay.replay import Resources, resume
-from kgot_lab.loop.reply_schemas import Answer
 from kgot_lab.loop.run_context import Steps
 from kgot_lab.loop.trace import RESTORE, load_run, made_by, record
 from kgot_lab.stores import empty_store

@@ -20,14 +20,14 @@ from kgot_lab.benchmark.questions.batch import (
 from kgot_lab.benchmark.questions.question_result import QuestionReceipt, by_level, read_receipts
 from kgot_lab.errors import TraceError
 from kgot_lab.evaluation.grading import graded_scores, grading_prompt
+from kgot_lab.evaluation.reports import span
 from kgot_lab.evaluation.significance import Estimate, interval, share
-from kgot_lab.evaluation.summary import span
 from kgot_lab.evaluation.tables import Cell, Grid, decimal
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, requested_price, tokens_of
 from kgot_lab.loop.events import Event
-from kgot_lab.loop.forecast import forecast
-from kgot_lab.loop.ledger import Entry, Ledger, ledger
+from kgot_lab.loop.limits import forecast
+from kgot_lab.loop.state import Entry, Ledger, ledger
 from kgot_lab.types import LLM, Json, Usage
 
 

@@ -9,7 +9,7 @@ import typer
 
 from kgot_lab.cli.terminal import require_distinct_paths, say
 from kgot_lab.errors import BadInput
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 NOT_PROOF = "not proof against cheating: a file says what its writer wanted; the digest notices accidental damage only"
 

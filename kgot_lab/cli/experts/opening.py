@@ -48,7 +48,7 @@ def open_service(
 
     Where nobody is `searching`, nothing is opened that only a search by meaning needs.
     """
-    from kgot_lab.embedding.query_embedder import query_embedder
+    from kgot_lab.embedding.embedders import query_embedder
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.repository import open_experts
     from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, ship_experts

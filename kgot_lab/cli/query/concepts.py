@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.query.group import queries
-from kgot_lab.cli.query.shared import Named, put_text
+from kgot_lab.cli.query.shared import Named, put_text, queries
 from kgot_lab.errors import BadInput
 
 
@@ -38,8 +37,7 @@ def _concepts(
     second time.
     """
     from kgot_lab.cli.question_setup import rate_of
-    from kgot_lab.kgos.extraction.concepts.graph_building import read_concepts, what_it_takes
-    from kgot_lab.kgos.extraction.concepts.passages import passages_to_read
+    from kgot_lab.kgos.extraction.concepts import passages_to_read, read_concepts, what_it_takes
     from kgot_lab.stores.files import check_graph_file, write_graph
 
     named: Named = context.obj

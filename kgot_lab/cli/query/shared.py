@@ -221,7 +221,7 @@ def tell_result(result: MethodResult, shape: OutputShape, *, verdict: bool = Fal
     """Write an answer in its form; where there is no row, and no row is no verdict, say why, and end with a
     code that says so.
     """
-    from kgot_lab.kgos.methods.can_it import Capability
+    from kgot_lab.kgos.methods.goals import Capability
 
     columns, rows = shown_rows(result, shape)
     put_text(
@@ -298,7 +298,7 @@ def written_result(
 
 def put_text(text: str, output: Path | None, *, bold: int = 0, color: bool | None = None) -> None:
     """Write a text to standard output, its first lines bold where there is colour, or whole into a file."""
-    from kgot_lab.text.harmless import harmless
+    from kgot_lab.text.cleaning import harmless
 
     if output is None:
         lines = list(map(harmless, text.split("\n")))

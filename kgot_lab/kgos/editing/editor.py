@@ -12,15 +12,14 @@ from typing import Protocol
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import inverse
-from kgot_lab.graph.vocabulary import Vocabulary
-from kgot_lab.kgos.editing.checking import faults_near, touched_by
-from kgot_lab.kgos.editing.index import EditedIndex
+from kgot_lab.graph.changes import inverse
+from kgot_lab.graph.validation import Vocabulary
+from kgot_lab.kgos.editing import EditedIndex, faults_near, touched_by
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
 from kgot_lab.memory.claims.times import utc_now
 from kgot_lab.stores.sql import edge_row, node_row
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Edge, Json, Node
 
 MADE_BY_HAND = "curated"  # the property of what was made by hand: who made it, and when

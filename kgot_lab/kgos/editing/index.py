@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document, Hit, full_text
 

@@ -11,8 +11,7 @@ from kgot_lab.errors import BadInput, require, require_amount
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import content_words
+from kgot_lab.text.words import content_words, stem
 
 CapabilityStatus = Literal["yes", "yes_with_limitations", "no", "unknown"]
 COVERED = 0.5  # of what a question asks, by the weight of its words, a node must hold this share to be what is asked about

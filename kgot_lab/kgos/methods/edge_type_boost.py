@@ -11,7 +11,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import NodesFound
 from kgot_lab.kgos.methods.index import index_of, rows_named
 from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 
 def edge_type_boost(

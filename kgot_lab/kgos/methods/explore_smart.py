@@ -14,7 +14,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, index_of
 from kgot_lab.retrieval.neighbours import Places, each_once
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 _CENTRALITY, _DIVERSITY, _HUB = 0.6, 0.4, 2.0  # KG-OS, section 6
 

@@ -10,17 +10,15 @@ from functools import cached_property
 import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
-from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Ints
-from kgot_lab.retrieval.bm25 import INTENT_VERBS, bm25
+from kgot_lab.graph.property_graph import Ints
 from kgot_lab.retrieval.dense import meaning, meaning_of_vectors
-from kgot_lab.retrieval.fulltext import fts5, like
 from kgot_lab.retrieval.fusion import strongest
+from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, fts5, like
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import content_words
+from kgot_lab.text.words import content_words, stem
 from kgot_lab.types import Document, Json, full_text
 
 

@@ -13,7 +13,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import GraphIndex, Reals, index_of
 from kgot_lab.retrieval.neighbours import neighbour_places
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import named_words
 
 _JACCARD, _TYPE, _NAME = 0.70, 0.20, 0.10  # KG-OS, section 6

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from kgot_lab.text.stems import stem
+from kgot_lab.text.words import stem
 
 _AFTER = re.compile(r"\bafter (?!that\b|this\b|which\b|wards\b)", re.I)
 _JOINTS = re.compile(

@@ -10,11 +10,11 @@ import numpy as np
 
 from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Ints
+from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import GraphIndex, Reals, index_of
 from kgot_lab.retrieval.neighbours import each_once
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import Truth
-from kgot_lab.graph.naming import NamedGraph, with_names_as_ids
+from kgot_lab.graph.changes import Truth
+from kgot_lab.graph.snapshots import NamedGraph, with_names_as_ids
 from kgot_lab.io.sqlite_snapshot import private_copy
-from kgot_lab.kgos.schemas.profiles.reader import read_foreign
+from kgot_lab.kgos.schemas.foreign_files import read_foreign
 from kgot_lab.stores.hash_chain import FRESH, read_chain
 from kgot_lab.stores.log import chain_on_file, history
 from kgot_lab.stores.sqlite.checksums import SELECT_ALL, SELECT_SOUND, can_sum
@@ -27,7 +27,7 @@ from kgot_lab.stores.sqlite.file import (
 )
 from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
 from kgot_lab.stores.sqlite.wal import damage_to_log
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 _SQLITE = (".sqlite", ".sqlite3", ".db")
 

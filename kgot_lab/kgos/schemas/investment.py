@@ -8,7 +8,7 @@ regulates; an asset may belong to an asset class itself.
 
 from __future__ import annotations
 
-from kgot_lab.graph.vocabulary import ANY_TYPE, EdgeType, Ends, NodeType, PropertyRule, Vocabulary
+from kgot_lab.graph.validation import ANY_TYPE, EdgeType, Ends, NodeType, PropertyRule, Vocabulary
 
 _NAME = PropertyRule("name", required=True)
 _SENTIMENT = PropertyRule("sentiment", values=("positive", "negative", "neutral"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kgot_lab.graph.vocabulary import ANY_TYPE, EdgeType, Ends, NodeType, PropertyRule, Vocabulary
+from kgot_lab.graph.validation import ANY_TYPE, EdgeType, Ends, NodeType, PropertyRule, Vocabulary
 
 _NODES = """
     anti_pattern | a common way of building that does harm

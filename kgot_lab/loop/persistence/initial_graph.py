@@ -10,7 +10,7 @@ from math import fsum, log1p
 
 from kgot_lab.errors import require, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.provenance import Support, note
+from kgot_lab.graph.changes import Support, note
 from kgot_lab.loop.modes.paths.mentions import place_under
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import Claim

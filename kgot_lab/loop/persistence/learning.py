@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from kgot_lab.errors import require
-from kgot_lab.graph.provenance import Support, sentence_of, supports_of
+from kgot_lab.graph.changes import Support, sentence_of, supports_of
 from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.evidence import FoundSupports, sentences_stating
 from kgot_lab.loop.modes.paths.mentions import is_place

@@ -9,7 +9,7 @@ from contextlib import closing
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, SandboxError, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import Truth
+from kgot_lab.graph.changes import Truth
 from kgot_lab.loop.events import Event, Started, Wrote
 from kgot_lab.loop.trace import diffs, graph_after
 from kgot_lab.stores import open_for, open_store

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kgot_lab.evaluation.answers import f1
+from kgot_lab.evaluation.grading import f1
 from kgot_lab.loop.events import (
     Answered,
     Asked,
@@ -26,7 +26,7 @@ from kgot_lab.loop.events import (
     Wrote,
 )
 from kgot_lab.loop.insert import proper
-from kgot_lab.loop.read import WHOLE_GRAPH
+from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.memory.grounded_extraction import EXTRACT, read_triples
 from kgot_lab.text.words import plain_answer

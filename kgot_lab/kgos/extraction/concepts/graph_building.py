@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from kgot_lab.embedding.cache_file import CacheFile, CacheTable
+from kgot_lab.embedding.cache import CacheFile, CacheTable
 from kgot_lab.errors import BadReply
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.extraction.concepts.passages import Passage
-from kgot_lab.kgos.extraction.concepts.reading import (
+from kgot_lab.kgos.extraction.concepts import (
     FIELDS,
+    Passage,
     ReadPassage,
     about_prompt,
     read_about,
@@ -25,7 +25,7 @@ from kgot_lab.kgos.extraction.concepts.reading import (
 from kgot_lab.llm.budget import CostEstimate, Rate, estimate
 from kgot_lab.llm.recorded import prompt_digest, reply_from_json, reply_to_json
 from kgot_lab.llm.structured import checked_reply
-from kgot_lab.text.tokens import tokens
+from kgot_lab.text.cleaning import tokens
 from kgot_lab.types import LLM, Edge, Json, Node, Prompt, Reply, Usage
 
 _REPLIES = CacheTable("read_concepts.sqlite", "replies", "json", "TEXT", "json")

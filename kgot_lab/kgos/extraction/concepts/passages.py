@@ -12,8 +12,7 @@ from pathlib import Path
 from kgot_lab.documents.files import text_of
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.text.blocks import blocks
-from kgot_lab.text.words import searched_words
+from kgot_lab.text.words import blocks, searched_words
 
 _PROSE = (("document",), ("section",))  # read from their files, paragraph by paragraph
 _FEWEST_WORDS = 8  # that say something; a heading or a line of a table says no relation

@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
-from kgot_lab.kgos.extraction.concepts.passages import Passage
-from kgot_lab.kgos.schemas.dimensions.catalogue import DIMENSIONS
-from kgot_lab.kgos.schemas.dimensions.extracted import NOT_EXTRACTABLE
+from kgot_lab.kgos.extraction.concepts import Passage
+from kgot_lab.kgos.schemas.dimensions import DIMENSIONS
+from kgot_lab.kgos.schemas.extracted_dimensions import NOT_EXTRACTABLE
 from kgot_lab.llm.structured import parse, schema_of
-from kgot_lab.text.fence import FENCES, fenced
-from kgot_lab.text.sentences import rough_sentences
-from kgot_lab.text.words import searched_words, stands_in
+from kgot_lab.text.cleaning import FENCES, fenced
+from kgot_lab.text.words import rough_sentences, searched_words, stands_in
 from kgot_lab.types import Message, Prompt
 
 # Each field of the form that a model fills in: the relation it stands for, what it asks for, and the types of

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kgot_lab.kgos.methods.can_it import Limitation
 from kgot_lab.kgos.methods.compose_for import Composition
+from kgot_lab.kgos.methods.goals import Limitation
 from kgot_lab.kgos.methods.search.results import SearchResult
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 
 
 def search_context(result: SearchResult) -> str:
@@ -15,7 +15,7 @@ def search_context(result: SearchResult) -> str:
     then a plan, if there is one.
 
     A node of the graph is told on lines of its own, whatever its texts hold; they are not to be trusted and
-    say so nowhere: put a fence around the whole (`kgot_lab.text.fence.fenced`).
+    say so nowhere: put a fence around the whole (`kgot_lab.text.cleaning.fenced`).
     """
     return "\n".join([*_nodes(result), *_plan(result)])
 

@@ -9,7 +9,7 @@ import numpy as np
 from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.results import Invoked, NearNode
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge
 
 _MOST = 20  # neighbours told of one node: in a dense graph it has hundreds

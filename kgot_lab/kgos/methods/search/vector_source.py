@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import require
 from kgot_lab.kgos.methods.index import GraphIndex
 from kgot_lab.retrieval.stage import Stage
@@ -40,7 +40,7 @@ def lane_of_meaning(
         "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
     )
     if embedder is None:
-        from kgot_lab.embedding.query_embedder import (
+        from kgot_lab.embedding.embedders import (
             query_embedder,
         )  # brings the client of servers, which most searches do without
 

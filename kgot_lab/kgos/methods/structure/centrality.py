@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Csr, Ints, csr
+from kgot_lab.graph.property_graph import Csr, Ints, csr
 from kgot_lab.kgos.methods.index import Reals
 
 DAMPING = 0.85

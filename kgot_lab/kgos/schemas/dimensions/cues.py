@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import named_words
+from kgot_lab.text.words import named_words, stem
 
 _TABLE = """
     latency_sensitivity | offline, overnight, background, later | latency, real-time, live, interactive, instant, quick, immediate

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.graph.conversion import COLUMNS
-from kgot_lab.kgos.schemas.profiles.profile import (
+from kgot_lab.graph.exchange import COLUMNS
+from kgot_lab.kgos.schemas.profiles import (
     HEURISTIC,
     PROFILES,
     PROPERTIES,
@@ -18,7 +18,7 @@ from kgot_lab.kgos.schemas.profiles.profile import (
     Tables,
     first_named,
 )
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 _SAMPLE = 500  # edges whose ends are looked up
 _MANY = 30  # tables that an error tells of

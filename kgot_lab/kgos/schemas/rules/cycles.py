@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Csr, Ints, csr
+from kgot_lab.graph.property_graph import Csr, Ints, csr
 
 
 def rows_of_types(graph: PropertyGraph, *types: str) -> Ints:

@@ -8,10 +8,10 @@ from typing import Literal
 
 from kgot_lab.errors import shortly
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Ints, Items
-from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.graph.property_graph import Ints, Items
+from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 Severity = Literal["error", "warning", "info"]
 On = Literal["nodes", "edges", "rows"]  # rows are those of a file, of what its graph cannot show

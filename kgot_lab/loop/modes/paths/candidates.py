@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kgot_lab.retrieval.names import CAPITAL, called
+from kgot_lab.retrieval.entity_linking import CAPITAL, called
 
 MARK = "§"  # stands with its number for a thing in a masked question
 _ARTICLES = r"(?:(?:the|a|an|both|either|der|die|das)\s+)*"

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.graph.provenance import supports_of
+from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.insert import lookup, search_tool, use, written
 from kgot_lab.loop.modes.paths.mentions import (
@@ -16,27 +16,25 @@ from kgot_lab.loop.modes.paths.mentions import (
     bracketed,
     by_passage,
     mention_facts,
+    near_titles,
     new_sentences,
     sentence_heading,
     title_at,
     title_of,
+    without_names,
 )
-from kgot_lab.loop.modes.paths.neighbours import near_titles
-from kgot_lab.loop.modes.paths.progress import PathAnswer, PathWalk, spaced
-from kgot_lab.loop.modes.paths.routes import Route
-from kgot_lab.loop.modes.paths.sentence_scoring import without_names
-from kgot_lab.loop.modes.paths.typed_facts import facts_at, meet_facts
+from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, facts_at, meet_facts, spaced
+from kgot_lab.loop.render import joined_lines
 from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply
-from kgot_lab.loop.truncation import joined_lines
 from kgot_lab.memory.grounded_extraction import (
     SourcedSentence,
     facts_prompt,
     grounded_and_not,
     grounded_facts,
 )
-from kgot_lab.retrieval.names import capitalised, compared_name
+from kgot_lab.retrieval.entity_linking import capitalised, compared_name
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
-from kgot_lab.text.sentences import SentenceRules
+from kgot_lab.text.words import SentenceRules
 from kgot_lab.types import Document
 
 _RECALLED = 12  # names that the graph finds for a question, and titles that are then known

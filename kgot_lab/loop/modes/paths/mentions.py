@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from itertools import dropwhile
 from types import MappingProxyType
 
-from kgot_lab.graph.provenance import Support, note, supports_of
-from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, compared_name
+from kgot_lab.graph.changes import Support, note, supports_of
+from kgot_lab.retrieval.entity_linking import CAPITALISED, OPENERS, Titles, compared_name
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Fact, Store
-from kgot_lab.text.blocks import blocks
-from kgot_lab.text.sentences import SentenceRules, sentences
-from kgot_lab.text.words import composed
+from kgot_lab.text.words import SentenceRules, blocks, composed, sentences
 from kgot_lab.types import Document, Edge, Triple
 
 _MOST = 8  # names of a sentence

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.loop.modes.paths.mentions import PlacedSentence, title_of
 from kgot_lab.loop.modes.paths.routes import FactParts, Route
-from kgot_lab.retrieval.names import Titles, compared_name
+from kgot_lab.retrieval.entity_linking import Titles, compared_name
 from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Document
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kgot_lab.text.stems import light_stem
+from kgot_lab.text.words import light_stem
 
 _FEET, _INCH = 0.3048, 0.0254
 _SCALES: Mapping[str, float] = MappingProxyType(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kgot_lab.loop.modes.paths.mentions import PlacedSentence
-from kgot_lab.text.tokens import tokens
+from kgot_lab.text.cleaning import tokens
 from kgot_lab.text.words import content_stems
 from kgot_lab.types import Json
 

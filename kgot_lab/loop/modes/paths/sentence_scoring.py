@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.loop.modes.paths.mentions import PlacedSentence
-from kgot_lab.retrieval.names import capitalised, compared_name
+from kgot_lab.retrieval.entity_linking import capitalised, compared_name
 from kgot_lab.text.words import content_words
 
 # Fitted by logistic regression on the develop questions of the three bundled sets: does a sentence of a
