@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from kgot_lab.cli.serve import character_server
 from mcp.client import Client
 
 import kgot_lab
 from kgot_lab.cli.app import app as command_line
+from kgot_lab.cli.serve import character_server
 from kgot_lab.domains import npc
 from kgot_lab.experts.federation.delegation import Federation
 from kgot_lab.experts.federation.envelope import new_instance_key

@@ -18,22 +18,22 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import PRESETS, REFERENCE, Limits
-from kgot_lab.loop.modes.paths import answer_type as form
-from kgot_lab.loop.modes.paths import compare, mentions, mode, reading, routes
-from kgot_lab.loop.modes.paths import decomposition as apart
+from kgot_lab.loop.modes.paths import comparison, mentions, mode, reading, routes
 from kgot_lab.loop.modes.paths import fetching as gather
-from kgot_lab.loop.modes.paths import neighbours as near
-from kgot_lab.loop.modes.paths import progress as met
-from kgot_lab.loop.modes.paths import reader_prompt as few
-from kgot_lab.loop.modes.paths import sentence_scoring as worth
-from kgot_lab.loop.modes.paths import splitting as split
-from kgot_lab.loop.modes.paths import typed_facts as facts
+from kgot_lab.loop.modes.paths import mentions as near
+from kgot_lab.loop.modes.paths import mentions as worth
+from kgot_lab.loop.modes.paths import mode as apart
+from kgot_lab.loop.modes.paths import question_form as form
+from kgot_lab.loop.modes.paths import question_form as split
+from kgot_lab.loop.modes.paths import reading as few
+from kgot_lab.loop.modes.paths import routes as facts
+from kgot_lab.loop.modes.paths import routes as met
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.retrieval.entity_linking import follow
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text import blocks, sentences
+from kgot_lab.text import words
 from kgot_lab.tools.search import FOLLOWED, search
 from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.types import LLM, Document, Json, Prompt
@@ -219,7 +219,7 @@ _PATHS = (
     gather,
     facts,
     met,
-    compare,
+    comparison,
     few,
     form,
     mentions,
@@ -227,8 +227,8 @@ _PATHS = (
     routes,
     split,
     worth,
-    blocks,
-    sentences,
+    words,
+    words,
 )
 
 

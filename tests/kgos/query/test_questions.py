@@ -10,7 +10,8 @@ import typer
 from support.every import every
 from support.toolkit_flags import FLAGS, flag_table
 
-from kgot_lab.cli.query.all_commands import queries
+from kgot_lab.cli.query import answer_commands, graph_commands  # noqa: F401 each puts its commands into the group
+from kgot_lab.cli.query.shared import queries
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import meant_node

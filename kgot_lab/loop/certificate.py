@@ -1,0 +1,482 @@
+"""Certificates of runs: what the answer needs, and whether the sentences that were read say it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from difflib import SequenceMatcher
+
+from kgot_lab.errors import require
+from kgot_lab.graph.changes import supports_of
+from kgot_lab.loop.events import Answered, Event
+from kgot_lab.loop.modes.paths.comparison import questions_of_each, worked_out
+from kgot_lab.loop.modes.paths.question_form import comparison_candidates, filled, subjects
+from kgot_lab.loop.run_material import PathReading, RunMaterial
+from kgot_lab.loop.trace import Trace
+from kgot_lab.memory.claims.certificate import (
+    STANDARD_RULES,
+    Certificate,
+    CertificateRules,
+    OpenFact,
+    certify,
+    hedged,
+)
+from kgot_lab.memory.claims.claim import Claim, Span
+from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.grounded_extraction import SourcedSentence
+from kgot_lab.memory.tables.sqlite import SQLiteClaims
+from kgot_lab.retrieval.entity_linking import CAPITALISED, OPENERS, Titles, capitalised, compared_name
+from kgot_lab.text.words import named_words, plain_answer, stands_in
+from kgot_lab.types import Document, Triple
+
+# Sentences that give another value for the same thing: the same words, but for what stands in one place.
+
+SAME_WORDS = (
+    0.7  # the least share of a sentence's words, beside the value, that another says in the same order
+)
+_LONGER = 4  # words that another value may have more
+_WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
+
+
+def rival_values(
+    said: Iterable[SourcedSentence], known: Iterable[SourcedSentence], about: str, value: str
+) -> dict[str, list[SourcedSentence]]:
+    """What sentences of other documents give in the place of a value, with those sentences; they or their
+    title name what it is about.
+
+    A contradiction in other words is not found: a sentence counts that says at least SAME_WORDS of the words,
+    with something of the same kind in the place of the value.
+    """
+    known = list(known)
+    found: dict[str, list[SourcedSentence]] = {}
+    for each in said:
+        for other in known:
+            if (
+                other.source == each.source
+                or stands_in(value, other.text)
+                or not (speaks_of(other, about) or other.title == each.title)
+            ):
+                continue
+            rival = value_instead(each.text, other.text, value)
+            # else it says that of its own subject
+            if rival and (other.title == each.title or not stands_in(rival, other.title)):
+                found.setdefault(rival, []).append(other)
+    return found
+
+
+def value_instead(said: str, other: str, value: str) -> str:
+    """What another sentence says where one says a value; "" where it is not the same sentence otherwise, or
+    no value of that kind.
+    """
+    ours, theirs, wanted = _WORD.findall(said), _WORD.findall(other), _WORD.findall(value)
+    small, theirs_small = ([word.casefold() for word in words] for words in (ours, theirs))
+    start = _place_of([word.casefold() for word in wanted], small)
+    if start is None:
+        return ""
+    end = start + len(wanted)
+    before, after, alike = 0, len(theirs), 0
+    for block in SequenceMatcher(None, small, theirs_small, autojunk=False).get_matching_blocks():
+        head, tail = (
+            max(0, min(block.size, start - block.a)),
+            max(0, min(block.size, block.a + block.size - end)),
+        )
+        alike += head + tail
+        before = block.b + head if head else before
+        after = min(after, block.b + block.size - tail) if tail else after
+    around = len(ours) - len(wanted)
+    instead = theirs[before:after]
+    if around < 2 or alike < SAME_WORDS * around or not 0 < len(instead) <= len(wanted) + _LONGER:
+        return ""
+    rival = " ".join(instead)
+    return (
+        rival
+        if _kind(rival) == _kind(value) and not (set(named_words(rival)) <= set(named_words(value)))
+        else ""
+    )
+
+
+def speaks_of(sentence: SourcedSentence, name: str) -> bool:
+    """Whether a sentence with its title names something: all words of the name stand there."""
+    wanted = set(named_words(name))
+    return bool(wanted) and wanted <= set(named_words(f"{sentence.title} {sentence.text}"))
+
+
+def _place_of(wanted: list[str], words: list[str]) -> int | None:
+    places = range(len(words) - len(wanted) + 1)
+    return next((at for at in places if wanted and words[at : at + len(wanted)] == wanted), None)
+
+
+def _kind(value: str) -> tuple[bool, bool]:
+    """Whether a value has a figure, and whether it has a capital."""
+    return any(map(str.isdigit, value)), any(map(str.isupper, value))
+
+
+# What the answer of a run needs: the hops of its question, the values that were compared, or a path of
+# sentences from name to answer.
+
+ANSWERED_BY, NAMED, LINKED = "is answered by", "is mentioned by", "leads to"  # relations of what is missing
+_LONGEST = 60  # characters of a relation that is taken from a sentence
+_ASKING = OPENERS | frozenset(
+    "whose whom why does do did can could name both between among after before during if".split()
+)
+_ANSWER = "\0answer"  # the node of a path that is the answer
+
+
+@dataclass(frozen=True)
+class RunFact:
+    """A fact that the answer of a run needs, the sentences that say it, and other values in the place of its
+    object, each with its own.
+    """
+
+    needed: Triple | OpenFact
+    said: tuple[SourcedSentence, ...] = ()
+    rivals: Mapping[str, Sequence[SourcedSentence]] = field(default_factory=dict)
+
+
+def needs_of_run(run: RunMaterial) -> list[RunFact]:
+    """The facts that the answer of a run needs, in their order: what no sentence says is among them, without
+    any.
+    """
+    facts = _of_hops(run) or _of_compared(run) or _of_path(run)
+    if run.answered.forced and all(fact.said for fact in facts):
+        facts = [
+            *facts,
+            RunFact(
+                Triple(run.question or "the question", ANSWERED_BY, run.answered.text.strip() or "nothing")
+            ),
+        ]
+    return facts
+
+
+# --- hops and comparisons
+# ---------------------------------------------------------------------------------------------
+
+
+def _of_hops(run: RunMaterial) -> list[RunFact]:
+    """The hops of a question that was split; one that was read as unknown, and those behind it, are open.
+    None where it was not split.
+    """
+    number, _ = run.replied("hops")
+    later = iter([each for each in run.readings if each.number > number])
+    answers: list[str] = []
+    facts: list[RunFact] = []
+    for hop in run.hops:
+        told, about = filled(hop, answers), subjects(hop, answers)
+        reading = next(later, None) if len(answers) == len(facts) else None
+        if reading is None or reading.question != told or reading.problem or not reading.answer:
+            open = len(answers) == len(facts)  # else a hop before it is open
+            facts.append(RunFact(OpenFact(told if open else hop, about[-1] if about and open else "")))
+            continue
+        facts.append(_as_read(run, about[-1] if about else _title(reading) or told, told, reading))
+        answers.append(reading.answer)
+    if not facts or len(answers) < len(facts) or plain_answer(answers[-1]) == plain_answer(run.answered.text):
+        return facts
+    return [*facts[:-1], _another(run, facts[-1])]
+
+
+def _of_compared(run: RunMaterial) -> list[RunFact]:
+    """What was read of each of two things, where the answer is what comes of comparing that."""
+    number, reply = run.replied("compared")
+    if number < 0:
+        return []
+    known = Titles(Document(title, "", title) for title in run.titles(number))
+    named = list(dict.fromkeys(known[name][0] for name in known.mentioned(run.question, cased=False)))
+    things = comparison_candidates(run.question, named)
+    later = iter([each for each in run.readings if each.number > number])
+    values: list[list[str]] = []
+    facts: list[RunFact] = []
+    for thing, questions in zip(things, questions_of_each(reply, things), strict=False):
+        texts: list[str] = []
+        for one in questions:
+            told, name = (one.replace("#1", texts[0]), texts[0]) if texts and "#1" in one else (one, thing)
+            reading = next(later, None)
+            if reading is None or reading.question != told or reading.problem:
+                return []
+            texts.append(reading.answer)
+            facts.append(_as_read(run, name, told, reading))
+        values.append(texts)
+    if worked_out(run.question, things, values) != run.answered.text:
+        return []
+    return facts
+
+
+def _as_read(run: RunMaterial, subject: str, asked: str, reading: PathReading) -> RunFact:
+    """What was read to a question, with the sentences shown that hold it, and others that name both."""
+    shown = [each for each in reading.shown if stands_in(reading.answer, each.text)]
+    said = _saying(run, shown, subject, reading.answer)
+    rivals = rival_values(said, run.known, subject, reading.answer)
+    return RunFact(Triple(subject, asked, reading.answer), said, rivals)
+
+
+def _another(run: RunMaterial, last: RunFact) -> RunFact:
+    """The last hop where the answer is not what was read there: that contests it."""
+    assert isinstance(last.needed, Triple)
+    needed = Triple(last.needed.subject, last.needed.relation, run.answered.text)
+    said = _saying(run, [], needed.subject, needed.object)
+    return RunFact(needed, said, {**last.rivals, last.needed.object: last.said})
+
+
+def _title(reading: PathReading) -> str:
+    """The title that all sentences shown stand under; "" where there are several."""
+    titles = {each.title for each in reading.shown}
+    return titles.pop() if len(titles) == 1 else ""
+
+
+def _saying(
+    run: RunMaterial, shown: Iterable[SourcedSentence], subject: str, value: str
+) -> tuple[SourcedSentence, ...]:
+    """Sentences that were shown, and all that name a subject and hold a value."""
+    others = (each for each in run.known if stands_in(value, each.text) and speaks_of(each, subject))
+    return tuple(dict.fromkeys([*shown, *others]))
+
+
+# --- paths
+# ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _PathLink:
+    """A sentence or a typed fact, the nodes that it joins with their spellings, and the relation where it is
+    a fact's.
+    """
+
+    nodes: Mapping[str, str]
+    said: tuple[SourcedSentence, ...]
+    relation: str = ""
+
+
+def _of_path(run: RunMaterial) -> list[RunFact]:
+    """The path from the names in the question to the answer; a name that no sentence has, a link and an
+    answer that are not there.
+    """
+    answer = run.answered.text.strip()
+    if not answer or not any(stands_in(answer, each.text) for each in run.path):
+        return [
+            *_unnamed(run),
+            RunFact(Triple(run.question or "the question", ANSWERED_BY, answer or "nothing")),
+        ]
+    named = {compared_name(name): name for name in question_names(run.question, run.titles())}
+    unnamed = _unnamed(run)
+    # one of the things that the question names: each must be told of
+    if any(_same_name(name, answer) for name in named.values()):
+        return [
+            *unnamed,
+            *(
+                _told_of(run, name)
+                for name in named.values()
+                if OpenFact(NAMED, name) not in [each.needed for each in unnamed]
+            ),
+        ]
+    links = [*_typed(run, named, answer), *_spoken(run, named, answer)]
+    facts: dict[Triple | OpenFact, RunFact] = {fact.needed: fact for fact in unnamed}
+    for key, name in named.items():
+        if OpenFact(NAMED, name) in facts:
+            continue
+        for fact in _steps(run, key, name, links):
+            facts.setdefault(fact.needed, fact)
+    if facts:
+        return list(facts.values())
+    asked = Triple(run.question or "the question", ANSWERED_BY, answer)
+    return [RunFact(asked, tuple(each for each in run.path if stands_in(answer, each.text)))]
+
+
+def question_names(question: str, titles: Iterable[str]) -> list[str]:
+    """The names in a question, as they are spelled there: titles that it mentions, and runs of capitalised
+    words beside those.
+    """
+    known = Titles(Document(title, "", title) for title in titles)
+    found = {name: known[name][0] for name in known.mentioned(question)}
+    for run in CAPITALISED.finditer(question):
+        words = run.group().split()
+        while words and compared_name(words[0]) in _ASKING:
+            words = words[1:]
+        name = " ".join(words).removesuffix("'s").removesuffix("’s").rstrip(".,'’")
+        key = compared_name(name)
+        if (
+            len(key) > 2
+            and key in capitalised(name)
+            and not any(key in other or other in key for other in found)
+        ):
+            found[key] = name
+    return list(found.values())
+
+
+def _unnamed(run: RunMaterial) -> list[RunFact]:
+    """The names of the question that no sentence of the path mentions."""
+    asked = question_names(run.question, run.titles())
+    return [
+        RunFact(OpenFact(NAMED, name))
+        for name in asked
+        if not any(speaks_of(each, name.split("(")[0]) for each in run.path)
+    ]
+
+
+def _told_of(run: RunMaterial, name: str) -> RunFact:
+    """That sentences of the path speak of a name."""
+    said = tuple(each for each in run.path if speaks_of(each, name.split("(")[0]))
+    return RunFact(Triple(name, NAMED, said[0].title or said[0].source or name), said)
+
+
+def _same_name(name: str, answer: str) -> bool:
+    return compared_name(answer) in (compared_name(name), compared_name(name.split("(")[0]))
+
+
+def _steps(run: RunMaterial, key: str, name: str, links: Sequence[_PathLink]) -> list[RunFact]:
+    """The facts on the shortest way from a name to the answer; where there is none, that the link is missing."""
+    answer = run.answered.text.strip()
+    back: dict[str, tuple[str, _PathLink]] = {}
+    queue, seen = [key], {key}
+    for node in queue:
+        for link in (each for each in links if node in each.nodes):
+            for other in link.nodes:
+                if other not in seen:
+                    back[other] = node, link
+                    seen.add(other)
+                    queue.append(other)
+    if _ANSWER not in back:
+        return [RunFact(Triple(name, LINKED, answer))]
+    found: list[RunFact] = []
+    node = _ANSWER
+    while node in back:
+        before, link = back[node]
+        found.insert(
+            0,
+            _step(
+                run,
+                name if before == key else link.nodes[before],
+                answer if node == _ANSWER else link.nodes[node],
+                link,
+            ),
+        )
+        node = before
+    return found
+
+
+def _step(run: RunMaterial, start: str, end: str, link: _PathLink) -> RunFact:
+    said = _saying(run, link.said, start, end)
+    relation = link.relation or _between(link.said[0], start, end)
+    return RunFact(Triple(start, relation, end), said, rival_values(said, run.known, start, end))
+
+
+def _typed(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator[_PathLink]:
+    """The typed facts as links."""
+    for edge in run.facts:
+        texts = {support.sentence for support in supports_of(edge.properties)}
+        nodes = {compared_name(end): end for end in (edge.source, edge.target)}
+        nodes |= {key: name for key, name in named.items() if any(key in end for end in nodes)}
+        nodes |= (
+            {_ANSWER: answer} if any(stands_in(answer, end) for end in (edge.source, edge.target)) else {}
+        )
+        if said := tuple(each for each in run.known if each.text in texts):
+            yield _PathLink(nodes, said, edge.type)
+
+
+def _spoken(run: RunMaterial, named: Mapping[str, str], answer: str) -> Iterator[_PathLink]:
+    """The sentences of the path as links between the names in them and their title."""
+    known = Titles(Document(title, "", title) for title in run.titles())
+    for each in run.path:
+        # West Chicago, Illinois is called West Chicago
+        short = each.title.split("(")[0].split(",")[0].strip()
+        nodes = {compared_name(title): title for title in (each.title, short) if title}
+        nodes |= {key: name for key, name in named.items() if speaks_of(each, name.split("(")[0])}
+        nodes |= {compared_name(title): title for name in known.mentioned(each.text) for title in known[name]}
+        nodes |= {
+            key: key.title()
+            for key in capitalised(each.text)
+            if key not in nodes and not stands_in(key, answer)
+        }
+        nodes |= {_ANSWER: answer} if stands_in(answer, each.text) else {}
+        yield _PathLink(nodes, (each,))
+
+
+def _between(sentence: SourcedSentence, start: str, end: str) -> str:
+    """What a sentence says between two names, as the relation of one to the other; an arrow where the other
+    comes first.
+    """
+    text, low = sentence.text, sentence.text.casefold()
+    at, of = low.find(start.casefold()), low.find(end.casefold())
+    if at >= 0 and of >= 0:
+        first, last = (at + len(start), of) if at < of else (of + len(end), at)
+        words = text[first:last].strip(" ,.;:")
+        return _short(words) if at < of else f"← {_short(words)}"
+    return _short(text[:of].strip(" ,.;:")) if of > 0 else "is said with"
+
+
+def _short(words: str) -> str:
+    words = " ".join(words.split()) or "is said with"
+    return words if len(words) <= _LONGEST else f"… {words[-_LONGEST:].partition(' ')[2]}"
+
+
+# The certificate of a run: its sentences as claims in a memory of their own, and how the facts that its
+# answer needs stand there.
+
+_NUL = str.maketrans({"\0": "\ufffd"})
+
+
+def certificate_of_run(
+    run: Trace | Iterable[Event], *, rules: CertificateRules = STANDARD_RULES, at: datetime | None = None
+) -> Certificate:
+    """The certificate of a finished run: what its answer needs, by the sentences that its tools returned and
+    its graph began with.
+
+    A fact that a sentence says is a claim of the document that the sentence stands in. An answer that stands
+    in no sentence never passes. Raises BadInput for a run without an answer.
+    """
+    require(
+        run,
+        (Trace, Iterable),
+        "what is certified is a finished run, as load_run(path) gives it, or its events",
+    )
+    needs = needs_of_run(RunMaterial(run.events if isinstance(run, Trace) else tuple(run)))
+    with closing(SQLiteClaims()) as storage:
+        claims = Claims(storage)
+        claims.learn(claim for fact in needs for claim in claims_of_fact(fact))
+        for fact in needs:
+            if fact.rivals:
+                claims.declare(fact.needed.relation, "single")
+        return certify(claims, [fact.needed for fact in needs], at=at or _begun(run), rules=rules)
+
+
+def certified_text(events: Iterable[Event], certificate: Certificate) -> list[Event]:
+    """A run with its answer as a reader is told it; with one that is withheld goes what it rests on. What led
+    to it stays as it was.
+    """
+    return [_told(event, certificate) if isinstance(event, Answered) else event for event in events]
+
+
+def _told(answered: Answered, certificate: Certificate) -> Answered:
+    told = replace(answered, text=hedged(answered.text, certificate))
+    return (
+        told
+        if certificate.ruling != "withheld"
+        else replace(told, forced=False, evidence=(), passages=(), supports=(), likelihood=None)
+    )
+
+
+def claims_of_fact(fact: RunFact) -> list[Claim]:
+    """The claims that sentences make of a needed fact, and of others that contest it."""
+    if not isinstance(fact.needed, Triple):
+        return []
+    subject, relation, _ = fact.needed.identity
+    by_object = {fact.needed.object: fact.said, **fact.rivals}
+    return [
+        _claim(Triple(subject, relation, object), each) for object, said in by_object.items() for each in said
+    ]
+
+
+def _claim(fact: Triple, said: SourcedSentence) -> Claim:
+    text = said.text.translate(_NUL)
+    source = (said.source or said.title or "a text without a name").translate(_NUL)
+    return Claim(fact, source, Span(0, len(text), text), said_by=said.title.translate(_NUL))
+
+
+def _begun(run: Trace | Iterable[Event]) -> datetime | None:
+    """When a recorded run began, if it says so with its zone."""
+    try:
+        begun = datetime.fromisoformat(run.created) if isinstance(run, Trace) else None
+    except ValueError:
+        return None
+    return begun if begun is None or begun.tzinfo else begun.replace(tzinfo=UTC)
