@@ -13,8 +13,7 @@ from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.review import WorldReview
 from kgot_lab.domains.npc.session_import import ImportedFacts, hear, placed
 from kgot_lab.domains.npc.world import NpcWorld
-from kgot_lab.memory.extraction import Extraction
-from kgot_lab.memory.extractor import Extractor
+from kgot_lab.memory.extraction import Extraction, Extractor
 from kgot_lab.types import LLM, Triple
 
 _UNSAID = "not said"  # of a fact that the author does not find in the evening

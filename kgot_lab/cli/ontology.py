@@ -18,8 +18,8 @@ from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import as_typed
 
 if TYPE_CHECKING:
+    from kgot_lab.memory.claims.claim import Cardinality
     from kgot_lab.memory.claims.claims import Claims
-    from kgot_lab.memory.claims.reports import Cardinality
 
 _Relation = Annotated[str, typer.Argument(help="a relation, as `facts` shows it")]
 _By = Annotated[str, typer.Option("--by", help="who says so, for the log")]

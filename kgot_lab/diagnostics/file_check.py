@@ -80,7 +80,7 @@ def salvage_file(path: Path | str) -> Salvaged:
 
 
 def _kind_of(path: Path) -> str:
-    from kgot_lab.memory.tables.layout import CLAIMS_LAYOUT
+    from kgot_lab.memory.tables import CLAIMS_LAYOUT
     from kgot_lab.stores.sqlite.file import require_closed
 
     require_closed(path)

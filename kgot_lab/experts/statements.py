@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgot_lab.memory.tables.layout import Layout
+from kgot_lab.memory.tables import Layout
 
 EXPERT_TABLES = (
     """CREATE TABLE experts (id TEXT PRIMARY KEY, body TEXT NOT NULL, created BIGINT NOT NULL, updated BIGINT NOT NULL, gone BIGINT)""",

@@ -27,10 +27,9 @@ from kgot_lab.loop.persistence.retraction_filter import without_retracted
 from kgot_lab.loop.persistence.same_source import SameSources
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.memory.claims.claim import Claim, Span
-from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.claims.claims import Claims, open_claims
 from kgot_lab.memory.claims.ledger import ReviewLedger
-from kgot_lab.memory.claims.opening import open_claims
-from kgot_lab.memory.tables.sqlite import SQLiteClaims
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.tools.search import search

@@ -36,7 +36,7 @@ from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
 from kgot_lab.loop.replay.extract import extract, left_to_read
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.loop.truncation import fit
-from kgot_lab.memory.grounded_extraction import (
+from kgot_lab.memory.extraction import (
     EXAMPLES,
     EXTRACT,
     SourcedSentence,

@@ -15,7 +15,7 @@ from kgot_lab.llm.scripted import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
-from kgot_lab.memory.tables.sqlite import SQLiteClaims
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 
 SAID = (
     "Ada Lovelace was born in London in 1815.",

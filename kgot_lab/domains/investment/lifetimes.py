@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from kgot_lab.errors import BadInput, described_value
 from kgot_lab.kgos.schemas.check import time_of
-from kgot_lab.memory.claims.times import instant
+from kgot_lab.memory.claims.claim import instant
 from kgot_lab.types import Edge, Node
 
 _MICROSECOND = timedelta(microseconds=1)

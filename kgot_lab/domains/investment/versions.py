@@ -16,8 +16,8 @@ from kgot_lab.domains.investment.naming import fold, shown_name, symbol_of
 from kgot_lab.domains.investment.view import DatedEdge, DatedNode, InvestmentView, dated_edge, dated_node
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.vocabulary import Vocabulary
-from kgot_lab.memory.claims.times import instant
-from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.memory.claims.claim import instant
+from kgot_lab.memory.tables import TableStorage
 from kgot_lab.types import Edge, Json, Node
 
 EdgeIds = tuple[str, str, str]  # source, type, target

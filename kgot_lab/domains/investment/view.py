@@ -14,8 +14,8 @@ from kgot_lab.domains.investment.naming import SYMBOLS, fold, shown_name, storab
 from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.vocabulary import Vocabulary
-from kgot_lab.memory.claims.times import moment, open_moment
-from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.memory.claims.claim import moment, open_moment
+from kgot_lab.memory.tables import TableStorage
 from kgot_lab.types import Edge, Node
 
 FOREVER = 2**62  # microseconds: after every time

@@ -12,7 +12,7 @@ from kgot_lab.domains.npc.rows import plain_column
 from kgot_lab.domains.npc.schema import WORLD_LAYOUT, in_sqlite
 from kgot_lab.domains.npc.storage import WorldRow
 from kgot_lab.domains.npc.visibility_python import visible_in_python
-from kgot_lab.memory.tables.sqlite import SQLiteTables
+from kgot_lab.memory.sqlite_tables import SQLiteTables
 
 
 class SQLiteWorld(SQLiteTables):

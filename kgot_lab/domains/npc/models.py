@@ -13,8 +13,7 @@ from uuid import uuid4
 from kgot_lab.domains.npc.validation import fit_attributes, fit_direction, fit_id, fit_types, short_text
 from kgot_lab.errors import BadInput, described_value, require
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.claim import CLAIM_KINDS, plain_text, probability
-from kgot_lab.memory.claims.times import instant
+from kgot_lab.memory.claims.claim import CLAIM_KINDS, instant, plain_text, probability
 from kgot_lab.stores.sql import json_text
 from kgot_lab.types import Json
 

@@ -10,9 +10,8 @@ from kgot_lab.domains.npc.file import SQLiteWorld
 from kgot_lab.domains.npc.postgres import WORLD_NAMESPACE, PostgresWorld
 from kgot_lab.domains.npc.storage import WorldStorage
 from kgot_lab.domains.npc.world import NpcWorld
-from kgot_lab.memory.claims.claim import probability
-from kgot_lab.memory.claims.times import utc_now
-from kgot_lab.memory.tables.opening import opened_at
+from kgot_lab.memory.claims.claim import probability, utc_now
+from kgot_lab.memory.sqlite_tables import opened_at
 
 
 def open_world(

@@ -19,7 +19,7 @@ from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.schema import WORLD_LAYOUT
 from kgot_lab.domains.npc.visibility_sql import VISIBLE, policy_parameters, visible_of
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.tables.postgres import PostgresTables, server_error_message
+from kgot_lab.memory.postgres_tables import PostgresTables, server_error_message
 from kgot_lab.stores.postgres.connection import driver
 from kgot_lab.stores.postgres.rows import value_of_postgres
 from kgot_lab.stores.postgres.search import require_pgvector

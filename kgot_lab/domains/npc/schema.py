@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from kgot_lab.memory.tables.layout import Layout
+from kgot_lab.memory.tables import Layout
 
 CONFIDENCE = "(r.provenance->>'confidence')::float8"  # the index of PostgreSQL is on these words, so questions use them too
 _TABLES = (

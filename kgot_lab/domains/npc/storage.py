@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
-from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.memory.tables import TableStorage
 
 WorldRow = tuple[Any, ...]
 

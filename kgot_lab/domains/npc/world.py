@@ -30,8 +30,7 @@ from kgot_lab.domains.npc.walks import shortest_way
 from kgot_lab.domains.npc.writes import put_entities, put_relationships
 from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.claim import plain_text, probability
-from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.memory.claims.claim import plain_text, probability, utc_now
 from kgot_lab.types import Json
 
 _FEW = 8  # steps that one statement walks: it reaches a place once for each number of steps, so it would go round a circle for every step

@@ -19,7 +19,7 @@ from kgot_lab.experts.federation.messages import RemoteAnswer, RemoteQuestion
 from kgot_lab.experts.federation.nonces import SeenNonces
 from kgot_lab.experts.federation.peers import Peer, Peers
 from kgot_lab.experts.federation.signing import opened_envelope, signed_envelope
-from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.memory.claims.claim import utc_now
 
 ASK_PATH = "/federation/ask"
 CAPABILITIES_PATH = "/federation/capabilities"

@@ -19,7 +19,7 @@ from kgot_lab.experts.federation.keys import InstanceKey
 from kgot_lab.experts.federation.messages import Line, SentValue
 from kgot_lab.experts.federation.peers import Peer
 from kgot_lab.experts.federation.signing import signed_envelope
-from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.text.words import content_words
 from kgot_lab.types import Document

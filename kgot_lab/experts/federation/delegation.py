@@ -18,7 +18,7 @@ from kgot_lab.experts.federation.keys import InstanceKey
 from kgot_lab.experts.federation.messages import RemoteAnswer, RemoteQuestion
 from kgot_lab.experts.federation.peers import Peer, Peers
 from kgot_lab.experts.federation.signing import opened_envelope, signed_envelope
-from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.fence import fenced
 from kgot_lab.text.harmless import harmless
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, RefusedEnvelope
 from kgot_lab.experts.federation.keys import is_public_key
-from kgot_lab.memory.claims.times import moment
+from kgot_lab.memory.claims.claim import moment
 
 MOST_ENVELOPE = 2_000_000  # bytes
 LONGEST_LIFE = timedelta(minutes=15)  # nonces are remembered as long

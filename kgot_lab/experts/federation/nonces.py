@@ -7,10 +7,9 @@ from pathlib import Path
 
 from kgot_lab.errors import require_count
 from kgot_lab.experts.federation.envelope import CLOCK_SKEW, Envelope, refused
-from kgot_lab.memory.claims.times import instant
-from kgot_lab.memory.tables.layout import Layout
-from kgot_lab.memory.tables.opening import open_tables
-from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.memory.claims.claim import instant
+from kgot_lab.memory.sqlite_tables import open_tables
+from kgot_lab.memory.tables import Layout, TableStorage
 
 NONCES_LAYOUT = Layout(
     "seen nonces",

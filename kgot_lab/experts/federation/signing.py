@@ -23,7 +23,7 @@ from kgot_lab.experts.federation.envelope import (
 from kgot_lab.experts.federation.keys import InstanceKey, is_public_key, is_signed_by, text_of_bytes
 from kgot_lab.experts.federation.nonces import SeenNonces
 from kgot_lab.experts.federation.peers import Peers
-from kgot_lab.memory.claims.times import instant, utc_now
+from kgot_lab.memory.claims.claim import instant, utc_now
 
 
 def signed_envelope(

@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.editing.editor import MADE_BY_HAND, Editor
 from kgot_lab.kgos.schemas.check import Fault
-from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.types import Diff, Edge, Json, Node
 
 # the editor takes the second for another type, and writes the third itself

@@ -16,10 +16,9 @@ from kgot_lab.errors import BadInput, UnknownName, require_count
 from kgot_lab.experts.learning import proposal_tables as sql
 from kgot_lab.experts.learning.edits import GraphProposal, PlannedChange, diff_as_text
 from kgot_lab.loop.events import diff_from_json
-from kgot_lab.memory.claims.claim import plain_text
-from kgot_lab.memory.claims.times import instant, moment, utc_now
-from kgot_lab.memory.tables.opening import open_tables
-from kgot_lab.memory.tables.storage import ClaimRow, TableStorage
+from kgot_lab.memory.claims.claim import instant, moment, plain_text, utc_now
+from kgot_lab.memory.sqlite_tables import open_tables
+from kgot_lab.memory.tables import ClaimRow, TableStorage
 from kgot_lab.types import Diff
 
 MOST_WAITING = 200  # proposals of one person, so that nobody fills the queue alone

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgot_lab.memory.tables.layout import Layout
+from kgot_lab.memory.tables import Layout
 
 PROPOSAL_TABLES = (
     """CREATE TABLE proposals (id TEXT PRIMARY KEY, graph TEXT NOT NULL, body TEXT NOT NULL, standing TEXT NOT NULL, at BIGINT NOT NULL)""",

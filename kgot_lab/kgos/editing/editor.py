@@ -18,7 +18,7 @@ from kgot_lab.kgos.editing.checking import faults_near, touched_by
 from kgot_lab.kgos.editing.index import EditedIndex
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
-from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.stores.sql import edge_row, node_row
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Json, Node

@@ -17,8 +17,8 @@ from kgot_lab.loop.trace import Trace
 from kgot_lab.memory.claims.certificate import STANDARD_RULES, Certificate, CertificateRules, certify, hedged
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.grounded_extraction import SourcedSentence
-from kgot_lab.memory.tables.sqlite import SQLiteClaims
+from kgot_lab.memory.extraction import SourcedSentence
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.types import Triple
 
 _NUL = str.maketrans({"\0": "\ufffd"})

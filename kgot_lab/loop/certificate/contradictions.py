@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
-from kgot_lab.memory.grounded_extraction import SourcedSentence
+from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.text.words import named_words, stands_in
 
 SAME_WORDS = (

@@ -14,7 +14,7 @@ from kgot_lab.graph.provenance import supports_of
 from kgot_lab.loop.events import Answered, Asked, Event, Parsed, Started, ToolReturned, Wrote
 from kgot_lab.loop.modes.paths.mentions import title_of
 from kgot_lab.loop.modes.paths.splitting import hops_in
-from kgot_lab.memory.grounded_extraction import SourcedSentence
+from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.text.sentences import sentences

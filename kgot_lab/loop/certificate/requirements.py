@@ -14,7 +14,7 @@ from kgot_lab.loop.modes.paths.candidates import comparison_candidates
 from kgot_lab.loop.modes.paths.compare import questions_of_each, worked_out
 from kgot_lab.loop.modes.paths.splitting import filled, subjects
 from kgot_lab.memory.claims.certificate import OpenFact
-from kgot_lab.memory.grounded_extraction import SourcedSentence
+from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, capitalised, compared_name
 from kgot_lab.text.words import plain_answer, stands_in
 from kgot_lab.types import Document, Triple

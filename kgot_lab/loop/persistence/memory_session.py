@@ -17,8 +17,7 @@ from kgot_lab.loop.persistence.retraction_filter import without_retracted
 from kgot_lab.loop.persistence.same_source import SameSources, SourceDistinguisher
 from kgot_lab.loop.trace import Trace
 from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.opening import open_claims
+from kgot_lab.memory.claims.claims import Claims, open_claims
 from kgot_lab.stores.protocol import Store
 from kgot_lab.tools.tool import Tool
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
+from kgot_lab.memory.claims.claim import Fallen
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.reports import Fallen
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Node, Triple
 from kgot_lab.viz.claims.static_views import format_claim

@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.memory.claims.claim import triple_key
-from kgot_lab.memory.claims.times import format_time
+from kgot_lab.memory.claims.claim import format_time, triple_key
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Triple
 from kgot_lab.viz.claims.static_views import WrittenDown, format_claim, written_down

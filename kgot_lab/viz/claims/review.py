@@ -8,11 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kgot_lab.errors import AlreadyDecided, BadInput, LabError, require
-from kgot_lab.memory.claims.claim import Claim
+from kgot_lab.memory.claims.claim import Claim, Decided, Queued, format_span
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.reports import Decided, Queued
-from kgot_lab.memory.claims.reviewer import Reviewer, Weighed
-from kgot_lab.memory.claims.times import format_span
+from kgot_lab.memory.claims.ledger import Reviewer, Weighed
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Document, Json, Triple
 from kgot_lab.viz.claims.static_views import WrittenDown, format_claim, written_down

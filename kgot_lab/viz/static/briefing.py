@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Briefing
 from kgot_lab.domains.investment.naming import shown_name
 from kgot_lab.domains.investment.reach import PathHop
-from kgot_lab.memory.claims.times import format_time
+from kgot_lab.memory.claims.claim import format_time
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge
 from kgot_lab.viz.static.drawing import Drawing, draw_lines, draw_rect, draw_text, drawing

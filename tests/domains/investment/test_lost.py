@@ -42,7 +42,7 @@ def test_what_breaks_in_the_middle_of_a_write_is_taken_back(graph):
 
 def test_a_file_that_another_process_writes_to_is_told_and_works_again(tmp_path, clock, monkeypatch):
     path = tmp_path / "graph.db"
-    monkeypatch.setattr("kgot_lab.memory.tables.file.LONGEST_WAIT", 0.01)
+    monkeypatch.setattr("kgot_lab.memory.sqlite_tables.LONGEST_WAIT", 0.01)
     with open_investment_graph(path, now=clock) as graph:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")

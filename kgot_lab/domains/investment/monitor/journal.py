@@ -22,9 +22,9 @@ from kgot_lab.domains.investment.monitor.facts import NewsFacts, facts_from_json
 from kgot_lab.domains.investment.monitor.news import NewsItem, news_item
 from kgot_lab.llm.recorded import prompt_key, reply_from_json, reply_to_json
 from kgot_lab.llm.structured import checked_reply, note_recorded
-from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
-from kgot_lab.memory.tables.opening import open_tables
-from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now
+from kgot_lab.memory.sqlite_tables import open_tables
+from kgot_lab.memory.tables import TableStorage
 from kgot_lab.types import LLM, Prompt, Reply
 
 

@@ -39,7 +39,7 @@ from kgot_lab.domains.investment.reach import DECAYS
 from kgot_lab.domains.investment.versions import EdgeIds
 from kgot_lab.errors import BadInput, LabError, LLMError, ToolFailed, require_count
 from kgot_lab.kgos.schemas.investment import INVESTMENT_WITH_COMPANIES
-from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.counted import counted
 from kgot_lab.types import LLM
 

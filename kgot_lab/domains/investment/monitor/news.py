@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, described_value, require
 from kgot_lab.io.text_files import read_regular, utf8_text
 from kgot_lab.kgos.schemas.check import time_of
 from kgot_lab.llm.structured import json_fault
-from kgot_lab.memory.claims.times import instant
+from kgot_lab.memory.claims.claim import instant
 from kgot_lab.text.surrogates import whole
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.types import Json

@@ -4,7 +4,7 @@ ticks. It holds no user.
 
 from __future__ import annotations
 
-from kgot_lab.memory.tables.layout import Layout
+from kgot_lab.memory.tables import Layout
 
 JOURNAL_LAYOUT = Layout(
     "investment news",

@@ -28,7 +28,7 @@ from kgot_lab.loop.modes.paths.sentence_scoring import without_names
 from kgot_lab.loop.modes.paths.typed_facts import facts_at, meet_facts
 from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply
 from kgot_lab.loop.truncation import joined_lines
-from kgot_lab.memory.grounded_extraction import (
+from kgot_lab.memory.extraction import (
     SourcedSentence,
     facts_prompt,
     grounded_and_not,

@@ -1,12 +1,51 @@
-"""All SQL of the claims, in what SQLite and PostgreSQL have in common; `= ANY(:names)` takes a list.
-
-What may change is a row of `versions`, never rewritten but for the change that closed it: the standing of a
-claim (taken, queued, accepted or rejected, with its confidence), its drops, the cardinality declared of a
-relation, and what a name was merged into. Changes are numbered in the order of their times, so what was known
-at a time is what was known after the last change until then.
-"""
+"""What a file or a schema of tables holds: its name, its mark, its version, and the statements that make it."""
 
 from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from kgot_lab.memory.triple_store import LONGEST_TEXT, spaced_words
+
+# By what facts are looked up: the words of their texts, and their ends. Keys are numbers, since a word may
+# be of any length.
+
+
+def word_key(word: str) -> int:
+    """The key of the facts that hold a word, as `spaced_words` cuts it."""
+    return _number("word", word)
+
+
+def end_key(end: Literal["subject", "object"], name: str) -> int:
+    """The key of the facts that begin, or end, with a name, letter by letter."""
+    return _number(end, name)
+
+
+def fact_keys(subject: str, relation: str, object: str) -> list[int]:
+    """All keys of a fact, each once; the words of a text that is too long to be told lead nowhere."""
+    told = [part for part in (subject, relation, object) if len(part) <= LONGEST_TEXT]
+    words = {word for part in told for word in spaced_words(part).split()}
+    return sorted({*map(word_key, words), end_key("subject", subject), end_key("object", object)})
+
+
+def _number(kind: str, text: str) -> int:
+    """A whole number of eight bytes with a sign, as databases keep them; that two texts have one costs a
+    look, since facts are read.
+    """
+    return int.from_bytes(
+        hashlib.blake2b(text.encode(), digest_size=8, person=kind.encode()).digest(), "big", signed=True
+    )
+
+
+# All SQL of the claims, in what SQLite and PostgreSQL have in common; `= ANY(:names)` takes a list.
+#
+# What may change is a row of `versions`, never rewritten but for the change that closed it: the standing of
+# a claim (taken, queued, accepted or rejected, with its confidence), its drops, the cardinality declared of
+# a relation, and what a name was merged into. Changes are numbered in the order of their times, so what was
+# known at a time is what was known after the last change until then.
 
 CLAIM_TABLES = (  # what has no primary key may be of any length, which no index of PostgreSQL takes but one of hashes
     "CREATE TABLE facts (id TEXT PRIMARY KEY, subject TEXT NOT NULL, relation TEXT NOT NULL, object TEXT NOT NULL)",
@@ -202,3 +241,89 @@ PREMISES_OF = "SELECT DISTINCT p.fact FROM premises p WHERE p.claim = ANY(:claim
 UNSCRUBBED = "INSERT INTO unscrubbed (change) VALUES (:change)"
 SCRUBBED = "DELETE FROM unscrubbed"
 TO_SCRUB = "SELECT count(*) FROM unscrubbed"
+
+
+@dataclass(frozen=True)
+class LaterTable:
+    """A table that the versions before had not, and how it is filled from what such a one holds: from each
+    row that `read` finds.
+    """
+
+    name: str
+    sqlite: str
+    postgres: str
+    read: str
+    rows: Callable[..., Iterable[tuple[Any, ...]]]
+    columns: int
+
+    def insert(self, mark: str) -> str:
+        """The statement that adds a row, with the mark that an engine has for a value."""
+        return f"INSERT INTO {self.name} VALUES ({', '.join([mark] * self.columns)})"
+
+    def rows_of(self, read: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
+        """What stands in it, by the rows that `read` found."""
+        return (made for row in read for made in self.rows(*row))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The tables of one kind of place; statements in what SQLite and PostgreSQL have in common, and then
+    those of their own.
+    """
+
+    name: str  # what it holds: "claims"
+    application: int  # how a file of this kind is told from any other
+    tables: tuple[str, ...]
+    indexes: tuple[str, ...] = ()
+    sqlite: tuple[str, ...] = ()
+    postgres: tuple[str, ...] = ()
+    later: tuple[LaterTable, ...] = ()  # a version each, in their order
+    repeatable: bool = False  # run again, its statements change nothing: so they are where a place says that it is of version 0
+
+    @property
+    def version(self) -> int:
+        """The number of this version: what is older gets what it lacks when it is opened."""
+        return 1 + len(self.later)
+
+    @property
+    def mark(self) -> str:
+        """What stands on a schema of this kind, before the number of its version."""
+        return f"{self.name} of kgot_lab, version "
+
+
+def _keys_of(id: str, subject: str, relation: str, object: str, learnt: int) -> Iterable[tuple[Any, ...]]:
+    return [(key, learnt, id) for key in fact_keys(subject, relation, object)]
+
+
+# in SQLite the index is the table
+FACT_KEYS = LaterTable("fact_keys", f"{KEY_TABLE} WITHOUT ROWID", KEY_TABLE, FIRST_LEARNT, _keys_of, 3)
+CLAIMS_LAYOUT = Layout(
+    "claims", 0x6B676C63, CLAIM_TABLES, CLAIM_INDEXES, SQLITE_INDEXES, POSTGRES_INDEXES, (FACT_KEYS,)
+)  # "kglc"
+
+
+# What keeps tables: the statements of one file, run in transactions; SQLite here, another engine behind the
+# same methods.
+
+ClaimRow = tuple[Any, ...]
+
+
+class TableStorage(Protocol):
+    """Tables of a layout, to which statements of ours are put; raises StoreUnavailable, and StoreDamaged."""
+
+    def rows(
+        self, statement: str, values: Mapping[str, Any] = ...
+    ) -> list[ClaimRow]: ...  # [] where it changes something
+    def reading(self) -> AbstractContextManager[None]: ...  # all that is read within is of one time
+    def changing(
+        self,
+    ) -> AbstractContextManager[
+        None
+    ]: ...  # alone, all or nothing, on the disk when it ends; may be within itself
+    def close(self) -> None: ...
+
+
+class ClaimStorage(TableStorage, Protocol):
+    """Tables of claims, to which the statements of `statements` are put, and which can be erased for good."""
+
+    def scrub(self) -> None: ...  # what was deleted leaves every file
