@@ -19,7 +19,7 @@ from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import delta_edges, similarity_edges
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.errors import BadInput, TraceError
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.retrieval.fusion import rrf, strongest, weighted

@@ -11,7 +11,7 @@ import sys
 import pytest
 from support.every import every
 
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 
 DATA = bundled("README.md").parent
 README = (DATA / "README.md").read_text(encoding="utf-8")

@@ -27,7 +27,7 @@ from kgot_lab.errors import (
 )
 from kgot_lab.evaluation.reports import report
 from kgot_lab.evaluation.runs import run
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.llm.recorded import Recorder
 from kgot_lab.loop.events import Wrote

@@ -18,7 +18,7 @@ import typer.main
 from support.every import every
 
 from kgot_lab.cli.app import app
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.trace import load_run
 
 ROOT = Path(__file__).parent.parent

@@ -15,7 +15,7 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import circumstances, save_receipt
 from kgot_lab.evaluation.runs import Run, latency, run
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json
 

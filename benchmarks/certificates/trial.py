@@ -18,7 +18,7 @@ from kgot_lab.benchmark.questions.plan import format_differences, plan_differenc
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.certificate.certificate import certificate_of_run
 from kgot_lab.loop.limits import PATHS, Limits
 from kgot_lab.loop.trace import made_by

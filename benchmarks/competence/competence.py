@@ -249,7 +249,7 @@ def without_errors(most: int) -> list[dict[str, Any]]:
     from benchmarks.competence.worlds import chain_world, world_on_file
     from kgot_lab.errors import UnknownName
     from kgot_lab.evaluation.significance import share
-    from kgot_lab.io.bundled import bundled
+    from kgot_lab.io.files import bundled
     from kgot_lab.loop.limits import LOCAL, REFERENCE
     from kgot_lab.retrieval.bm25 import bm25
     from kgot_lab.tools.search import search
@@ -292,7 +292,7 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
     )
     from kgot_lab.errors import UnknownName
     from kgot_lab.evaluation.significance import share
-    from kgot_lab.io.bundled import bundled
+    from kgot_lab.io.files import bundled
     from kgot_lab.loop.limits import PATHS
     from kgot_lab.retrieval.bm25 import bm25
     from kgot_lab.tools.search import search

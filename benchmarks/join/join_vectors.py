@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 
 Floats = NDArray[np.float32]
 

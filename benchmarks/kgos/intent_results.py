@@ -28,7 +28,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import counts, holm, interval, share, sign_flip_p
 from kgot_lab.evaluation.summary import format_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 
 _OUTSIDE = "outside"  # what the ids of questions from outside begin with
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from benchmarks.kgos.queries import CookbookQuery
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import UnknownName
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.methods.classify_intent import classify_intent
 from kgot_lab.kgos.methods.intents import INTENTS
 

@@ -23,8 +23,7 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.significance import Numbers, holm, interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.io.files import read_regular_text, write_whole
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion, learned
 from kgot_lab.retrieval.stage import Stage
 

@@ -15,7 +15,7 @@ from kgot_lab.benchmark.questions.baselines import rag_prompt, zero_shot_prompt
 from kgot_lab.benchmark.questions.hotpotqa import hotpotqa
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.evaluation.answers import exact_match, f1, holds
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.conclude import row_text
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Forced, Read, Voted

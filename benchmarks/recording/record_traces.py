@@ -22,7 +22,7 @@ from pathlib import Path
 from kgot_lab.benchmark.questions.hotpotqa import demo_questions, hotpotqa
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.documents.folder import read_documents
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.llm.recorded import Recorder

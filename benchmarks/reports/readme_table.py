@@ -31,7 +31,7 @@ from kgot_lab.evaluation.reports import derive
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, interval
 from kgot_lab.evaluation.tables import decimal, signed
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 
 ROOT = Path(__file__).parents[2]
 PAGES = tuple(ROOT / name for name in ("README.md", "benchmarks/results/README.md", "notebooks/README.md"))

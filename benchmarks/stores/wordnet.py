@@ -8,7 +8,7 @@ import json
 from functools import cache
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.types import Edge, Node
 
 

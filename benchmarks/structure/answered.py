@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.structure.analogies import Choice, Choices
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.measures import Scores
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.types import Json
 
 _FORMAT = "choice receipt 1"

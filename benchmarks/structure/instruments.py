@@ -19,7 +19,7 @@ from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeleton_makers import StoredSkeletons, stored
 from kgot_lab.analogy.skeletons import Maker, skeletons
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 
 MODEL_OF_SKELETONS = "the local model"
 

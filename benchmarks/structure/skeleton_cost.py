@@ -18,7 +18,7 @@ from statistics import fmean
 
 from benchmarks.structure.analogies import CHOICES, choices
 from kgot_lab.analogy.skeleton_makers import RULES, SKELETON_EXAMPLES
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.text.tokens import tokens
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from benchmarks.structure.analogies import locked_in
 from kgot_lab.errors import BadInput
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from kgot_lab.analogy.alignment import Aligner, AlignmentWeights
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import Numbers
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 
 TRIED_FORMS, TRIED_DENIALS, TRIED_EVENTS = (0.0, 0.3, 0.6), (0.0, 0.1), (0.0, 0.2, 0.4, 0.6)
 MASKED = "skeleton, masked"

@@ -11,7 +11,7 @@ from functools import cache
 
 from benchmarks.structure.analogies import Choice, Choices, choices, hashed
 from kgot_lab.errors import UnknownName
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 
 TELLINGS = ("same phrases", "reworded", "same phrases, turned beside", "reworded, turned beside")
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from kgot_lab.analogy.skeletons import Skeletons, one_line
 from kgot_lab.analogy.vocabulary_leaks import LeakCheck
 from kgot_lab.errors import BadInput, BadReply
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.llm.recorded import prompt_to_json
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import LLM, FromFile, Json, Message, Prompt

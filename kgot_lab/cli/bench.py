@@ -18,7 +18,7 @@ from kgot_lab.cli import terminal
 from kgot_lab.cli.bench_questions import bench_questions
 from kgot_lab.cli.options import with_option_groups
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 
 if TYPE_CHECKING:
     from kgot_lab.benchmark.recall.bench import BenchmarkProgress

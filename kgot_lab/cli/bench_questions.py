@@ -14,7 +14,7 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.errors import BadInput, LabError, require_amount, require_count, shortly
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 

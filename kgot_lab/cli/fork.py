@@ -13,7 +13,7 @@ from kgot_lab.cli import options, terminal
 from kgot_lab.cli import question_setup as asking
 from kgot_lab.cli.resume import GoOn, resume_hint
 from kgot_lab.errors import BadInput, ReplayMiss
-from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.io.files import read_regular_text
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import as_typed
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, shortly
-from kgot_lab.io.text_files import NO_FILES, require_narrow
+from kgot_lab.io.files import NO_FILES, require_narrow
 from kgot_lab.text.counted import counted
 
 if TYPE_CHECKING:

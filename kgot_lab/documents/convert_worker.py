@@ -17,7 +17,7 @@ from functools import cache
 
 from kgot_lab.documents.conversion import CONVERTED, MESSAGE_HEAD, Converted
 from kgot_lab.errors import BadInput
-from kgot_lab.io.timeouts import ended_after
+from kgot_lab.io.processes import ended_after
 
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from kgot_lab.documents.conversion import main; main()"
 _STARTS = 120.0  # seconds until the converter must be loaded

@@ -13,7 +13,7 @@ from pathlib import Path
 from kgot_lab.documents.conversion import CONVERTED
 from kgot_lab.documents.convert_worker import converter_of
 from kgot_lab.errors import BadInput, NotInstalled, shortly
-from kgot_lab.io.text_files import read_regular, wide_encoding
+from kgot_lab.io.files import read_regular, wide_encoding
 
 PLAIN = (".txt", ".md", ".csv", ".json", ".xml")
 # bytes that look like UTF-8 or like no text at all, so what is declared goes first

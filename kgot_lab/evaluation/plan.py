@@ -12,8 +12,7 @@ from kgot_lab.errors import BadInput, UnknownName, described_value, require, req
 from kgot_lab.evaluation.measures import MEASURES, depth
 from kgot_lab.evaluation.runs import BY_ID, TIES
 from kgot_lab.evaluation.significance import ROUNDS
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.io.files import read_regular_text, write_whole
 from kgot_lab.types import Json
 
 MARGIN = 0.02  # of the primary measure; fixed before the first run

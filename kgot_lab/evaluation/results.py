@@ -25,7 +25,7 @@ from pathlib import Path
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.runs import Latency, Run
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.types import Hit, Json
 
 KEEP = 20  # hits of a query in a receipt: what a curve up to recall@20 needs

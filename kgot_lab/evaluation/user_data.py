@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import HIGHEST_GRADE, Dataset
-from kgot_lab.io.text_files import require_narrow
+from kgot_lab.io.files import require_narrow
 from kgot_lab.types import Document, Json, Query
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import re
 import warnings
 from pathlib import Path
 
-from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.io.files import read_regular_text
 
 _LINE = re.compile(r"(?:export\s+)?([A-Za-z_][A-Za-z0-9_]*)\s*=\s*(.*)")
 # What changes how programs run, or where they connect, is not for a file that may have come with a folder

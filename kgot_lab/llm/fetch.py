@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, ModelMissing
-from kgot_lab.io.proxies import way_to
+from kgot_lab.io.http_client import way_to
 from kgot_lab.llm.model_file import (
     QWEN_CODER,
     VARIABLE,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.events import Asked, Event
 from kgot_lab.types import Usage
 

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require
-from kgot_lab.io.fork_safety import ELSEWHERE, tell_of_forks
+from kgot_lab.io.processes import ELSEWHERE, tell_of_forks
 from kgot_lab.memory.sqlite import LONGEST_WAIT
 from kgot_lab.memory.tables import CLAIMS_LAYOUT, SCRUBBED, STANDINGS, TO_SCRUB, ClaimRow, Layout
 from kgot_lab.stores.postgres.connection import Circle, PostgresLink, driver

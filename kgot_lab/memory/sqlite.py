@@ -12,7 +12,7 @@ from threading import RLock
 from typing import Any, Self
 
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require, require_count
-from kgot_lab.io.fork_safety import ELSEWHERE, keep_for_ever, tell_of_forks
+from kgot_lab.io.processes import ELSEWHERE, keep_for_ever, tell_of_forks
 from kgot_lab.io.sqlite_snapshot import check_before_opening
 from kgot_lab.memory.triple_store import (
     Keyword,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kgot_lab.errors import BadInput, StoreUnavailable, require
-from kgot_lab.io.fork_safety import ELSEWHERE, keep_for_ever, tell_of_forks
+from kgot_lab.io.processes import ELSEWHERE, keep_for_ever, tell_of_forks
 from kgot_lab.io.sqlite_snapshot import check_before_opening
 from kgot_lab.memory.postgres_tables import PostgresTables
 from kgot_lab.memory.sqlite import LONGEST_WAIT, explain_sqlite_error, refuse_damaged

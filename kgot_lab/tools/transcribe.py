@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, OverBudget, ToolFailed, require_amount
-from kgot_lab.io.http_client import UnusableBody, bounded_client
-from kgot_lab.io.proxies import through_proxy, way_to
+from kgot_lab.io.http_client import UnusableBody, bounded_client, through_proxy, way_to
 from kgot_lab.llm.budget import LEAST_SECONDS, Spending
 from kgot_lab.types import Usage
 

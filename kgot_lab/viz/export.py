@@ -10,7 +10,7 @@ from pathlib import Path
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.conversion import as_graph, is_undirected
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.text.counted import counted
 from kgot_lab.viz.external_requests import references
 from kgot_lab.viz.graph.shapes import Place

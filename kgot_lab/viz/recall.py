@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.viz.page import STYLE, html_document
 from kgot_lab.viz.plots.figure import Plot
 from kgot_lab.viz.plots.recall import pace, recall_curves, rival, scatter, shown_systems

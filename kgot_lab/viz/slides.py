@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.viz.notebook_page import PageFrame, framed_page, read_notebook
 
 if TYPE_CHECKING:

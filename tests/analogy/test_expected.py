@@ -12,7 +12,7 @@ from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.similarity.delta import SPECIFIED, Pair, Thresholds, count_words
 from kgot_lab.types import Node
 

@@ -51,7 +51,7 @@ from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.embedding.vectors import Vectors, text_key
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.evaluation.significance import interval
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.events import Answered, Asked, ToolReturned
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Reply, Usage, full_text

@@ -22,7 +22,7 @@ from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset, published
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 from kgot_lab.evaluation.user_data import from_beir
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.types import Document, Query
 
 DOCUMENTS = [

@@ -30,7 +30,7 @@ from kgot_lab.documents.convert_worker import Converter, ConvertLimits
 from kgot_lab.documents.files import text_from, text_of
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput
-from kgot_lab.io.text_files import read_regular, read_regular_text
+from kgot_lab.io.files import read_regular, read_regular_text
 
 pytestmark = pytest.mark.extended
 

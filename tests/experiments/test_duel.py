@@ -11,7 +11,7 @@ from kgot_lab.benchmark.comparison.lost import losses_on_file
 from kgot_lab.benchmark.comparison.results import Findings
 from kgot_lab.benchmark.comparison.samples import drawn_samples
 from kgot_lab.errors import BadInput
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import sys
 from kgot_lab.loop.truncation import relevance
 
 SCRIPT = """
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.truncation import relevance
 from kgot_lab.loop.events import ToolReturned
 from kgot_lab.loop.trace import load_run

@@ -11,7 +11,7 @@ from support.no_sandbox import no_sandbox
 from support.saved_run import save_run
 
 from kgot_lab.errors import BadInput, TraceError
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Ballot, Read, ToolReturned, Wrote

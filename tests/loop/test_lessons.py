@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
     Answered,

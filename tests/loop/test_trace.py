@@ -19,7 +19,7 @@ from support.saved_run import save_run
 from support.waiting import until
 
 from kgot_lab.errors import BadInput, TraceError
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.loop.controller import think

@@ -18,7 +18,7 @@ import pytest
 from support.saying import fact, said, year
 
 from kgot_lab.errors import BadInput
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.claims.claims import Claims

@@ -13,7 +13,7 @@ from support.every import every
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.sandbox.inside.rdf import (
     NAMESPACE,
     PREFIXES,

@@ -15,7 +15,7 @@ from kgot_lab.errors import BadInput, LabError, QueryFailed, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.dict_graph import inverse
 from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.read import facts_in
 from kgot_lab.loop.render import rendered
 from kgot_lab.stores import edges_between, holds_value

@@ -13,7 +13,7 @@ import pytest
 from support.every import every
 
 from kgot_lab.errors import BadInput
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.events import Answered, Started, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.trace import load_run
 from kgot_lab.stores.in_memory import fact_of

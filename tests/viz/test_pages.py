@@ -13,7 +13,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.provenance import Support, note
 from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import EVENTS, Event, ToolCall, Wrote
 from kgot_lab.loop.formatting import tell

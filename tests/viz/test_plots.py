@@ -19,7 +19,7 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import Report, derive, report
 from kgot_lab.evaluation.runs import Latency, Run
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import ToolCall
 from kgot_lab.loop.ledger import Ledger, ledger
@@ -147,7 +147,7 @@ def test_a_table_with_the_numbers_stands_beside_a_plot(spent):
 def test_the_same_numbers_give_the_same_bytes_in_another_process_and_whatever_the_reader_has_set(spent):
     code = (
         "import sys, matplotlib; matplotlib.rcParams.update({'font.size': 30, 'axes.facecolor': 'black', 'text.usetex': False})\n"
-        "from kgot_lab.io.bundled import bundled; from kgot_lab.loop.trace import load_run; from kgot_lab.viz import plots\n"
+        "from kgot_lab.io.files import bundled; from kgot_lab.loop.trace import load_run; from kgot_lab.viz import plots\n"
         "sys.stdout.write(plots.costs(load_run(bundled('traces') / 'hotpotqa_two_hops.jsonl')).svg)"
     )
     there = subprocess.run(

@@ -15,7 +15,7 @@ from viz.test_pages import EVIL
 
 from kgot_lab.errors import BadInput, NoSandbox
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (

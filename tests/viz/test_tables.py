@@ -12,7 +12,7 @@ from viz.test_pages import EVIL, star
 
 from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25

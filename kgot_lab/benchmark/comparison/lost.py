@@ -31,7 +31,7 @@ from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.evaluation.answers import exact_match, holds
 from kgot_lab.evaluation.tables import Cell, Grid
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.events import Answered, Asked, Event, Parsed
 from kgot_lab.loop.modes.paths.answer_type import form_of
 from kgot_lab.loop.truncation import joined_lines

@@ -23,7 +23,7 @@ from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.calibration import BINS
 from kgot_lab.evaluation.significance import ROUNDS
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.trace import made_by
 from kgot_lab.types import LLM, Json
 

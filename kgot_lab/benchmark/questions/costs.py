@@ -12,7 +12,7 @@ from pathlib import Path
 from kgot_lab.benchmark.questions.batch import QuestionRun, trace_files
 from kgot_lab.errors import TraceError
 from kgot_lab.evaluation.grading import grading_prompt
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, requested_price, tokens_of
 from kgot_lab.loop.forecast import forecast
 from kgot_lab.types import LLM, Usage

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from kgot_lab.benchmark.questions.hub import Hub
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.errors import BadInput
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.types import Json
 
 _DATASET, _CONFIG, _SPLIT = "gaia-benchmark/GAIA", "2023_all", "validation"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.evaluation.answers import holds
 from kgot_lab.evaluation.dataset import content_id, linked_by, musique_steps
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.text.sentences import sentences
 from kgot_lab.types import Document, Json
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.errors import BadInput
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.types import Json
 
 PLAN_FILE = "plan.json"

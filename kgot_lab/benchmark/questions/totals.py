@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kgot_lab.benchmark.questions.batch import LEDGER, RECEIPTS, TOOL_TIMES, TOTALS, traces_of
 from kgot_lab.benchmark.questions.receipts import read_receipts
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.ledger import Entry, Ledger, ledger
 from kgot_lab.types import Json

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from kgot_lab.evaluation.dataset import Dataset, content_id
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.types import Document, Json, Query

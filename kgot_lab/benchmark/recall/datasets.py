@@ -14,7 +14,7 @@ from kgot_lab.benchmark.recall.analogy_sets import curated_graph, processes, sto
 from kgot_lab.errors import BadInput, UnknownName, require, shortly
 from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id, linked_by, musique_steps
 from kgot_lab.evaluation.user_data import from_beir
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.types import Document, Edge, Hit, Json, Query, Ranking, Triple
 
 

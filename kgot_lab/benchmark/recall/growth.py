@@ -19,7 +19,7 @@ import numpy as np
 from kgot_lab.benchmark.recall.synthetic import SyntheticVectors, synthetic
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.retrieval.fulltext import fts5

@@ -37,7 +37,7 @@ from kgot_lab.evaluation.runner import question_put, rerun_reason, run_whole, st
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.source import declared_version, embedders_in
 from kgot_lab.io.dask_workers import part_failed
-from kgot_lab.io.locking import one_at_a_time
+from kgot_lab.io.processes import one_at_a_time
 from kgot_lab.retrieval.stage import Stage
 
 SharingProgress = Callable[[int, int, str], object]  # done, total, what was done or is waited for

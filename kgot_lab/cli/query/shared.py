@@ -20,7 +20,7 @@ import typer
 
 from kgot_lab.cli import terminal
 from kgot_lab.errors import BadInput
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph

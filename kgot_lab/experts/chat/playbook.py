@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.io.files import read_regular_text
 from kgot_lab.kgos.methods.intents import INTENTS
 from kgot_lab.text.stems import stem
 from kgot_lab.text.words import STOP_WORDS, folded_words

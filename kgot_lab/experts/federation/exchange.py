@@ -11,8 +11,7 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from kgot_lab.errors import BadInput, ToolFailed, require_amount
-from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library
-from kgot_lab.io.proxies import way_to
+from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library, way_to
 
 _Made = TypeVar("_Made")
 MOST_SECONDS = 3_600.0

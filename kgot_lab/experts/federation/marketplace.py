@@ -24,8 +24,7 @@ from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, ToolFailed
 from kgot_lab.experts.federation.capabilities import Description, MeasuredScores
 from kgot_lab.experts.federation.exchange import all_in_time, exchanged, is_plain_url
 from kgot_lab.experts.federation.messages import Line, SentValue
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.text_files import read_regular
+from kgot_lab.io.files import read_regular, write_whole
 
 INDEX = "index.json"
 MOST_EXPERT, MOST_INDEX = 5_000_000, 5_000_000  # bytes

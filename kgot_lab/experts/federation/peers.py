@@ -11,8 +11,8 @@ from typing import Any
 from kgot_lab.errors import BadInput, UnknownName, require, shortly
 from kgot_lab.experts.federation.exchange import is_plain_url
 from kgot_lab.experts.federation.keys import is_public_key
-from kgot_lab.io.proxies import is_loopback
-from kgot_lab.io.text_files import read_regular, utf8_text
+from kgot_lab.io.files import read_regular, utf8_text
+from kgot_lab.io.http_client import is_loopback
 
 _MOST_FILE, _MOST_PEERS = 1_000_000, 100  # each is asked in a thread of its own
 _FIELDS = {"name", "url", "public_key", "plain_http"}

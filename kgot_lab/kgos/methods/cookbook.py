@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.bundled import bundled
-from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.io.files import bundled, read_regular_text
 from kgot_lab.types import Edge, Node
 
 _FOLDER = "cookbook"

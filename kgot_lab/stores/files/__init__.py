@@ -11,7 +11,7 @@ from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.naming import NamedGraph, with_names_as_ids
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
-from kgot_lab.io.text_files import read_regular
+from kgot_lab.io.files import read_regular
 from kgot_lab.stores.files.edge_lists import read_edge_list
 from kgot_lab.stores.files.graphml import read_graphml, read_graphml_with_notes, write_graphml
 from kgot_lab.stores.files.node_links import read_json_graph

@@ -16,7 +16,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.conversion import COLUMNS
 from kgot_lab.graph.exchange import TYPE_ATTRIBUTES, UNTYPED
 from kgot_lab.graph.snapshots import RECORD_EXAMPLE, read_snapshot
-from kgot_lab.io.text_files import read_regular, utf8_text
+from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.stores.files.edge_lists import distinct_edges
 from kgot_lab.types import Edge, Json, Node
 

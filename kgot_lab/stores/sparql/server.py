@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from kgot_lab.errors import BadInput, QueryFailed, ServerLost, StoreUnavailable
 from kgot_lab.graph.validation import fit_diff
-from kgot_lab.io.fork_safety import ELSEWHERE
+from kgot_lab.io.processes import ELSEWHERE
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.inside.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple, literal_of, value_of
 from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows

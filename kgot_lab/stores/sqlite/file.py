@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.validation import MOST_KEPT
-from kgot_lab.io.fork_safety import keep_for_ever, tell_of_forks
+from kgot_lab.io.processes import keep_for_ever, tell_of_forks
 from kgot_lab.io.sqlite_snapshot import check_before_opening, private_copy
 from kgot_lab.stores.hash_chain import SALVAGE
 from kgot_lab.stores.log import holds_something, require_path

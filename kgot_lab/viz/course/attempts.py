@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, require
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 

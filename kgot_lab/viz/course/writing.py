@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from kgot_lab.errors import BadInput
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.viz.course.chapter import Chapter, chapter_of
 from kgot_lab.viz.course.executed import execute_live, is_alive
 from kgot_lab.viz.course.front_page import FRONT_PAGE, front_page

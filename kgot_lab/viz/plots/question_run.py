@@ -12,7 +12,7 @@ from kgot_lab.benchmark.questions.batch import RECEIPTS, traces_of
 from kgot_lab.benchmark.questions.receipts import QuestionReceipt, read_receipts
 from kgot_lab.benchmark.questions.totals import ledger_of
 from kgot_lab.errors import BadInput
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.ledger import Ledger
 from kgot_lab.viz.plots.figure import Plot
 from kgot_lab.viz.plots.question_costs import role_costs

@@ -26,7 +26,7 @@ from benchmarks.methods.report import write_size, written_report
 from benchmarks.methods.social import DEPENDS, KNOWS, social
 from benchmarks.methods.social_walkers import walkers_there
 from benchmarks.methods.social_walks import operations
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.schemas.profiles.reader import read_foreign
 
 WHOLE = kgos_graph()

@@ -9,7 +9,7 @@ import pytest
 from support.every import every
 
 from kgot_lab.errors import BadInput
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.extraction.folder import graph_of_folder
 from kgot_lab.kgos.extraction.python.source import python_facts
 

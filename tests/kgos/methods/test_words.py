@@ -13,7 +13,7 @@ from support.every import every
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.conversion import as_graph
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.methods.classify_intent import classify_intent
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.kgos.methods.dimension_filter import dimension_filter

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support.every import every
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.methods.can_it import can_it
 from kgot_lab.kgos.methods.compose_for import compose_for
 from kgot_lab.kgos.methods.cookbook import cookbook

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 from kgot_lab.domains.investment.accounts import OutboxEntry
 from kgot_lab.errors import BadInput, ToolFailed, require, shortly, without_secrets
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.proxies import is_loopback, through_proxy, way_to
+from kgot_lab.io.files import write_whole
+from kgot_lab.io.http_client import is_loopback, through_proxy, way_to
 
 Deliver = Callable[[OutboxEntry], None]  # raises ToolFailed, and what else is an error of ours
 _SECONDS = 20.0  # for a receiver to answer in

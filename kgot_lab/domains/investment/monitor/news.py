@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kgot_lab.domains.investment.naming import LONGEST_ID, storable_text
 from kgot_lab.errors import BadInput, described_value, require
-from kgot_lab.io.text_files import read_regular, utf8_text
+from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.kgos.schemas.check import time_of
 from kgot_lab.llm.structured import json_fault
 from kgot_lab.memory.claims.claim import instant

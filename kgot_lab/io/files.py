@@ -5,10 +5,13 @@ taken for other letters.
 import codecs
 import errno
 import os
+import shutil
 import stat
+from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, UnknownName, require, shortly
 
 NO_FILES = {
     stat.S_IFIFO: "a pipe",
@@ -126,3 +129,83 @@ def _is_text(data: bytes, encoding: str) -> bool:
     except UnicodeDecodeError:
         return False
     return bool(text) and "\0" not in text and max(text) < _UNUSED
+
+
+# Files that are written whole or not at all.
+
+
+def write_whole(path: Path | str, content: str | bytes, what: str) -> Path:
+    """Write bytes, or a text as UTF-8, and return the path; `what` names it in the BadInput that is raised
+    when it cannot be written.
+
+    The folder is made if it is not there, a lone surrogate becomes its escape, and a file that was there
+    stays until the new one is whole.
+    """
+    path = Path(path)
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        target = path.resolve()  # a link goes on leading to its file
+        if os.access(target.parent, os.W_OK) and (target.is_file() or not target.exists()):
+            _replace(target, data)
+        else:  # a device or a pipe has to stay what it is, and a locked folder takes no second file
+            target.write_bytes(data)
+    except OSError as error:
+        raise BadInput(f"cannot write {what} {path}: {error.strerror or error}") from error
+    return path
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write beside the path, with the rights of a file that is there, and then take its place."""
+    beside = path.with_name(f".{uuid4().hex}.new")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # or a power failure could leave the new name with nothing behind it
+        if path.exists():
+            shutil.copymode(path, beside)
+        beside.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+
+
+# Where the small data and recorded runs that come with the package are, and the results of a checkout.
+
+_INSTALLED = Path(__file__).parents[1] / "data"
+_CHECKOUT = Path(__file__).parents[2]
+_RESULTS = "benchmarks"  # a folder of the checkout, which a wheel does not carry
+
+
+def bundled(name: str) -> Path:
+    """The path of a bundled data folder or file, in a wheel as in a checkout; what begins with benchmarks/ is
+    in a checkout only.
+
+    Raises UnknownName, and BadInput for one outside, or of a checkout that is not there.
+    """
+    require(name, str, "bundled data are named by a text")
+    if Path(name).parts[:1] == (_RESULTS,):
+        return _measured(name)
+    root = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT / "data"
+    path = root / name
+    if ".." in path.parts or not path.is_relative_to(root):
+        raise BadInput(f"bundled data lie inside the folder {root.name}, and {shortly(name)} does not")
+    if not path.exists():
+        known = [item.name for item in root.iterdir()] if root.is_dir() else []
+        raise UnknownName("bundled data", name, known)
+    return path
+
+
+def _measured(name: str) -> Path:
+    path = _CHECKOUT / name
+    if ".." in path.parts:
+        raise BadInput(f"results lie inside the folder {_RESULTS}, and {shortly(name)} does not")
+    if not (_CHECKOUT / _RESULTS).is_dir():
+        raise BadInput(
+            f"{name} comes with a checkout of the project and not with the installed package: clone it and pip install -e it"
+        )
+    if not path.exists():
+        raise BadInput(f"this checkout has no {shortly(name)}; look into {_RESULTS}/results")
+    return path

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from kgot_lab.errors import BadInput
 
@@ -84,3 +88,70 @@ def _wait(lock: IO[Any]) -> None:
         import fcntl
 
         fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+# A forked child and what its parent had opened: locks, connections and worker processes stay the parent's
+# alone.
+
+ELSEWHERE = "was opened in another process, of which this one is a fork, which cannot use it: open it anew here (a file: closed there)"
+
+
+class Inherited(Protocol):
+    """Something opened that a forked child gets a copy of."""
+
+    def forked(
+        self,
+    ) -> (
+        None
+    ): ...  # lets go of it in the child, so that the parent notices nothing; may not wait and may not raise
+
+
+_there: weakref.WeakSet[Inherited] = weakref.WeakSet()
+
+
+def tell_of_forks(opened: Inherited) -> None:
+    """Have `forked` called in every child that is forked while this object is there, before anything else
+    runs in it.
+    """
+    _begin()
+    _there.add(opened)
+
+
+def keep_for_ever(connection: object) -> None:
+    """Never let an object be collected, not even at the end of the program: closing a copy of it would change
+    what the parent has.
+    """
+    if hasattr(ctypes, "pythonapi"):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+@cache
+def _begin() -> None:
+    if hasattr(os, "register_at_fork"):  # not on Windows, which forks nothing
+        os.register_at_fork(after_in_child=_tell)
+
+
+def _tell() -> None:
+    for opened in list(_there):
+        opened.forked()
+
+
+# Ending what takes too long and cannot be told how long it may.
+
+
+@contextmanager
+def ended_after(seconds: float, end: Callable[[], object]) -> Iterator[threading.Event]:
+    """Call `end`, from another thread, when what happens here takes longer; the event says that it did."""
+    late = threading.Event()
+
+    def act() -> None:
+        late.set()
+        end()
+
+    timer = threading.Timer(seconds, act)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield late
+    finally:
+        timer.cancel()
