@@ -10,11 +10,10 @@ from kgot_lab.graph.dict_graph import Truth
 from kgot_lab.llm.structured import json_fault
 from kgot_lab.sandbox.inside.helpers import paths_found
 from kgot_lab.sandbox.inside.tracked import TrackedGraph
-from kgot_lab.stores.embedded_store import EmbeddedStore
-from kgot_lab.stores.in_memory import PYTHON
-from kgot_lab.stores.paths import path_query
+from kgot_lab.stores.embedded_store import PYTHON, EmbeddedStore
+from kgot_lab.stores.lookup import reached
 from kgot_lab.stores.protocol import Dialect, Fact
-from kgot_lab.stores.walks import reached
+from kgot_lab.stores.statements import path_query
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
 

@@ -19,7 +19,7 @@ from benchmarks.stores.raw_languages import (
     Walks,
     texts_of,
 )
-from kgot_lab.stores.walks import reached
+from kgot_lab.stores.lookup import reached
 from kgot_lab.types import Diff
 
 

@@ -17,7 +17,7 @@ from kgot_lab.loop.render import by_sentence
 from kgot_lab.loop.reply_schemas import Answer, Code, Needed, Number
 from kgot_lab.loop.run_context import Loop, Steps, ask_for, distinct, situation
 from kgot_lab.loop.truncation import fit, joined_lines
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Json, Rows

@@ -18,7 +18,7 @@ from kgot_lab.loop.read import Candidate
 from kgot_lab.loop.run_context import Loop
 from kgot_lab.loop.state import State, state_after
 from kgot_lab.loop.truncation import relevance
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.sentences import sentences
 from kgot_lab.text.words import content_words, named_words
 from kgot_lab.types import Diff, Document, Edge, Json

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from urllib.parse import unquote
 
+from kgot_lab.stores.lookup import holds_value
 from kgot_lab.stores.protocol import OwnWords, Scalar, Store
-from kgot_lab.stores.value_index import holds_value
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Json, Rows
 

@@ -18,7 +18,7 @@ from kgot_lab.loop.replay.replay import replay, same_event, verify
 from kgot_lab.loop.trace import load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
-from kgot_lab.stores.fused import Fused
+from kgot_lab.stores.opening import Fused
 from kgot_lab.stores.protocol import Computer, readers
 from kgot_lab.tools.ask_model import ask_model
 from kgot_lab.tools.python import python

@@ -45,7 +45,7 @@ from kgot_lab.memory.extraction import (
     read_triples,
 )
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.stores.in_memory import PYTHON
+from kgot_lab.stores.embedded_store import PYTHON
 from kgot_lab.text.sentences import LONGEST_SENTENCE, sentences
 from kgot_lab.text.surrogates import whole
 from kgot_lab.tools.search import search

@@ -29,7 +29,7 @@ from kgot_lab.sandbox.inside.rdf import (
 from kgot_lab.sandbox.inside.rdf_reading import contents_of, with_names
 from kgot_lab.sandbox.inside.sparql_text import checked_statement
 from kgot_lab.sandbox.inside.sparql_text import respelled as canonical
-from kgot_lab.stores.files.turtle import read_turtle, write_turtle
+from kgot_lab.stores.files import read_turtle, write_turtle
 from kgot_lab.stores.sparql.triples import graph_of, require_holdable, spelled, triple_of, triples_of
 from kgot_lab.types import Diff, Edge, Node
 

@@ -19,8 +19,8 @@ from kgot_lab.io.files import bundled
 from kgot_lab.loop.read import facts_in
 from kgot_lab.loop.render import rendered
 from kgot_lab.stores import edges_between, holds_value
+from kgot_lab.stores.lookup import path_between
 from kgot_lab.stores.protocol import Schema
-from kgot_lab.stores.walks import path_between
 from kgot_lab.types import Diff, Edge, Node, Triple
 
 ADA = Node("Ada", ("Person",))

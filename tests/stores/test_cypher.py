@@ -13,8 +13,8 @@ from support.waiting import AMPLE
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.sandbox import Sandbox, open_sandbox
-from kgot_lab.stores.cypher.clauses import refuse_unless_cypher_read, refuse_unless_cypher_write
 from kgot_lab.stores.cypher.dialect import CYPHER, cypher_literal
+from kgot_lab.stores.cypher.statements import refuse_unless_cypher_read, refuse_unless_cypher_write
 from kgot_lab.types import Diff, Edge, Node, Triple
 
 pytest.importorskip("arcadedb_embedded")

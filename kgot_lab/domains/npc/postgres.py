@@ -21,8 +21,7 @@ from kgot_lab.domains.npc.visibility_sql import VISIBLE, policy_parameters, visi
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.postgres_tables import PostgresTables, server_error_message
 from kgot_lab.stores.postgres.connection import driver
-from kgot_lab.stores.postgres.rows import value_of_postgres
-from kgot_lab.stores.postgres.search import require_pgvector
+from kgot_lab.stores.postgres.rows import require_pgvector, value_of_postgres
 from kgot_lab.stores.postgres.tables import create_role, named, quoted, role_of
 
 if TYPE_CHECKING:

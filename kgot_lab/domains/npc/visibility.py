@@ -21,7 +21,7 @@ from kgot_lab.domains.npc.validation import fit_depth, fit_direction, fit_id, fi
 from kgot_lab.domains.npc.walks import shortest_way, steps_over
 from kgot_lab.errors import BadInput, require
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.stores.walks import reached
+from kgot_lab.stores.lookup import reached
 
 ANY_ENTITY = EntityFilter()
 OUTGOING = RelationshipFilter()

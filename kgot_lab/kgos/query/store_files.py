@@ -15,7 +15,7 @@ from kgot_lab.io.sqlite_snapshot import private_copy
 from kgot_lab.kgos.schemas.profiles.reader import read_foreign
 from kgot_lab.stores.hash_chain import FRESH, read_chain
 from kgot_lab.stores.log import chain_on_file, history
-from kgot_lab.stores.sqlite.checksums import SELECT_ALL, SELECT_SOUND, can_sum
+from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND, can_sum, damage_to_log
 from kgot_lab.stores.sqlite.file import (
     CHECKED,
     VERSION,
@@ -25,8 +25,7 @@ from kgot_lab.stores.sqlite.file import (
     refuse_foreign_head,
     unavailable,
 )
-from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
-from kgot_lab.stores.sqlite.wal import damage_to_log
+from kgot_lab.stores.sqlite.tables import edge_of_sqlite, node_of_sqlite
 from kgot_lab.text.counted import counted
 
 _SQLITE = (".sqlite", ".sqlite3", ".db")

@@ -13,7 +13,7 @@ from kgot_lab.graph.dict_graph import inverse
 from kgot_lab.graph.validation import fit_diff
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.sandbox.inside.values import RefusedValue
-from kgot_lab.stores.cypher.apply import Application
+from kgot_lab.stores.cypher.apply import Application, NotOnlyAdded, Turn, Turns, added, counts_truly
 from kgot_lab.stores.cypher.connection import GRACE, Ask, BoltLink
 from kgot_lab.stores.cypher.dialect import (
     CYPHER,
@@ -25,6 +25,9 @@ from kgot_lab.stores.cypher.dump import (
     BoltRow,
     Dump,
     DuplicateId,
+    NotOurs,
+    TooMuch,
+    bolt_rows,
     check_texts,
     dump,
     dump_difference,
@@ -32,15 +35,10 @@ from kgot_lab.stores.cypher.dump import (
     rows_of,
     settle_ids,
 )
-from kgot_lab.stores.cypher.insert_diff import NotOnlyAdded, added, counts_truly
-from kgot_lab.stores.cypher.namespace_guard import Confined, confined
-from kgot_lab.stores.cypher.namespaces import bolt_namespaces, delete_bolt_namespace
-from kgot_lab.stores.cypher.rows import NotOurs, TooMuch, bolt_rows
-from kgot_lab.stores.cypher.sampling import Looking
-from kgot_lab.stores.cypher.write_lock import Turn, Turns
-from kgot_lab.stores.fatal_statements import LostStatements
+from kgot_lab.stores.cypher.namespaces import Confined, bolt_namespaces, confined, delete_bolt_namespace
+from kgot_lab.stores.cypher.patterns import Looking
 from kgot_lab.stores.protocol import GraphSize, Scalar, Schema
-from kgot_lab.stores.validation import require_statement, require_words
+from kgot_lab.stores.statements import LostStatements, require_statement, require_words
 from kgot_lab.types import Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:

@@ -20,22 +20,22 @@ from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows
 from kgot_lab.sandbox.inside.sparql_text import has_word, with_prefixes
 from kgot_lab.sandbox.inside.values import RefusedValue
 from kgot_lab.stores.embedded_store import EmbeddedStore
-from kgot_lab.stores.fatal_statements import LostStatements
+from kgot_lab.stores.lookup import edges_among, path_between
 from kgot_lab.stores.protocol import Execute, GraphSize, Scalar, Schema
-from kgot_lab.stores.sparql.connection import MAX_RESULT, QueryLimits, ServerAnswer, SparqlLink
-from kgot_lab.stores.sparql.dialect import SPARQL
-from kgot_lab.stores.sparql.namespaces import (
+from kgot_lab.stores.sparql.connection import (
+    MAX_RESULT,
     VERSION_IRI,
     VERSIONS_GRAPH,
+    QueryLimits,
+    ServerAnswer,
+    SparqlLink,
     delete_sparql_namespace,
     graph_iri,
     sparql_namespaces,
 )
-from kgot_lab.stores.sparql.size import refuse_unless_sparql
+from kgot_lab.stores.sparql.dialect import SPARQL, refuse_unless_sparql
 from kgot_lab.stores.sparql.triples import graph_of, spelled, triples_of
-from kgot_lab.stores.validation import require_words
-from kgot_lab.stores.value_index import edges_among
-from kgot_lab.stores.walks import path_between
+from kgot_lab.stores.statements import LostStatements, require_words
 from kgot_lab.types import Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:

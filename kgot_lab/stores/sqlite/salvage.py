@@ -12,13 +12,14 @@ from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.validation import fit_edge, fit_node
 from kgot_lab.io.sqlite_snapshot import pad_to_size, private_copy
 from kgot_lab.stores.log import Salvaged, set_aside
-from kgot_lab.stores.sqlite.checksums import SELECT_ALL, SELECT_SOUND, can_sum
-from kgot_lab.stores.sqlite.connection import Connection
+from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND, can_sum
 from kgot_lab.stores.sqlite.file import refuse_foreign_head, require_closed
-from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
 from kgot_lab.stores.sqlite.store import Sqlite
+from kgot_lab.stores.sqlite.tables import Connection, edge_of_sqlite, node_of_sqlite
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Node
+
+# What can be kept of a damaged SQLite graph: the rows that are as they were written.
 
 # the bytes that everybody who has the file open holds (sqlite.org/c3ref/io_methods, os_unix.c)
 _SHARED, _SHARES = (0x40000002, 510)

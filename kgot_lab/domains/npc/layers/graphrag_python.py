@@ -18,7 +18,7 @@ from kgot_lab.domains.npc.storage import WorldRow, WorldStorage
 from kgot_lab.domains.npc.visibility import seen_by
 from kgot_lab.domains.npc.walks import steps_over
 from kgot_lab.embedding.embedder import Matrix
-from kgot_lab.stores.walks import reached
+from kgot_lab.stores.lookup import reached
 
 
 def graphrag_in_python(

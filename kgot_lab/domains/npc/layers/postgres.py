@@ -24,7 +24,7 @@ from kgot_lab.domains.npc.postgres import PostgresWorld
 from kgot_lab.domains.npc.storage import WorldRow
 from kgot_lab.domains.npc.visibility import no_entity
 from kgot_lab.embedding.embedder import Matrix
-from kgot_lab.stores.postgres.search import pgvector_text
+from kgot_lab.stores.postgres.rows import pgvector_text
 from kgot_lab.stores.postgres.tables import quoted
 
 

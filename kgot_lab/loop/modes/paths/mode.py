@@ -23,7 +23,7 @@ from kgot_lab.loop.modes.paths.reader_prompt import few_prompt
 from kgot_lab.loop.modes.paths.reading import ask_short, paths_read, read_path, read_widely
 from kgot_lab.loop.modes.paths.routes import Route
 from kgot_lab.loop.run_context import Loop, Steps
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Edge
 
 _LATER = 0.5  # what the likelihood of an answer from a later path counts: on the develop questions it is right less often
