@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph.dict_graph import Truth
 from kgot_lab.llm.structured import json_fault
-from kgot_lab.sandbox.inside.helpers import paths_found
-from kgot_lab.sandbox.inside.tracked import TrackedGraph
+from kgot_lab.sandbox.python.helpers import paths_found
+from kgot_lab.sandbox.python.tracking_graph import TrackedGraph
 from kgot_lab.stores.embedded_store import PYTHON, EmbeddedStore
 from kgot_lab.stores.lookup import reached
 from kgot_lab.stores.protocol import Dialect, Fact

@@ -17,8 +17,7 @@ from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.dict_graph import Truth, inverse
 from kgot_lab.graph.validation import copied_edge, copied_node, fit_diff
 from kgot_lab.io.processes import ELSEWHERE, tell_of_forks
-from kgot_lab.sandbox import open_sandbox
-from kgot_lab.sandbox.calculator import Calculator
+from kgot_lab.sandbox import Calculator, open_sandbox
 from kgot_lab.stores.log import DiffLog, elements_of
 from kgot_lab.stores.lookup import HeldValues, WordIndex, edges_among, path_between, reached
 from kgot_lab.stores.protocol import Dialect, Execute, Fact, Scalar, Schema

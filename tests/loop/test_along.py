@@ -31,8 +31,8 @@ from kgot_lab.loop.limits import PATHS, Limits, preset
 from kgot_lab.loop.replay.replay import Resources, limits_of, resume, verify
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME as MENTIONS
-from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE as SAYS
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME as MENTIONS
+from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE as SAYS
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool

@@ -16,7 +16,7 @@ from kgot_lab.loop.events import Answered, Asked, Event, Read, Refused
 from kgot_lab.loop.replay.replay import verify
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE as SAYS
+from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE as SAYS
 from kgot_lab.stores import open_store
 from kgot_lab.stores.files import read_named_graph
 from kgot_lab.tools.search import search

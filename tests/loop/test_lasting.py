@@ -31,7 +31,7 @@ from kgot_lab.memory.claims.claims import Claims, open_claims
 from kgot_lab.memory.claims.ledger import ReviewLedger
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.types import Document, Triple

@@ -12,8 +12,8 @@ from support.every import every
 
 from kgot_lab.graph.dict_graph import Truth, inverse
 from kgot_lab.sandbox import open_sandbox
-from kgot_lab.sandbox.inside.accounts import accounts_of, put_account
-from kgot_lab.sandbox.inside.tracked import Journal, TrackedGraph, track, untracked
+from kgot_lab.sandbox.python.tracking_graph import Journal, TrackedGraph, track, untracked
+from kgot_lab.sandbox.python.worker import accounts_of, put_account
 from kgot_lab.sandbox.replies import account_of, accounts
 from kgot_lab.types import Edge, Node
 

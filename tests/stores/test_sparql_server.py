@@ -17,7 +17,7 @@ from support.waiting import AMPLE
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.sandbox import open_sandbox
-from kgot_lab.sandbox.inside.rdf import META
+from kgot_lab.sandbox.sparql.rdf import META
 from kgot_lab.stores.sparql.connection import SparqlLink
 from kgot_lab.stores.sparql.server import SparqlServer
 from kgot_lab.types import Diff, Edge, Node

@@ -6,7 +6,7 @@ from kgot_lab.benchmark.questions.hotpotqa import hotpotqa, question_split
 from kgot_lab.errors import BadInput, NoSandbox, OverBudget, QueryFailed, ToolFailed
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.sandbox.calculator import Calculator
+from kgot_lab.sandbox import Calculator
 from kgot_lab.tools.ask_model import ask_model
 from kgot_lab.tools.attachment import read_attachment
 from kgot_lab.tools.python import python

@@ -15,7 +15,7 @@ from kgot_lab.loop.events import Answered, Asked, Event, Parsed, Started, ToolRe
 from kgot_lab.loop.modes.paths.mentions import title_of
 from kgot_lab.loop.modes.paths.splitting import hops_in
 from kgot_lab.memory.extraction import SourcedSentence
-from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.sentences import sentences
 from kgot_lab.types import Edge

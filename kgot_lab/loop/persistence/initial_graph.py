@@ -14,7 +14,7 @@ from kgot_lab.graph.provenance import Support, note
 from kgot_lab.loop.modes.paths.mentions import place_under
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import Claim
-from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.words import content_words, named_words
 from kgot_lab.types import Edge, Triple
 

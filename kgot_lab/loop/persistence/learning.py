@@ -17,7 +17,7 @@ from kgot_lab.loop.trace import Trace, graph_after, up_to_parting
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import Claim, Learnt, Span
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Document, Edge, Json, Triple
 

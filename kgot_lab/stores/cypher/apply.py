@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kgot_lab.errors import BadInput, ServerLost, StoreUnavailable
 from kgot_lab.graph.dict_graph import Identity, Truth
 from kgot_lab.io.processes import ended_after
-from kgot_lab.sandbox.inside.cypher_mapping import (
+from kgot_lab.sandbox.cypher.mapping import (
     backticked,
     edge_properties,
     labels_of,

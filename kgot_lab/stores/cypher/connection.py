@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, ServerLost, StoreUnavailable
 from kgot_lab.io.processes import ELSEWHERE, ended_after, keep_for_ever, tell_of_forks
-from kgot_lab.sandbox.inside.cypher_mapping import backticked
+from kgot_lab.sandbox.cypher.mapping import backticked
 
 if TYPE_CHECKING:
     from neo4j import Driver, Session, Transaction

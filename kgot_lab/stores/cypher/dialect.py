@@ -10,8 +10,8 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from kgot_lab.sandbox.inside.cypher_mapping import backticked, stored_edge, stored_node
-from kgot_lab.sandbox.inside.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
+from kgot_lab.sandbox.cypher.mapping import backticked, stored_edge, stored_node
+from kgot_lab.sandbox.python.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.cypher.statements import (
     cypher_words,
     refuse_unless_cypher_read,
@@ -187,7 +187,7 @@ __all__ = ["CYPHER", "cypher_literal", "name", "refuse_unless_cypher_read", "ref
 
 
 class CypherEmbedded(EmbeddedStore):
-    """A store whose statements are Cypher; `kgot_lab.sandbox.inside.cypher_mapping` says how a node has its
+    """A store whose statements are Cypher; `kgot_lab.sandbox.cypher.mapping` says how a node has its
     id and its values.
 
     A statement passes a list of allowed clauses and then the engine, which has a mode of its own for reads.

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.changes import changes, same_value
 from kgot_lab.graph.dict_graph import Identity, Truth
-from kgot_lab.sandbox.inside.cypher_mapping import (
+from kgot_lab.sandbox.cypher.mapping import (
     clash,
     edge_properties,
-    free_id,
     free_key,
     labels_of,
     node_properties,
@@ -28,7 +27,7 @@ from kgot_lab.sandbox.inside.cypher_mapping import (
     own_key,
     plain_value,
 )
-from kgot_lab.sandbox.inside.values import RefusedValue, canonical
+from kgot_lab.sandbox.worker.values import RefusedValue, canonical, free_id
 from kgot_lab.stores.cypher.connection import Ask
 from kgot_lab.types import Diff, Edge, Json, Node
 

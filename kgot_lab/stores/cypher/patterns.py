@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, labels_of, node_properties, own_key
+from kgot_lab.sandbox.cypher.mapping import edge_properties, labels_of, node_properties, own_key
 from kgot_lab.stores.cypher.connection import Ask
 from kgot_lab.stores.cypher.dump import timeless
 from kgot_lab.stores.cypher.statements import CypherToken, RefusedClause, cypher_tokens

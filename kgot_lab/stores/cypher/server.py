@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.dict_graph import inverse
 from kgot_lab.graph.validation import fit_diff
-from kgot_lab.sandbox.calculator import Calculator
-from kgot_lab.sandbox.inside.values import RefusedValue
+from kgot_lab.sandbox import Calculator
+from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.stores.cypher.apply import Application, NotOnlyAdded, Turn, Turns, added, counts_truly
 from kgot_lab.stores.cypher.connection import GRACE, Ask, BoltLink
 from kgot_lab.stores.cypher.dialect import (
@@ -57,7 +57,7 @@ ALLOWANCE = 600.0  # seconds that a statement's transaction may go on for, so th
 
 
 class CypherServer:
-    """A graph in a namespace of a Bolt server's database; `kgot_lab.sandbox.inside.cypher_mapping` says how
+    """A graph in a namespace of a Bolt server's database; `kgot_lab.sandbox.cypher.mapping` says how
     it lies there.
 
     Each node and edge of it bears the namespace's name, and a statement is rewritten so that it meets no

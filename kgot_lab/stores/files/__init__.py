@@ -14,7 +14,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.naming import NamedGraph, with_names_as_ids
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.io.files import read_regular, utf8_text, write_whole
-from kgot_lab.sandbox.inside.rdf import PREFIXES
+from kgot_lab.sandbox.sparql.rdf import PREFIXES
 from kgot_lab.stores.files.graphml import read_graphml, read_graphml_with_notes, write_graphml
 from kgot_lab.stores.files.node_links import read_edge_list, read_json_graph
 from kgot_lab.stores.sparql.triples import graph_of, oxigraph, triple_of, triples_of

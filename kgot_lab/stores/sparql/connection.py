@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, ServerLost, StoreUnavailable
 from kgot_lab.io.http_client import through_proxy, way_to
-from kgot_lab.sandbox.inside.rdf import (
+from kgot_lab.sandbox.sparql.rdf import (
     DESCRIBING,
     META,
     NAMESPACE,
@@ -25,7 +25,7 @@ from kgot_lab.sandbox.inside.rdf import (
     iri_of,
     name_of,
 )
-from kgot_lab.sandbox.inside.sparql_text import explained
+from kgot_lab.sandbox.sparql.statements import explained
 from kgot_lab.stores.protocol import GraphSize
 from kgot_lab.stores.sparql.triples import oxigraph, triple_of
 

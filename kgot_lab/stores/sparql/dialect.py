@@ -1,7 +1,7 @@
-"""SPARQL, as the prompts describe it to a model; `kgot_lab.sandbox.inside.rdf` says how a property graph is
+"""SPARQL, as the prompts describe it to a model; `kgot_lab.sandbox.sparql.rdf` says how a property graph is
 RDF.
 
-What a statement may say is checked by `kgot_lab.sandbox.inside.sparql_text`, inside the sandbox and before a
+What a statement may say is checked by `kgot_lab.sandbox.sparql.statements`, inside the sandbox and before a
 read goes to a server.
 """
 
@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.sandbox.inside.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, SAYS_SENTENCE
-from kgot_lab.sandbox.inside.rdf import (
+from kgot_lab.sandbox.python.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, SAYS_SENTENCE
+from kgot_lab.sandbox.sparql.rdf import (
     DOUBLE,
     META,
     NAMESPACE,
@@ -25,9 +25,8 @@ from kgot_lab.sandbox.inside.rdf import (
     iri_of,
     node_triples,
 )
-from kgot_lab.sandbox.inside.sparql_rows import FACT
-from kgot_lab.sandbox.inside.sparql_text import SparqlToken, checked_statement, readings
-from kgot_lab.sandbox.inside.values import RefusedValue
+from kgot_lab.sandbox.sparql.statements import FACT, SparqlToken, checked_statement, readings
+from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.protocol import Dialect, Fact, OwnWords
 from kgot_lab.stores.sparql.triples import require_holdable, spelled
@@ -386,7 +385,7 @@ SPARQL = Dialect(
 
 
 class SparqlEmbedded(EmbeddedStore):
-    """A store whose statements are SPARQL 1.1 queries and updates; `kgot_lab.sandbox.inside.rdf` says how a
+    """A store whose statements are SPARQL 1.1 queries and updates; `kgot_lab.sandbox.sparql.rdf` says how a
     property graph is RDF.
 
     What RDF cannot hold raises BadInput, as what does not fit does.

@@ -15,10 +15,9 @@ from kgot_lab.errors import BadInput, QueryFailed, ServerLost, StoreUnavailable
 from kgot_lab.graph.validation import fit_diff
 from kgot_lab.io.processes import ELSEWHERE
 from kgot_lab.sandbox import open_sandbox
-from kgot_lab.sandbox.inside.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple, literal_of, value_of
-from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows
-from kgot_lab.sandbox.inside.sparql_text import has_word, with_prefixes
-from kgot_lab.sandbox.inside.values import RefusedValue
+from kgot_lab.sandbox.sparql.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple, literal_of, value_of
+from kgot_lab.sandbox.sparql.statements import has_word, rows_of_triples, solution_rows, with_prefixes
+from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.lookup import edges_among, path_between
 from kgot_lab.stores.protocol import Execute, GraphSize, Scalar, Schema
@@ -61,7 +60,7 @@ class SparqlServer(EmbeddedStore):
 
     `namespace` names the graph; `wipe` empties it first. A graph that is there but was not made by a store
     like this is refused, unless `adopt` allows to take it over, which spells it anew as
-    `kgot_lab.sandbox.inside.rdf` says. `seconds` bound each statement.
+    `kgot_lab.sandbox.sparql.rdf` says. `seconds` bound each statement.
 
     Reads go to the query endpoint. Writes run in a sandbox on a copy of the graph, and what they changed is
     sent in one request, which does nothing if the graph is no longer the one they ran on; they start again

@@ -11,7 +11,7 @@ from kgot_lab.loop.events import Answered, Event, Started, ToolReturned, Wrote
 from kgot_lab.loop.evidence import FoundSupports
 from kgot_lab.loop.modes.paths.mentions import is_place
 from kgot_lab.loop.state import state_after
-from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE
+from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Document, Edge, Json
 

@@ -35,7 +35,7 @@ from kgot_lab.memory.extraction import (
     grounded_facts,
 )
 from kgot_lab.retrieval.names import capitalised, compared_name
-from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.sentences import SentenceRules
 from kgot_lab.types import Document
 

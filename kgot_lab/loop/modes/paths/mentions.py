@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from kgot_lab.graph.provenance import Support, note, supports_of
 from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, compared_name
-from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.blocks import blocks
 from kgot_lab.text.sentences import SentenceRules, sentences

@@ -14,7 +14,7 @@ from kgot_lab.loop.modes.paths.routes import FactParts, Route, fact_line
 from kgot_lab.loop.modes.paths.sentence_scoring import SCALE, STANDING, worths
 from kgot_lab.loop.run_context import Loop
 from kgot_lab.loop.truncation import relevance
-from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.tokens import tokens
 from kgot_lab.types import Edge
 

@@ -7,8 +7,8 @@ from kgot_lab.loop.modes.paths.mentions import by_passage, mention_facts, new_se
 from kgot_lab.loop.modes.paths.neighbours import near_titles
 from kgot_lab.loop.modes.paths.routes import Route, routes_of
 from kgot_lab.loop.modes.paths.sentence_scoring import without_names, worths
-from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME as MENTIONS
-from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE as SAYS
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME as MENTIONS
+from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE as SAYS
 from kgot_lab.stores import open_store
 from kgot_lab.types import Document
 

@@ -1,19 +1,32 @@
-r"""What a SPARQL statement may say: its words are checked against a list of those allowed, before an engine sees it.
+"""Check the words of a SPARQL statement against a list of those allowed, before an engine sees it.
 
-The list is the first of two fences; the second is where a statement runs: a fork without network, files or time, or a server's query
-endpoint. SPARQL resolves \uXXXX before anything else, but not every engine does, so both readings of a statement must pass.
-Runs inside the sandbox too: imports the standard library and its sisters only.
+The list is the first of two fences; the second is where a statement runs: a fork without network, files or
+time, or a server's query endpoint. SPARQL resolves escapes (backslash, u, four digits) before anything else, but not every
+engine does, so both readings of a statement must pass.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from kgot_lab.sandbox.inside.rdf import NAMESPACE, PREFIXES, RDFS_LABEL, XSD, iri_of, predicate_name
-from kgot_lab.sandbox.inside.values import RefusedValue
+from kgot_lab.sandbox.sparql.rdf import (
+    NAMESPACE,
+    PREFIXES,
+    RDF,
+    RDFS,
+    RDFS_LABEL,
+    XSD,
+    RdfTriple,
+    Term,
+    iri_of,
+    predicate_name,
+    value_of,
+)
+from kgot_lab.sandbox.worker.values import RefusedValue, limited
 
 _LETTER = (  # of the names of SPARQL's grammar
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff"
@@ -262,3 +275,63 @@ def explained(message: str, statement: str) -> str:
         return said
     line, column = lines[int(place[1]) - 1], int(place[2]) - 1
     return f"{said} (near {line[max(0, column - 20) : column + 30].strip()!r})"
+
+
+# What a SPARQL query found, as rows of JSON.
+#
+# A solution is a dictionary: names of things by their ids, literals by their values; a variable without a
+# value is left out, and a solution without any is no row. ASK gives one row, true or false. A graph gives a
+# row for each triple: subject, relation, object. A query whose variables are those of FACT gives one row
+# for each fact, with the fact's properties in it by name. Runs inside the sandbox too: imports the standard
+# library and its sisters only.
+
+FACT = ("subject", "relation", "object", "fact", "property", "value")
+
+
+def value(term: Term) -> Any:
+    """A term as a reader takes it."""
+    if not isinstance(term, str):
+        return value_of(term)
+    name = predicate_name(term)
+    for prefix, namespace in (("rdf:", RDF), ("rdfs:", RDFS)):
+        name = name.replace(namespace, prefix, 1) if name.startswith(namespace) else name
+    return name
+
+
+def solution_rows(
+    variables: Sequence[str], solutions: Iterable[Mapping[str, Term]], *, in_order: bool
+) -> list[Any]:
+    """Solutions as rows, in one order however the engine keeps its graph, unless the query gave them an order
+    of its own.
+    """
+    found = ({name: value(term) for name, term in solution.items()} for solution in limited(solutions))
+    rows = [row for row in found if row]
+    facts = tuple(variables) == FACT
+    if not in_order:
+        rows.sort(key=(lambda row: [_text(row.get(name)) for name in FACT]) if facts else _text)
+    return _facts(rows) if facts else rows
+
+
+def rows_of_triples(triples: Iterable[RdfTriple]) -> list[Any]:
+    """The triples of a graph as rows."""
+    rows = ({"subject": value(s), "relation": value(p), "object": value(o)} for s, p, o in limited(triples))
+    return sorted(rows, key=_text)
+
+
+def _facts(rows: Iterable[dict[str, Any]]) -> list[Any]:
+    """One row for each fact, with its properties."""
+    facts: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        ends = {name: row.get(name, "") for name in FACT[:3]}
+        fact = facts.setdefault(_text([ends, row.get("fact")]), ends)
+        if "property" not in row or row["property"] in FACT[:3]:
+            continue
+        name, new = row["property"], row.get("value")
+        old = fact.get(name, new)
+        several = old if isinstance(old, list) else [old]
+        fact[name] = old if new == old or new in several else [*several, new]
+    return list(facts.values())
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from kgot_lab.sandbox.inside import seccomp
+from kgot_lab.sandbox.worker import seccomp
 
 REPLIED, TIMED_OUT, TOO_LONG, CRASHED, READY = b"=", b"t", b"o", b"x", b"!"
 RESULT = 3  # the only descriptor a statement has

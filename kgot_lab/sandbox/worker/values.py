@@ -8,10 +8,12 @@ from __future__ import annotations
 import datetime
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 _MAX_DEPTH = 32  # no honest property nests deeper, and every reader of JSON can follow
+# the properties that may name a node which a statement gave no id, in order of trust
+_NAMED_BY = ("id", "name", "title", "label")
 MAX_ITEMS = 100_000  # an endless generator is stopped here
 Account = list[Any]  # what a statement says that it changed of one node or edge, as JSON
 
@@ -100,3 +102,25 @@ def _key(key: Any, what: str) -> str:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:59] + "…"
+
+
+def free_id(labels: Sequence[str], stored: Mapping[str, Any], taken: Container[str]) -> str:
+    """An id, not among those taken, for a node: its own, or else its name, with its label or a number where
+    that is taken.
+    """
+    given = (stored.get(name) for name in _NAMED_BY)
+    texts = [
+        str(value) for value in given if isinstance(value, str | int | float) and not isinstance(value, bool)
+    ]
+    name = next((text for text in texts if text.strip()), "")
+    kind = labels[0] if labels else "node"
+    wanted = [name, f"{name} ({kind})"] if name else []
+    free = (text for text in wanted if text not in taken)
+    return next(free, "") or _numbered(name or kind, taken, 2 if name else 1)
+
+
+def _numbered(stem: str, taken: Container[str], first: int) -> str:
+    number = first
+    while f"{stem} {number}" in taken:
+        number += 1
+    return f"{stem} {number}"

@@ -17,12 +17,10 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from kgot_lab.sandbox.inside.values import RefusedValue, canonical
+from kgot_lab.sandbox.worker.values import RefusedValue, canonical
 
 _NODE_NAMES = ("", "id", "_labels", "_run", "_kept")
 _EDGE_NAMES = ("", "_key", "_run", "_kept")
-# the properties that may name a node which a statement gave no id, in order of trust
-NAMED_BY = ("id", "name", "title", "label")
 ENCODED = "json:"
 
 
@@ -103,28 +101,6 @@ def plain_value(value: Any) -> Any:
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     return str(value)
-
-
-def free_id(labels: Sequence[str], stored: Mapping[str, Any], taken: Container[str]) -> str:
-    """An id, not among those taken, for a node: its own, or else its name, with its label or a number where
-    that is taken.
-    """
-    given = (stored.get(name) for name in NAMED_BY)
-    texts = [
-        str(value) for value in given if isinstance(value, str | int | float) and not isinstance(value, bool)
-    ]
-    name = next((text for text in texts if text.strip()), "")
-    kind = labels[0] if labels else "node"
-    wanted = [name, f"{name} ({kind})"] if name else []
-    free = (text for text in wanted if text not in taken)
-    return next(free, "") or _numbered(name or kind, taken, 2 if name else 1)
-
-
-def _numbered(stem: str, taken: Container[str], first: int) -> str:
-    number = first
-    while f"{stem} {number}" in taken:
-        number += 1
-    return f"{stem} {number}"
 
 
 def backticked(name: str) -> str:
