@@ -10,12 +10,11 @@ from kgot_lab.io.files import bundled
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.types import Edge
-from kgot_lab.viz.static.answer_evidence import Grounds, Quoted, grounds
-from kgot_lab.viz.static.drawing import Drawing, drawing
-from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK, TINT, FactGraph, FactSelection, fact_graph
+from kgot_lab.viz.graph.marks import Grounds, Quoted, grounds
+from kgot_lab.viz.static.briefing import FAINT_INK, STRONG_INK, TINT, FactGraph, FactSelection, fact_graph
+from kgot_lab.viz.static.drawing import Drawing, drawing, fitted, line_width
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
-from kgot_lab.viz.static.wrapping import fitted, line_width
 
 # of the picture, around it, the size of the small words above each part
 _NARROWEST, _EDGE, _LABEL = (860.0, 24.0, 12.0)

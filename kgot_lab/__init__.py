@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     from kgot_lab.api.ask import ask
     from kgot_lab.api.expert import expert
     from kgot_lab.api.show import show
-    from kgot_lab.benchmark.recall.bench import bench
+    from kgot_lab.benchmark.recall.bench import bench, bench_families
     from kgot_lab.benchmark.recall.datasets import load_dataset
-    from kgot_lab.benchmark.recall.families import bench_families
     from kgot_lab.benchmark.recall.systems import systems
     from kgot_lab.diagnostics.notebook import doctor
     from kgot_lab.documents.folder import read_documents
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
     from kgot_lab.tools.python import python
     from kgot_lab.tools.search import search
     from kgot_lab.types import Diff, Document, Edge, Hit, Node, Query, Ranking, Triple, ranked
-    from kgot_lab.viz.course.attempts import hand_in
-    from kgot_lab.viz.course.exercise import exercise
+    from kgot_lab.viz.exercises import exercise, hand_in
     from kgot_lab.viz.explorer.explorer import explore
     from kgot_lab.viz.html import html
     from kgot_lab.viz.plots import plot_named as plot
@@ -70,15 +68,15 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "html": "viz.html",
     "doctor": "diagnostics.notebook",
     "plot": "viz.plots:plot_named",
-    "exercise": "viz.course.exercise",
-    "hand_in": "viz.course.attempts",
+    "exercise": "viz.exercises",
+    "hand_in": "viz.exercises",
     "bundled_file": "io.files:bundled",
     "embedder": "embedding.embedders",
     "ranked": "types",
     "load_dataset": "benchmark.recall.datasets",
     "systems": "benchmark.recall.systems",
     "bench": "benchmark.recall.bench",
-    "bench_families": "benchmark.recall.families",
+    "bench_families": "benchmark.recall.bench",
     "Document": "types",
     "Node": "types",
     "Edge": "types",

@@ -35,7 +35,7 @@ from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores.opening import resolved
-from kgot_lab.viz.analogy.view import StructureView
+from kgot_lab.viz.analogy import StructureView
 from kgot_lab.viz.explorer.explorer import Lanes
 from kgot_lab.viz.graph.view import GraphView
 from kgot_lab.viz.static.table import Table

@@ -9,7 +9,7 @@ import gzip
 import pytest
 from support.every import every
 
-from kgot_lab.benchmark.questions.own import own_questions
+from kgot_lab.benchmark.questions.question import own_questions
 from kgot_lab.documents.files import text_from
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.user_data import from_beir

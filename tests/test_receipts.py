@@ -9,9 +9,8 @@ import pytest
 
 from benchmarks.pass_through.measuring import pass_through_figures, pass_through_primary
 from benchmarks.reports import readme_table, topic_reports
-from kgot_lab.benchmark.recall.benchmark import WRITTEN_BEFORE
+from kgot_lab.benchmark.recall.bench import FAMILY_SETS, WRITTEN_BEFORE
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.families import FAMILY_SETS
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
 

@@ -16,7 +16,7 @@ from typing import Literal, get_args
 
 from benchmarks.competence.gold import GoldChain, GoldSet, GoldStep
 from benchmarks.competence.worlds import World, world_of_triples, world_on_file
-from kgot_lab.benchmark.comparison.samples import DRAW_SEED, drawn_samples
+from kgot_lab.benchmark.comparison.plan import DRAW_SEED, drawn_samples
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.errors import InsufficientData, require_count
 from kgot_lab.io.files import bundled

@@ -45,7 +45,7 @@ def by_betting(arms: np.ndarray, ups: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """After how many thumbs each trial has an alarm (0: none) and the difference it shows then, by the
     comparison of the package.
     """
-    from kgot_lab.experts.trials.sequential import log_capitals
+    from kgot_lab.experts.trials.measures import log_capitals
 
     trials, most = arms.shape
     # what is not filled bets on a difference of 0
@@ -108,7 +108,7 @@ def simulated(
 
 def verdicts(effect: float, trials: int, conversations: int) -> dict[str, Any]:
     """What whole verdicts, with every reason to decline, say of simulated raters."""
-    from kgot_lab.experts.trials.simulated import SimulatedVariant, simulated_outcomes
+    from kgot_lab.experts.trials.measures import SimulatedVariant, simulated_outcomes
     from kgot_lab.experts.trials.verdict import trial_verdict
 
     better = SimulatedVariant(up=0.6 + effect)

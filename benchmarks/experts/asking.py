@@ -16,15 +16,19 @@ from benchmarks.experts.gold import ExpertQuestion
 from benchmarks.experts.replies import ARMS, Arm, KeptReply, keep_reply, kept_replies
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.experts.bundled_experts import shipped_configs
 from kgot_lab.experts.chat.chat_events import ChatDone, ChatFailed, SourcesEvent, ThoughtEvent
 from kgot_lab.experts.chat.citations import CitableNode
-from kgot_lab.experts.chat.playbook import PlaybookSection, matching_sections
-from kgot_lab.experts.chat.prompting import PromptContext, PromptQuestion, expert_prompt
+from kgot_lab.experts.chat.prompting import (
+    PlaybookSection,
+    PromptContext,
+    PromptQuestion,
+    expert_prompt,
+    matching_sections,
+)
 from kgot_lab.experts.expert import ExpertConfig, expert_config
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
-from kgot_lab.experts.service import ExpertModels, ExpertService
+from kgot_lab.experts.service import ExpertModels, ExpertService, shipped_configs
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.types import LLM, Message, Prompt, Reply, Usage

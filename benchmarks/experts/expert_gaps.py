@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from benchmarks.kgos.queries import CookbookQuery
     from kgot_lab.embedding.embedder import Embedder
     from kgot_lab.evaluation.significance import Estimate
-    from kgot_lab.experts.learning.failed_questions import QuestionRecord
-    from kgot_lab.experts.learning.gaps import GapReport
+    from kgot_lab.experts.learning.gaps import GapReport, QuestionRecord
     from kgot_lab.experts.learning.growth_regions import ProposedRegion
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
@@ -54,7 +53,7 @@ def asked(
     graph: PropertyGraph, queries: Sequence[CookbookQuery], config: RetrievalConfig, embedder: Embedder | None
 ) -> list[tuple[CookbookQuery, QuestionRecord]]:
     """The queries as an expert is asked them; the thumb is right: down where no gold node is told."""
-    from kgot_lab.experts.learning.failed_questions import QuestionRecord
+    from kgot_lab.experts.learning.gaps import QuestionRecord
     from kgot_lab.kgos.methods.search.intent_search import intent_search
 
     found = []
@@ -291,7 +290,7 @@ def topics(embedder: Embedder | None) -> list[dict[str, Any]]:
     from collections import Counter
     from dataclasses import replace
 
-    from kgot_lab.experts.learning.patterns import failure_patterns
+    from kgot_lab.experts.learning.gaps import failure_patterns
     from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 
     graph, queries = data()

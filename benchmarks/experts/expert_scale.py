@@ -33,10 +33,9 @@ QUESTION = "How do I reduce what the model costs, and what does that break?"
 
 def real_metadata() -> dict[str, Any]:
     """What an answer of the shipped expert keeps."""
-    from kgot_lab.experts.bundled_experts import SHIPPED_GRAPHS, ship_experts
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.repository import open_experts
-    from kgot_lab.experts.service import ExpertModels, ExpertService
+    from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, ship_experts
     from kgot_lab.llm.scripted import Scripted
 
     model = Scripted(lambda prompt: "Cache repeated work [Source: cookbook:Cache repeated work]. " * 5)
@@ -52,9 +51,9 @@ def real_metadata() -> dict[str, Any]:
 
 def measured(experts: int, conversations: int, metadata: dict[str, Any]) -> dict[str, Any]:
     """The bytes and the milliseconds of a file with so many experts and conversations."""
-    from kgot_lab.experts.bundled_experts import shipped_configs
     from kgot_lab.experts.expert import expert_config
     from kgot_lab.experts.repository import open_experts
+    from kgot_lab.experts.service import shipped_configs
 
     (config,) = (each for id, each in shipped_configs() if id == "expert_cookbook")
     answer = "Cache repeated work [Source: cookbook:Cache repeated work]. " * 5

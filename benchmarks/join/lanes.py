@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.join.join_speed import join_machine
 from benchmarks.join.join_vectors import clustered, skeleton_vectors
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.synthetic import synthetic
+from kgot_lab.benchmark.recall.growth import synthetic
 from kgot_lab.embedding.binary_quantization import SignBits
 from kgot_lab.embedding.dot_products import row_products
 from kgot_lab.embedding.score_order import descending

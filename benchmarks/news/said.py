@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kgot_lab.domains.investment.naming import investment_node
+from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.types import Json, Node
 
 SaidThing = Mapping[str, Json]  # a node: its type under "is", and its properties

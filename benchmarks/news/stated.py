@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from benchmarks.news.said import SaidEdge, SaidFacts, SaidThing
-from kgot_lab.domains.investment.monitor.grounding import contains_name, contains_symbol, unsaid_names
-from kgot_lab.domains.investment.monitor.news import NewsItem
-from kgot_lab.domains.investment.monitor.news_prompt import BY_THE_ITEM, OF_THE_ITEM
+from kgot_lab.domains.investment.monitor.entity_resolution import contains_name, contains_symbol, unsaid_names
+from kgot_lab.domains.investment.monitor.news import BY_THE_ITEM, OF_THE_ITEM, NewsItem
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Json
 

@@ -102,8 +102,8 @@ def opened(engine: str, folder: Path) -> Iterator[tuple[Any, Callable[[], object
 
 def questions(layers: Any, engine: str, npc: str) -> Timed:
     """What is timed, asked as one NPC."""
-    from kgot_lab.domains.npc.layers.session_context import HotBudget, hot_context
-    from kgot_lab.domains.npc.rows import uuids
+    from kgot_lab.domains.npc.layers.memory import HotBudget, hot_context
+    from kgot_lab.domains.npc.statements import uuids
 
     memory, chunks, patient = layers.memory(npc), layers.chunks, HotBudget(limit=600)
     id, rows = uuids(npc)[0], layers.world.storage.rows
@@ -127,7 +127,7 @@ def changes(world: Any, npc: str, number: int) -> Timed:
     """What is timed of changes: each is on the disk when it returns."""
     from kgot_lab.domains.npc import statements
     from kgot_lab.domains.npc.models import Entity, Relationship
-    from kgot_lab.domains.npc.rows import attributes_text, uuids
+    from kgot_lab.domains.npc.statements import attributes_text, uuids
 
     one, id = Entity("npc", f"name {number}", {"mood": f"grey {number}"}, npc), uuids(npc)[0]
     entity = {

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from kgot_lab.benchmark.questions.answers_on_file import rows_on_file
-from kgot_lab.benchmark.questions.baselines import rag_prompt, zero_shot_prompt
-from kgot_lab.benchmark.questions.hotpotqa import hotpotqa
+from kgot_lab.benchmark.questions.attempt import rag_prompt, zero_shot_prompt
 from kgot_lab.benchmark.questions.question import Question
+from kgot_lab.benchmark.questions.sets import hotpotqa
 from kgot_lab.evaluation.answers import exact_match, f1, holds
 from kgot_lab.io.files import write_whole
 from kgot_lab.loop.conclude import row_text

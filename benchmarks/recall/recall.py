@@ -13,7 +13,7 @@ import argparse
 import json
 from pathlib import Path
 
-from kgot_lab.benchmark.recall.benchmark import DATASETS, compare_with_published, indexing
+from kgot_lab.benchmark.recall.bench import DATASETS, compare_with_published, indexing
 from kgot_lab.benchmark.recall.claims import verdicts
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.systems import gate_decisions

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from kgot_lab.benchmark.questions.hotpotqa import hotpotqa
+from kgot_lab.benchmark.questions.sets import hotpotqa
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import TraceError
 from kgot_lab.io.files import bundled

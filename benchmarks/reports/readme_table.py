@@ -20,10 +20,10 @@ from benchmarks.reports import topic_reports
 from benchmarks.standard_sets.standard import NO_LINKS, STANDARD_SYSTEMS, TRAIL
 from benchmarks.structure.answered import graded
 from benchmarks.structure.tables import FITTED, AnswersOfSystems, best_control, gaps, kept
-from kgot_lab.benchmark.comparison.aims import ALL_SETS
+from kgot_lab.benchmark.comparison.plan import ALL_SETS
 from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.recall.bench import bench_families, family_table
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.families import bench_families, family_table
 from kgot_lab.benchmark.recall.filling import receipt
 from kgot_lab.benchmark.recall.systems import BASELINE
 from kgot_lab.evaluation.measures import score

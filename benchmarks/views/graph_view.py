@@ -28,8 +28,8 @@ from kgot_lab.cli.requirements import need_packages
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import frozen
 from kgot_lab.viz.graph.collapse import View, collapsed, entered, revealed
+from kgot_lab.viz.graph.marks import Place
 from kgot_lab.viz.graph.places import places_of
-from kgot_lab.viz.graph.shapes import Place
 
 NODES, EDGES, ROUNDS = 2_057, 284_178, 5
 LABELS = ("Person", "City", "Work", "Event")

@@ -41,8 +41,7 @@ from kgot_lab.analogy.delta_edges import delta_edges
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.systems import systems
-from kgot_lab.benchmark.recall.tuned import mean_recall
+from kgot_lab.benchmark.recall.systems import mean_recall, systems
 from kgot_lab.cli.requirements import need_structure
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder

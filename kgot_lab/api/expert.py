@@ -11,11 +11,10 @@ from typing import Any
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.query_embedder import query_embedder
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName, require_parts
-from kgot_lab.experts.bundled_experts import SHIPPED_GRAPHS, shipped_configs
 from kgot_lab.experts.expert import Persona, merged
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
-from kgot_lab.experts.service import ExpertModels, ExpertService
+from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, shipped_configs
 from kgot_lab.experts.session import ExpertTalk
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.conversion import as_graph

@@ -30,20 +30,17 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.similarity.delta import Pair
 from kgot_lab.text.harmless import harmless
 from kgot_lab.types import Edge, Ranking
-from kgot_lab.viz.analogy.view import Texts, structure
+from kgot_lab.viz.analogy import Texts, structure
 from kgot_lab.viz.editing import edit
 from kgot_lab.viz.experts import show_talk, show_thought
 from kgot_lab.viz.graph.view import show_graph
 from kgot_lab.viz.guesses import guess_first
-from kgot_lab.viz.methods.answer_lanes import search_picture
-from kgot_lab.viz.methods.impact_rings import impact_picture
-from kgot_lab.viz.methods.profile import profile_picture
-from kgot_lab.viz.static.briefing import briefing_picture
-from kgot_lab.viz.static.certificate import certificate_picture
+from kgot_lab.viz.methods import impact_picture, profile_picture, search_picture
+from kgot_lab.viz.static.fact_pictures import briefing_picture, certificate_picture
 from kgot_lab.viz.static.pipeline import pipeline
 from kgot_lab.viz.static.table import Sheet, Table, cell, table
 from kgot_lab.viz.stepping.stepper import stepper
-from kgot_lab.viz.worlds.visible_graph import seen_graph
+from kgot_lab.viz.worlds import seen_graph
 
 
 def ranking_table(ranking: Ranking, *, limit: int = 20) -> Table:

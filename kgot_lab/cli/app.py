@@ -252,7 +252,7 @@ def demo(
     """Answer a question over the bundled HotpotQA passages with a live local model; without one, replay a
     recorded run.
     """
-    from kgot_lab.benchmark.questions.hotpotqa import demo_questions, hotpotqa
+    from kgot_lab.benchmark.questions.sets import demo_questions, hotpotqa
     from kgot_lab.loop.limits import LOCAL
     from kgot_lab.loop.replay.replay import Resources
     from kgot_lab.stores import InMemory

@@ -160,7 +160,7 @@ def bench(
 
 def _families(folder: Path, names: Sequence[str], embedder: str | None, table: bool) -> str:
     """Measure the five families, or recompute their table, and write it to the folder."""
-    from kgot_lab.benchmark.recall.families import bench_families
+    from kgot_lab.benchmark.recall.bench import bench_families
     from kgot_lab.embedding.model_names import embedder_named
 
     folder = _FAMILY_FOLDER if folder == _FOLDER else folder
@@ -210,7 +210,7 @@ def reported(
     anything runs.
     """
     check_installed()
-    from kgot_lab.benchmark.recall.benchmark import DATASETS, benchmark
+    from kgot_lab.benchmark.recall.bench import DATASETS, benchmark
     from kgot_lab.embedding.model_names import embedder_named
     from kgot_lab.evaluation.plan import Plan
     from kgot_lab.io.dask_workers import workers_at
@@ -236,7 +236,7 @@ def reported(
 def write_reports(reports: Sequence[Report], folder: Path) -> None:
     """The reports in every form, and the claims where all systems were run."""
     from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS, verdicts
-    from kgot_lab.viz.recall import write_recall_page
+    from kgot_lab.viz.html import write_recall_page
 
     whole = [report for report in reports if report.dataset.name != _STEPS]
     complete = [

@@ -104,11 +104,9 @@ def bench_questions(
     All systems answer the first question of each set, then all the second, so any stop leaves them
     comparable.
     """
-    from kgot_lab.benchmark.comparison.ablations import ABLATION_PAIRS, ABLATIONS
-    from kgot_lab.benchmark.comparison.comparison_run import Slice, turns
-    from kgot_lab.benchmark.comparison.plan import Design, check_comparison
-    from kgot_lab.benchmark.comparison.reuse import count_replies
-    from kgot_lab.benchmark.comparison.samples import develop_samples
+    from kgot_lab.benchmark.comparison.comparison_run import Slice, count_replies, turns
+    from kgot_lab.benchmark.comparison.plan import Design, check_comparison, develop_samples
+    from kgot_lab.benchmark.comparison.systems import ABLATION_PAIRS, ABLATIONS
 
     suffix = "-ablations" * scope.ablate + "-develop" * scope.develop
     folder = folder or _FOLDER.with_name(_FOLDER.name + suffix)
@@ -221,7 +219,7 @@ def _answer_all(sitting: ComparisonRun, asked: _Asked, left: int) -> list[Due]:
 
 
 def _forecast(design: Design, folder: Path, chosen: Slice) -> str:
-    from kgot_lab.benchmark.comparison.forecast import expected_rest, forecast_grid
+    from kgot_lab.benchmark.comparison.comparison_run import expected_rest, forecast_grid
 
     rows = expected_rest(design, folder, chosen)
     return forecast_grid(rows).text if rows else "nothing is left to answer"
@@ -229,9 +227,8 @@ def _forecast(design: Design, folder: Path, chosen: Slice) -> str:
 
 def _show(folder: Path) -> None:
     """The results so far, also written to files."""
-    from kgot_lab.benchmark.comparison.lost import keep_losses, losses, losses_grid
-    from kgot_lab.benchmark.comparison.results import Findings
-    from kgot_lab.benchmark.comparison.tables import comparison_grids
+    from kgot_lab.benchmark.comparison.losses import keep_losses, losses, losses_grid
+    from kgot_lab.benchmark.comparison.results import Findings, comparison_grids
 
     findings = Findings.of(folder)
     grids = comparison_grids(findings)

@@ -71,11 +71,16 @@ def run_monitor(
     step.
     """
     from kgot_lab.domains.investment.briefing import DISCLAIMER
-    from kgot_lab.domains.investment.monitor.delivery import to_address, to_folder
     from kgot_lab.domains.investment.monitor.events import StageFailed
-    from kgot_lab.domains.investment.monitor.monitor import Monitor, open_places
+    from kgot_lab.domains.investment.monitor.monitor import (
+        Monitor,
+        ended_by_signals,
+        open_places,
+        run_on,
+        to_address,
+        to_folder,
+    )
     from kgot_lab.domains.investment.monitor.news import news_on_file
-    from kgot_lab.domains.investment.monitor.scheduler import ended_by_signals, run_on
 
     folder: Path = context.obj
     source = news or folder / NEWS

@@ -21,9 +21,9 @@ from kgot_lab.text.harmless import harmless
 
 if TYPE_CHECKING:
     from kgot_lab.benchmark.questions.batch import QuestionRun
-    from kgot_lab.benchmark.questions.prepare import ReadyRun
+    from kgot_lab.benchmark.questions.plan import ReadyRun
     from kgot_lab.benchmark.questions.question import Question
-    from kgot_lab.benchmark.questions.receipts import QuestionReceipt
+    from kgot_lab.benchmark.questions.question_result import QuestionReceipt
     from kgot_lab.benchmark.questions.sets import Selection
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.llm.budget import Budget
@@ -214,7 +214,7 @@ def _answer(name: str, selection: Selection, place: Path, configuration: Configu
     """Answer the selected questions in their folder; what cannot be is said before a model is connected."""
     from kgot_lab.benchmark.questions.batch import alone_in
     from kgot_lab.benchmark.questions.kit import all_that_work, looking_out
-    from kgot_lab.benchmark.questions.prepare import Answerers, check_run, prepared
+    from kgot_lab.benchmark.questions.plan import Answerers, check_run, prepared
     from kgot_lab.benchmark.questions.sets import opened_questions
 
     chosen, registry = configuration.tools, configuration.models
@@ -269,8 +269,7 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
     """Answer what is missing with a progress bar; whatever stops it, the totals are written and the way to go
     on is said.
     """
-    from kgot_lab.benchmark.questions.costs import note_untraced, rest_of
-    from kgot_lab.benchmark.questions.totals import write_totals
+    from kgot_lab.benchmark.questions.report import note_untraced, rest_of, write_totals
 
     run, spending = ready.run, ready.spending
     missing, total = len(run.missing()), len(run.questions.questions)
@@ -334,7 +333,7 @@ def _asked(run: QuestionRun) -> list[QuestionReceipt]:
 
 def _show(run: QuestionRun, as_json: bool) -> None:
     """The results of a run, also written to a file."""
-    from kgot_lab.benchmark.questions.results import graded_grid, results_grid, results_json
+    from kgot_lab.benchmark.questions.report import graded_grid, results_grid, results_json
 
     receipts = _asked(run)
     results = results_json(receipts)
@@ -356,7 +355,7 @@ def _show(run: QuestionRun, as_json: bool) -> None:
 
 def _draw(folder: Path, kind: str) -> None:
     """Draw the plots of a run, and say what each shows."""
-    from kgot_lab.viz.plots.question_run import save_ten_plots
+    from kgot_lab.viz.plots.questions import save_ten_plots
 
     if kind not in {"svg", "png", "pdf"}:
         raise BadInput(f"--plots-as is svg, png or pdf, not {kind!r}")

@@ -225,7 +225,7 @@ def read_folder(folder: Path) -> list[Document]:
 
 def documents_of(run: Trace, folder: Path | None) -> list[Document]:
     """The passages that a run searched: the folder's, or those of the demo."""
-    from kgot_lab.benchmark.questions.hotpotqa import hotpotqa
+    from kgot_lab.benchmark.questions.sets import hotpotqa
 
     if folder is not None:
         return read_folder(folder)

@@ -148,7 +148,7 @@ def _documents() -> str:
 
 
 def _data() -> str:
-    from kgot_lab.benchmark.questions.hotpotqa import hotpotqa
+    from kgot_lab.benchmark.questions.sets import hotpotqa
 
     data = hotpotqa()
     return f"{len(data.questions)} questions and {len(data.documents)} passages are bundled"

@@ -306,7 +306,7 @@ def _ledger(path: Path) -> str:
 
 
 def _receipts(path: Path) -> str:
-    from kgot_lab.benchmark.questions.receipts import read_receipts
+    from kgot_lab.benchmark.questions.question_result import read_receipts
 
     return f"those of {counted(len(read_receipts(path)), 'question')}; {_ONLY_READ}"
 

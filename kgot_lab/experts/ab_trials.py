@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import ExpertConfig, changed_config
 from kgot_lab.experts.repository import ExpertTables, JudgedAnswer, NotFound, StoredTrial
-from kgot_lab.experts.trials.assignment import TrialVariant, variant_of
-from kgot_lab.experts.trials.outcomes import TrialOutcome
+from kgot_lab.experts.trials.measures import TrialOutcome, TrialVariant, variant_of
 from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict, trial_verdict
 from kgot_lab.types import Json
 

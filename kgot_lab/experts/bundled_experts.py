@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.experts.expert import expert_config
-from kgot_lab.experts.graph_worker import read_graph_in_worker
+from kgot_lab.experts.graph_folder import read_graph_in_worker
 from kgot_lab.experts.repository import AlreadyExists, NotFound
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph

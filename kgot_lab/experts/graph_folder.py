@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.experts.expert import GRAPH_ID, CrossEdge, ExpertConfig
-from kgot_lab.experts.graph_worker import read_graph_in_worker
+from kgot_lab.experts.graph_folder import read_graph_in_worker
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.extraction.folder import folder_stamp
 from kgot_lab.kgos.methods.index import index_of

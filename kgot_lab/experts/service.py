@@ -12,14 +12,13 @@ from pathlib import Path
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.ab_trials import begin_trial, chosen_variant
 from kgot_lab.experts.chat.consulting import Consultants, check_remote
-from kgot_lab.experts.chat.playbook import Playbook, authored_playbooks
+from kgot_lab.experts.chat.prompting import Playbook, authored_playbooks
 from kgot_lab.experts.chat.turn import ExpertTurn, TurnServices, chat_history
 from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merged
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import ChatConversation, ChatMessage, ExpertTables, StoredTrial
-from kgot_lab.experts.trials.verdict import TrialPlan
+from kgot_lab.experts.trials.verdict import TrialPlan, begin_trial, chosen_variant
 from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
 from kgot_lab.types import LLM, Json
 

@@ -16,11 +16,11 @@ from kgot_lab.experts.chat.chat_events import (
     ChatFailed,
     SourceNode,
     SourcesEvent,
+    Thought,
     ThoughtEvent,
     TokenEvent,
 )
 from kgot_lab.experts.chat.citations import CITED, FALSE_MARK, CitableNode, Citables
-from kgot_lab.experts.chat.thought import Thought
 from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.expert import Expert
 from kgot_lab.experts.graph_folder import KnownGraphs

@@ -3,15 +3,14 @@ command line.
 """
 
 from kgot_lab.viz import plots
-from kgot_lab.viz.analogy.view import structure
-from kgot_lab.viz.course.exercise import exercise
+from kgot_lab.viz.analogy import structure
+from kgot_lab.viz.exercises import exercise
 from kgot_lab.viz.explorer.explorer import Lanes, explore, explore_dataset
-from kgot_lab.viz.export import export
 from kgot_lab.viz.external_requests import references
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view import GraphView, show_graph
 from kgot_lab.viz.html import html
-from kgot_lab.viz.page import page
+from kgot_lab.viz.page import export, page
 from kgot_lab.viz.side_by_side import side_by_side
 from kgot_lab.viz.static.pipeline import pipeline
 from kgot_lab.viz.static.table import Table, table

@@ -13,7 +13,7 @@ from kgot_lab.graph.conversion import as_graph, is_undirected
 from kgot_lab.io.files import write_whole
 from kgot_lab.text.counted import counted
 from kgot_lab.viz.external_requests import references
-from kgot_lab.viz.graph.shapes import Place
+from kgot_lab.viz.graph.marks import Place
 from kgot_lab.viz.graph.view import show_graph
 from kgot_lab.viz.graph.view_data import DRAWN
 from kgot_lab.viz.live import page_script, page_style, place

@@ -21,7 +21,7 @@ from urllib.parse import unquote_to_bytes
 
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
-from kgot_lab.viz.static.tags import Tag, local, tags
+from kgot_lab.viz.external_requests import Tag, local, tags
 
 _Kind = Literal["markup", "style", "script"]
 

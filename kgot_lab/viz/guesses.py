@@ -10,10 +10,9 @@ from dataclasses import asdict
 from kgot_lab.evaluation.ranking_game import Contest
 from kgot_lab.types import Json
 from kgot_lab.viz.live import Live, LiveOutput
-from kgot_lab.viz.static.drawing import Drawing, draw_circle, draw_rect, draw_text, drawing
+from kgot_lab.viz.static.drawing import Drawing, draw_circle, draw_rect, draw_text, drawing, wrapped
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.static.table import Sheet, Table
-from kgot_lab.viz.static.wrapping import wrapped
 
 _WIDTH, _LEFT, _LINE, _ROW = 760, 14, 19, 30
 _SIZE, _INK, _MUTED, _EDGE = 13, "#222", "#555", "#999"

@@ -14,8 +14,8 @@ from kgot_lab.io.files import write_whole
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace
+from kgot_lab.viz.html import recall_page
 from kgot_lab.viz.page import page
-from kgot_lab.viz.recall import recall_page
 from kgot_lab.viz.stepping.stepper import stepper
 
 

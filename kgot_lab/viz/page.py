@@ -18,9 +18,9 @@ from kgot_lab.types import Document, Json, Usage
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view import GraphView, show_graph
 from kgot_lab.viz.live import page_script, page_style, place
+from kgot_lab.viz.page import entry, folded, verbatim
 from kgot_lab.viz.static.markup import Markup, element, joined, key_of, shortened
 from kgot_lab.viz.static.table import Sheet, Table, table
-from kgot_lab.viz.stepping.steps import entry, folded, verbatim
 
 STEP_NODES = 60  # nodes drawn after each write; the last picture has more
 

@@ -10,7 +10,7 @@ from kgot_lab.evaluation.reports import Report
 from kgot_lab.io.files import write_whole
 from kgot_lab.viz.page import STYLE, html_document
 from kgot_lab.viz.plots.figure import Plot
-from kgot_lab.viz.plots.recall import pace, recall_curves, rival, scatter, shown_systems
+from kgot_lab.viz.plots.retrieval import pace, recall_curves, rival, scatter, shown_systems
 from kgot_lab.viz.static.markup import Markup, element, joined
 
 _QUESTIONS = 300  # of a data set that are listed

@@ -17,10 +17,9 @@ from support.beir import to_beir
 from support.tiny_collection import tiny
 
 from kgot_lab.benchmark.recall import bench as runner
-from kgot_lab.benchmark.recall.bench import bench
-from kgot_lab.benchmark.recall.benchmark import WRITTEN_BEFORE
+from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, bench
 from kgot_lab.benchmark.recall.filling import receipt
-from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
+from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import ByPlan, systems
 from kgot_lab.errors import BadInput, InsufficientData, LabError, NotInstalled, StoreUnavailable, UnknownName
 from kgot_lab.evaluation import runner as running

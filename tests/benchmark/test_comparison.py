@@ -17,36 +17,34 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt
 from support.birthplaces import ASKED, SETS, TINY, WAYS_TO_ANSWER, reader, told_in_brief, without
 from support.waiting import AMPLE, until
 
 from benchmarks.graph_pays.repeated import repetition
-from kgot_lab.benchmark.comparison.ablations import ABLATION_PAIRS, ABLATIONS
 from kgot_lab.benchmark.comparison.comparison_run import (
     ComparisonRun,
     Slice,
+    expected_rest,
+    forecast_grid,
     missing,
     place_of,
     receipts_of,
     turns,
 )
-from kgot_lab.benchmark.comparison.forecast import expected_rest, forecast_grid
-from kgot_lab.benchmark.comparison.plan import Design, comparison_plan
-from kgot_lab.benchmark.comparison.results import Findings
-from kgot_lab.benchmark.comparison.samples import develop_samples, drawn_samples
+from kgot_lab.benchmark.comparison.plan import Design, comparison_plan, develop_samples, drawn_samples
+from kgot_lab.benchmark.comparison.results import Findings, comparison_grids, reached_goals
 from kgot_lab.benchmark.comparison.systems import (
+    ABLATION_PAIRS,
+    ABLATIONS,
     ANSWER_SYSTEMS,
     AnswerSystem,
     PassageSearches,
     check_systems,
     prompt_digests,
 )
-from kgot_lab.benchmark.comparison.tables import comparison_grids
-from kgot_lab.benchmark.comparison.verdicts import reached_goals
-from kgot_lab.benchmark.questions.baselines import IN_JSON
-from kgot_lab.benchmark.questions.packed import musique_dev
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt
-from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, Selection
+from kgot_lab.benchmark.questions.attempt import IN_JSON
+from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, Selection, musique_dev
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.embedding.vectors import Vectors, text_key
 from kgot_lab.errors import BadInput, LLMError, UnknownName

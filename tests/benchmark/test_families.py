@@ -8,8 +8,7 @@ from support.tiny_collection import tiny
 from typer.testing import CliRunner
 
 from kgot_lab.analogy.delta_edges import DELTA
-from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset
-from kgot_lab.benchmark.recall.families import (
+from kgot_lab.benchmark.recall.bench import (
     FAMILIES,
     FAMILY_SETS,
     FAMILY_SYSTEMS,
@@ -18,7 +17,8 @@ from kgot_lab.benchmark.recall.families import (
     bench_families,
     family_table,
 )
-from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
+from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset
+from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import systems
 from kgot_lab.cli.app import app
 from kgot_lab.errors import BadInput
@@ -48,7 +48,7 @@ def test_every_family_is_a_system_that_the_package_offers():
 
 def test_the_table_is_recomputed_from_per_query_results_without_running_anything(folder, monkeypatch):
     measured = bench_families(folder, names=["tiny"], embedder=SyntheticVectors(64))
-    monkeypatch.setattr("kgot_lab.benchmark.recall.families.benchmark", None)  # nothing can run
+    monkeypatch.setattr("kgot_lab.benchmark.recall.bench.benchmark", None)  # nothing can run
     assert bench_families(folder, table=True) == measured
     by_set = {row[0].text: row for row in measured.rows}
     # the questions of the test split

@@ -9,10 +9,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
-from support.birthplaces import ASKED, SETS, TINY, reader
-
-from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, Slice, place_of
-from kgot_lab.benchmark.comparison.lost import (
+from kgot_lab.benchmark.comparison.losses import (
     LOSSES,
     keep_losses,
     loss_of,
@@ -20,9 +17,12 @@ from kgot_lab.benchmark.comparison.lost import (
     losses_grid,
     losses_on_file,
 )
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt
+from support.birthplaces import ASKED, SETS, TINY, reader
+
+from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, Slice, place_of
 from kgot_lab.benchmark.comparison.results import Findings
 from kgot_lab.benchmark.questions.lost import stage_of_loss
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.events import Answered, Asked, Parsed, ToolCall, ToolReturned

@@ -9,16 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
-from support.loop_script import WRITE, call, scripted, votes
-
-from kgot_lab.benchmark.questions.batch import alone_in, trace_name
-from kgot_lab.benchmark.questions.costs import note_untraced, rest_of, spent_before
-from kgot_lab.benchmark.questions.kit import ModelsBehind, all_that_work, nothing_more
-from kgot_lab.benchmark.questions.parallel import Halted, in_parallel
-from kgot_lab.benchmark.questions.plan import QuestionPlan, read_plan
-from kgot_lab.benchmark.questions.prepare import Answerers, check_run, prepared
-from kgot_lab.benchmark.questions.question import Question, QuestionSet
-from kgot_lab.benchmark.questions.receipts import (
+from kgot_lab.benchmark.questions.question_result import (
     QuestionReceipt,
     append_receipt,
     facts_read,
@@ -28,9 +19,22 @@ from kgot_lab.benchmark.questions.receipts import (
     with_grade,
     withheld,
 )
-from kgot_lab.benchmark.questions.results import graded_grid, results_grid, results_json
+from kgot_lab.benchmark.questions.report import (
+    graded_grid,
+    note_untraced,
+    rest_of,
+    results_grid,
+    results_json,
+    spent_before,
+    write_totals,
+)
+from support.loop_script import WRITE, call, scripted, votes
+
+from kgot_lab.benchmark.questions.batch import Halted, alone_in, in_parallel, trace_name
+from kgot_lab.benchmark.questions.kit import ModelsBehind, all_that_work, nothing_more
+from kgot_lab.benchmark.questions.plan import Answerers, QuestionPlan, check_run, prepared, read_plan
+from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.sets import Selection
-from kgot_lab.benchmark.questions.totals import write_totals
 from kgot_lab.errors import BadInput, LLMError, TraceError
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.llm.budget import Budget, Spending

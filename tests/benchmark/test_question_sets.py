@@ -16,12 +16,19 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from support.loopback import serving
 
-from kgot_lab.benchmark.questions.gaia import gaia
-from kgot_lab.benchmark.questions.hotpotqa import hotpotqa, question_split
-from kgot_lab.benchmark.questions.hub import Hub, own_hub
-from kgot_lab.benchmark.questions.own import own_questions
-from kgot_lab.benchmark.questions.packed import frames, musique, simpleqa
-from kgot_lab.benchmark.questions.sets import Selection, opened_questions
+from kgot_lab.benchmark.questions.question import own_questions
+from kgot_lab.benchmark.questions.sets import (
+    Hub,
+    Selection,
+    frames,
+    gaia,
+    hotpotqa,
+    musique,
+    opened_questions,
+    own_hub,
+    question_split,
+    simpleqa,
+)
 from kgot_lab.errors import BadInput, UnknownName
 
 # --- bundled

@@ -1,6 +1,6 @@
 from itertools import pairwise
 
-from kgot_lab.benchmark.questions.hotpotqa import hotpotqa, question_split
+from kgot_lab.benchmark.questions.sets import hotpotqa, question_split
 
 
 def test_the_bundled_questions_and_passages_are_complete():

@@ -10,23 +10,22 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from kgot_lab.viz.plots.retrieval import rival, shown_systems
 from support.beir import to_beir
 from support.tiny_collection import QUESTIONS, TRIPLES, tiny
 
 from kgot_lab.benchmark.recall import benchmark as room
-from kgot_lab.benchmark.recall.benchmark import WRITTEN_BEFORE, benchmark, indexing
+from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, benchmark, indexing
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import file_name
-from kgot_lab.benchmark.recall.growth import LANES, measured
-from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
+from kgot_lab.benchmark.recall.growth import LANES, SyntheticVectors, measured
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.types import Document, Query
-from kgot_lab.viz.plots.recall import rival, shown_systems
-from kgot_lab.viz.recall import recall_page
+from kgot_lab.viz.html import recall_page
 
 pytestmark = pytest.mark.extended
 

@@ -16,9 +16,8 @@ from support.waiting import until
 from support.workers import local_cluster
 
 from kgot_lab.benchmark.recall import sharing
-from kgot_lab.benchmark.recall.bench import bench
-from kgot_lab.benchmark.recall.benchmark import benchmark
-from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
+from kgot_lab.benchmark.recall.bench import bench, benchmark
+from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import systems
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.evaluation.plan import Plan

@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 
 from kgot_lab.benchmark.recall import growth as growth_room
-from kgot_lab.benchmark.recall.growth import LANES, held_bytes, measure_growth
-from kgot_lab.benchmark.recall.synthetic import SyntheticVectors, synthetic, title, word
+from kgot_lab.benchmark.recall.growth import (
+    LANES,
+    SyntheticVectors,
+    held_bytes,
+    measure_growth,
+    synthetic,
+    title,
+    word,
+)
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.dense import meaning

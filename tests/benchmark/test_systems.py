@@ -7,13 +7,12 @@ import pytest
 from support.tiny_collection import TRIPLES, tiny
 
 from kgot_lab.analogy.delta_edges import DELTA
-from kgot_lab.benchmark.recall.benchmark import WRITTEN_BEFORE
+from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE
 from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import file_name
-from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
-from kgot_lab.benchmark.recall.systems import BASELINE, gate_decisions, shuffled, systems
-from kgot_lab.benchmark.recall.tuned import mean_recall
+from kgot_lab.benchmark.recall.growth import SyntheticVectors
+from kgot_lab.benchmark.recall.systems import BASELINE, gate_decisions, mean_recall, shuffled, systems
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.runs import run

@@ -6,9 +6,16 @@ import pytest
 from support.tiny_collection import tiny
 
 from kgot_lab.benchmark.recall.datasets import Dataset
-from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
-from kgot_lab.benchmark.recall.systems import systems
-from kgot_lab.benchmark.recall.tuned import FEWEST, admitted, best_weight, cross_fitted, halves, mean_recall
+from kgot_lab.benchmark.recall.growth import SyntheticVectors
+from kgot_lab.benchmark.recall.systems import (
+    FEWEST,
+    admitted,
+    best_weight,
+    cross_fitted,
+    halves,
+    mean_recall,
+    systems,
+)
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.plan import MARGIN
 from kgot_lab.retrieval.bm25 import bm25

@@ -4,7 +4,7 @@ import re
 
 from browser.lab import REPOSITORY
 from browser.window import SCREENSHOTS, open_from_disk
-from kgot_lab.viz.slides import write_slides
+from kgot_lab.viz.notebook_page import write_slides
 
 
 def test_each_slide_fills_the_window_and_begins_a_page_on_paper(page, watch, tmp_path):

@@ -11,7 +11,7 @@ from support.command_line import FIRST, INSERT, QUESTION, REST, WRITE, asking, r
 from support.openai_server import openai_server, refuses
 from support.saved_run import save_run
 
-from kgot_lab.benchmark.questions.baselines import zero_shot
+from kgot_lab.benchmark.questions.attempt import zero_shot
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot

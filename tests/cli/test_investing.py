@@ -21,7 +21,7 @@ from support.waiting import AMPLE, until
 from kgot_lab.domains.investment.briefing import DISCLAIMER
 from kgot_lab.domains.investment.monitor.journal import open_journal
 from kgot_lab.domains.investment.monitor.monitor import open_places
-from kgot_lab.domains.investment.naming import investment_node
+from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.types import Edge
 
 posix = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")

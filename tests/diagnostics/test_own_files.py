@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt
 from support.saved_run import save_run
 
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt
 from kgot_lab.diagnostics.file_check import examine_file, salvage_file
 from kgot_lab.embedding.cache import CACHE_NAME, Cached
 from kgot_lab.errors import BadInput

@@ -9,7 +9,7 @@ import pytest
 from evaluation.test_runs import DATA, DOCUMENTS, QUERIES, WORDS, Stage
 from support.waiting import AMPLE, until
 
-from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
+from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.runner import run_to
 from kgot_lab.evaluation.source import embedders_in

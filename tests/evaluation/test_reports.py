@@ -25,7 +25,7 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, ranked
-from kgot_lab.viz.recall import recall_page, write_recall_page
+from kgot_lab.viz.html import recall_page, write_recall_page
 
 PLAN = Plan("bm25", rounds=500)
 EVIL = '-->" onload=x></td><script>alert(1)</script><img src=http://evil.example/x>\u202e\x1b[31m'

@@ -17,7 +17,7 @@ from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons
-from kgot_lab.benchmark.recall.synthetic import SyntheticVectors
+from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.evaluation.dataset import content_id
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.stage import Stage

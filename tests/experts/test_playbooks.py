@@ -11,7 +11,7 @@ import pytest
 from support.every import every
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.chat.playbook import authored_playbooks, matching_sections, read_playbook
+from kgot_lab.experts.chat.prompting import authored_playbooks, matching_sections, read_playbook
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService

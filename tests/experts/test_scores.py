@@ -10,7 +10,7 @@ import pytest
 from support.expert_server import COOK_ID, expert_office
 
 from kgot_lab.experts import scores
-from kgot_lab.experts.scores import expert_scores
+from kgot_lab.experts.portable import expert_scores
 
 
 @pytest.fixture

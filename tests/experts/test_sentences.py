@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 from support.expert_server import COOK, COOK_ID, echoing, expert_office
 
 from kgot_lab.experts.chat.chat_events import ChatDone, SourcesEvent, ThoughtEvent, TokenEvent
-from kgot_lab.experts.chat.citations import CitableNode
-from kgot_lab.experts.chat.sentences import KNOWS_NOT, NO_SOURCE, SentencePieces, sentences_schema
+from kgot_lab.experts.chat.citations import (
+    KNOWS_NOT,
+    NO_SOURCE,
+    CitableNode,
+    SentencePieces,
+    sentences_schema,
+)
 from kgot_lab.llm.scripted import Scripted
 
 CACHE = CitableNode("cook", "technique:caching", "Prompt caching", "technique")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from kgot_lab.viz.stepping.prediction import ASKED_ABOUT, Prediction
+from kgot_lab.viz.stepping.predictions import ASKED_ABOUT, Prediction
 
 
 @dataclass(frozen=True)

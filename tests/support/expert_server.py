@@ -18,11 +18,10 @@ import httpx
 from kgot_lab.errors import LLMError
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.http.auth import GuardRules
-from kgot_lab.experts.http.connections import ConnectionLimits, LimitedServer
+from kgot_lab.experts.http.connections import ConnectionLimits, LimitedServer, listening_socket
 from kgot_lab.experts.http.server import expert_app
-from kgot_lab.experts.http.sockets import listening_socket
 from kgot_lab.experts.http.tokens import TenantRole, new_token
-from kgot_lab.experts.learning.review_queue import ReviewQueue
+from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.graph import PropertyGraph

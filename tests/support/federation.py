@@ -12,21 +12,20 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from kgot_lab.errors import LabError, RefusedEnvelope, UnknownName
-from kgot_lab.experts.federation.answering import (
+from kgot_lab.experts.federation.delegation import (
     ASK_PATH,
     CAPABILITIES_PATH,
     Federation,
+    RemoteAnswer,
+    RemoteQuestion,
     accepted_question,
     refusal_json,
     refusal_status,
     signed_answer,
 )
-from kgot_lab.experts.federation.capabilities import AdvertisedExpert, signed_capabilities
-from kgot_lab.experts.federation.envelope import canonical_json
-from kgot_lab.experts.federation.keys import InstanceKey, new_instance_key
-from kgot_lab.experts.federation.messages import RemoteAnswer, RemoteQuestion
-from kgot_lab.experts.federation.nonces import open_nonces
-from kgot_lab.experts.federation.peers import Peer, Peers
+from kgot_lab.experts.federation.envelope import InstanceKey, canonical_json, new_instance_key
+from kgot_lab.experts.federation.marketplace import AdvertisedExpert, signed_capabilities
+from kgot_lab.experts.federation.signing import Peer, Peers, open_nonces
 from support.loopback import serving
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import RefusedEnvelope
-from kgot_lab.experts.federation.answering import Federation, refusal_json, refusal_status
-from kgot_lab.experts.federation.envelope import canonical_json
-from kgot_lab.experts.federation.keys import load_instance_key
-from kgot_lab.experts.federation.nonces import open_nonces
-from kgot_lab.experts.federation.peers import Peer, Peers
+from kgot_lab.experts.federation.delegation import Federation, refusal_json, refusal_status
+from kgot_lab.experts.federation.envelope import canonical_json, load_instance_key
+from kgot_lab.experts.federation.signing import Peer, Peers, open_nonces
 from support.federation import acting_server, answered_question, echo, send
 
 

@@ -21,9 +21,8 @@ from typing import Any
 
 from kgot_lab.domains.investment.accounts import OutboxEntry, open_accounts
 from kgot_lab.domains.investment.graph import open_investment_graph
-from kgot_lab.domains.investment.monitor.delivery import to_address, to_folder
 from kgot_lab.domains.investment.monitor.journal import open_journal
-from kgot_lab.domains.investment.monitor.monitor import Monitor, MonitorPlaces
+from kgot_lab.domains.investment.monitor.monitor import Monitor, MonitorPlaces, to_address, to_folder
 from kgot_lab.domains.investment.monitor.news import news_on_file
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Prompt

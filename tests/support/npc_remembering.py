@@ -6,12 +6,10 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kgot_lab.domains.npc.layers.memory import NpcMemory, WorldLayers
+from kgot_lab.domains.npc.layers.memory import CharacterLog, HotBudget, NpcMemory, WorldLayers, hot_context
 from kgot_lab.domains.npc.layers.models import ContextRanking
-from kgot_lab.domains.npc.layers.session_context import HotBudget, hot_context
-from kgot_lab.domains.npc.layers.session_log import CharacterLog
-from kgot_lab.domains.npc.layers.tool import query_entities
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
+from kgot_lab.domains.npc.visibility import query_entities
 from kgot_lab.errors import LabError
 from support.npc_oracle import may_hear, may_see
 from support.npc_planted import WORDS, PlantedWorld, canaries

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.http.auth import GuardRules
-from kgot_lab.experts.http.connections import LimitedServer
+from kgot_lab.experts.http.connections import LimitedServer, listening_socket
 from kgot_lab.experts.http.server import expert_app
-from kgot_lab.experts.http.sockets import listening_socket
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.graph import PropertyGraph

@@ -13,23 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from kgot_lab.experts.http.responses import StreamLimiter
 from mcp.client import Client
 
 import kgot_lab
 from kgot_lab.cli.app import app as command_line
 from kgot_lab.cli.query.serving import character_server
 from kgot_lab.domains import npc
-from kgot_lab.experts.federation.answering import Federation
-from kgot_lab.experts.federation.keys import new_instance_key
-from kgot_lab.experts.federation.nonces import open_nonces
-from kgot_lab.experts.federation.peers import Peers
-from kgot_lab.experts.http.federation_routes import federation_router
+from kgot_lab.experts.federation.delegation import Federation
+from kgot_lab.experts.federation.envelope import new_instance_key
+from kgot_lab.experts.federation.signing import Peers, open_nonces
 from kgot_lab.experts.http.mcp import expert_tools
-from kgot_lab.experts.http.pages import pages_router
-from kgot_lab.experts.http.server import expert_app
-from kgot_lab.experts.http.streaming import StreamLimiter
+from kgot_lab.experts.http.server import expert_app, pages_router
+from kgot_lab.experts.http.sharing_routes import federation_router
 from kgot_lab.experts.learning.ledger import open_proposals
-from kgot_lab.experts.learning.review_queue import ReviewQueue
+from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.kgos.editing.editor import Editor
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.kgos.query.mcp_server import graph_server

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from kgot_lab.experts.learning.dimension_statements import END_PHRASES, DimensionEnd
+from kgot_lab.experts.learning.contradictions import END_PHRASES, DimensionEnd
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.llm.presets import FREE

@@ -7,7 +7,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from kgot_lab.domains.investment.graph import InvestmentGraph
-from kgot_lab.domains.investment.naming import investment_node
+from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.types import Edge, Json, Node
 
 NOW = datetime(2026, 2, 6, tzinfo=UTC)

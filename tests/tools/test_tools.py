@@ -2,7 +2,7 @@ import sys
 
 import pytest
 
-from kgot_lab.benchmark.questions.hotpotqa import hotpotqa, question_split
+from kgot_lab.benchmark.questions.sets import hotpotqa, question_split
 from kgot_lab.errors import BadInput, NoSandbox, OverBudget, QueryFailed, ToolFailed
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage

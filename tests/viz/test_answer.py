@@ -18,10 +18,10 @@ from kgot_lab.loop.events import Answered, Started, ToolCall, ToolReturned, Wrot
 from kgot_lab.loop.trace import load_run
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Diff, Document, Edge, Node
-from kgot_lab.viz.static.answer_evidence import grounds
-from kgot_lab.viz.static.fact_graph import FactSelection, fact_graph
+from kgot_lab.viz.graph.marks import grounds
+from kgot_lab.viz.static.briefing import FactSelection, fact_graph
+from kgot_lab.viz.static.drawing import line_width
 from kgot_lab.viz.static.markup import element
-from kgot_lab.viz.static.wrapping import line_width
 
 ROOT = Path(__file__).parents[2]
 answer_picture = runpy.run_path(str(ROOT / "docs" / "draw_answer.py"))["answer_picture"]

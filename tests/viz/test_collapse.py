@@ -13,10 +13,9 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import frozen
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz.graph.bundles import MOST_LINES
 from kgot_lab.viz.graph.collapse import READ_AT_ONCE, closed, collapsed, drawn_view, entered, revealed, shut
 from kgot_lab.viz.graph.communities import MOST_COMMUNITIES, communities, connected_parts
-from kgot_lab.viz.graph.groups import EVERYTHING_ELSE
+from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, MOST_LINES
 
 EVIL = "</script>\u202e<img src=//e.example>\x00\n\n'\"&"
 

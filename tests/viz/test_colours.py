@@ -13,14 +13,14 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
+from kgot_lab.viz.plots.retrieval import LOST, PENS, WON
 from support.every import every
 
 from kgot_lab.viz.analogy import gauge as structure_gauge
 from kgot_lab.viz.analogy import picture as structure_picture
-from kgot_lab.viz.explorer.hits_picture import LANE_COLOURS as LANES
-from kgot_lab.viz.graph.shapes import COLOURS, MARKS, ROUND, look_of, styles
+from kgot_lab.viz.explorer.hits import LANE_COLOURS as LANES
+from kgot_lab.viz.graph.marks import COLOURS, MARKS, ROUND, look_of, styles
 from kgot_lab.viz.live import script, style
-from kgot_lab.viz.plots.deltas import PENS
 from kgot_lab.viz.plots.figure import (
     _LINES,
     BASELINE_COLOUR,
@@ -33,7 +33,6 @@ from kgot_lab.viz.plots.figure import (
     line_pen,
 )
 from kgot_lab.viz.plots.outcomes import ENDS, EXACT, OUTCOMES, WORDS
-from kgot_lab.viz.plots.recall import LOST, WON
 from kgot_lab.viz.plots.runs import BALLOTS, EDGES, NODES, USES
 
 EYES = {

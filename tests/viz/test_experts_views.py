@@ -13,9 +13,15 @@ from kgot_lab.errors import BadInput
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz.experts import TalkView, ThoughtView, show_talk, show_thought
-from kgot_lab.viz.experts.cards import node_card
-from kgot_lab.viz.experts.pictures import lane_bars, node_picture
+from kgot_lab.viz.experts import (
+    TalkView,
+    ThoughtView,
+    lane_bars,
+    node_card,
+    node_picture,
+    show_talk,
+    show_thought,
+)
 
 EVIL = '</title></text></p><script>alert("1")</script><img src=//e.example onerror=x>\x00\u202e'
 QUESTION = "How can I reduce costs by prompt caching?"

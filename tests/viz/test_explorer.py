@@ -26,8 +26,7 @@ from kgot_lab.types import Document, Hit, Query, Ranking
 from kgot_lab.viz import live
 from kgot_lab.viz.explorer.explorer import Lanes, explore, explore_dataset
 from kgot_lab.viz.explorer.fusion_weights import Mix
-from kgot_lab.viz.explorer.hits import excerpt, marked_words
-from kgot_lab.viz.explorer.hits_picture import LANE_COLOURS
+from kgot_lab.viz.explorer.hits import LANE_COLOURS, excerpt, marked_words
 from kgot_lab.viz.external_requests import references
 
 SVG = "{http://www.w3.org/2000/svg}"

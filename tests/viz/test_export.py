@@ -19,11 +19,10 @@ from kgot_lab.io.files import bundled
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import html, show_graph, svg
-from kgot_lab.viz.export import MOST_EXPORTED, export, export_page
-from kgot_lab.viz.external_requests import links, references
+from kgot_lab.viz.external_requests import links, references, tags
 from kgot_lab.viz.graph.svg import NO_NODES
+from kgot_lab.viz.page import MOST_EXPORTED, export, export_page
 from kgot_lab.viz.static.markup import key_of
-from kgot_lab.viz.static.tags import tags
 
 pytestmark = pytest.mark.extended
 
@@ -162,7 +161,7 @@ def test_a_place_where_no_page_can_be_written_is_refused(tmp_path):
 
 def test_a_page_that_would_fetch_is_refused(monkeypatch):
     monkeypatch.setattr(
-        sys.modules["kgot_lab.viz.export"], "EXPORT_STYLE", "body { background: url(//e.example/a.png) }"
+        sys.modules["kgot_lab.viz.page"], "EXPORT_STYLE", "body { background: url(//e.example/a.png) }"
     )
     with pytest.raises(BadInput, match=r"would fetch //e\.example/a\.png"):
         export_page(SMALL)

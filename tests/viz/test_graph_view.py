@@ -20,9 +20,9 @@ from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.viz import html, show_graph, stepper
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE
-from kgot_lab.viz.graph.paths import links_of, shortest_path
-from kgot_lab.viz.graph.search import holding_text
-from kgot_lab.viz.graph.static_groups import NOTHING_OPENS, group_views
+from kgot_lab.viz.graph.marks import links_of, shortest_path
+from kgot_lab.viz.graph.view import holding_text
+from kgot_lab.viz.graph.view_data import NOTHING_OPENS, group_views
 from kgot_lab.viz.live import place, script
 from kgot_lab.viz.static.markup import key_of
 
@@ -279,7 +279,7 @@ def test_half_a_surrogate_pair_does_not_stop_a_view():
 
 
 def test_the_signs_of_marks_are_the_same_in_python_and_in_the_browser():
-    from kgot_lab.viz.graph.shapes import MARKS
+    from kgot_lab.viz.graph.marks import MARKS
 
     line = next(line for line in script().splitlines() if line.startswith("const MARK_SIGNS"))
     assert all(f'{mark}: "{style.sign}"' in line for mark, style in MARKS.items())

@@ -5,12 +5,10 @@ written.
 import json
 
 import pytest
+from kgot_lab.viz.exercises import digest_of, exercise, gathered_marks, hand_in, read_hand_in, sealed
 
 from kgot_lab.errors import BadInput
 from kgot_lab.viz.course import attempts
-from kgot_lab.viz.course.attempts import digest_of, hand_in
-from kgot_lab.viz.course.exercise import exercise, sealed
-from kgot_lab.viz.course.marks import gathered_marks, read_hand_in
 
 
 @pytest.fixture(autouse=True)

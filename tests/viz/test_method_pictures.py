@@ -20,9 +20,7 @@ from kgot_lab.kgos.methods.impact_analysis import impact_analysis
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.similar_to import similar_to
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz.methods.answer_lanes import search_picture
-from kgot_lab.viz.methods.impact_rings import impact_picture
-from kgot_lab.viz.methods.profile import profile_picture
+from kgot_lab.viz.methods import impact_picture, profile_picture, search_picture
 from kgot_lab.viz.static.table import Table
 
 SVG = "{http://www.w3.org/2000/svg}"

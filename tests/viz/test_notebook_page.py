@@ -11,9 +11,8 @@ import pytest
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.viz.course import write_course
-from kgot_lab.viz.external_requests import references
+from kgot_lab.viz.external_requests import references, tags
 from kgot_lab.viz.notebook_page import TEMPLATE, notebook_page, page_name
-from kgot_lab.viz.static.tags import tags
 
 pytest.importorskip("nbconvert")
 

@@ -20,7 +20,7 @@ from kgot_lab.loop.formatting import tell
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz import page, svg, table
-from kgot_lab.viz.graph.shapes import look_of
+from kgot_lab.viz.graph.marks import look_of
 from kgot_lab.viz.graph.svg import NO_NODES
 from kgot_lab.viz.static.markup import Markup, element, escaped, shortened
 from kgot_lab.viz.stepping.data import run_data

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kgot_lab.viz.plots.retrieval import rival, shown_systems
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput, UnknownName
@@ -29,7 +30,6 @@ from kgot_lab.types import Diff, Document, Edge, Hit, Node, Prompt, Query, Usage
 from kgot_lab.viz import plots
 from kgot_lab.viz.plots.figure import bar_pen, line_pen, nothing, plot, plot_drawing, short_label
 from kgot_lab.viz.plots.outcomes import OUTCOMES, outcome, read_answers
-from kgot_lab.viz.plots.recall import rival, shown_systems
 from kgot_lab.viz.plots.runs import BALLOTS, runs_of
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"

@@ -17,8 +17,7 @@ from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
-from kgot_lab.viz.stepping.prediction import ASKED_ABOUT, Prediction
-from kgot_lab.viz.stepping.predictions import predictions
+from kgot_lab.viz.stepping.predictions import ASKED_ABOUT, Prediction, predictions
 from kgot_lab.viz.stepping.stepper import stepper
 
 ROOT = Path(__file__).parents[2]

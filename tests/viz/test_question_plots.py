@@ -8,32 +8,31 @@ import json
 from dataclasses import asdict
 
 import pytest
-from support.every import every
-from support.saved_run import save_run
-
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt, append_receipt, with_grade
-from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.grading import Grade
-from kgot_lab.loop.events import Asked
-from kgot_lab.loop.ledger import ledger
-from kgot_lab.types import Message, Prompt, Usage
-from kgot_lab.viz.plots.question_costs import role_costs
-from kgot_lab.viz.plots.question_ends import (
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt, with_grade
+from kgot_lab.viz.plots.questions import (
+    TEN_PLOTS,
+    category_of,
+    category_success,
     ends_by_level,
     graded_ends,
     graded_success,
+    role_costs,
+    save_ten_plots,
     steps_of_people,
     success_by_level,
-)
-from kgot_lab.viz.plots.question_run import TEN_PLOTS, save_ten_plots
-from kgot_lab.viz.plots.question_tools import (
-    category_of,
-    category_success,
     tool_choice_flow,
     tool_coverage,
     tool_match,
     tools_in_questions,
 )
+from support.every import every
+from support.saved_run import save_run
+
+from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.grading import Grade
+from kgot_lab.loop.events import Asked
+from kgot_lab.loop.ledger import ledger
+from kgot_lab.types import Message, Prompt, Usage
 
 WEB, CODE = ("A web browser", "a search engine"), ("Python",)
 RUN = [

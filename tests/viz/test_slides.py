@@ -11,8 +11,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.viz.external_requests import references
-from kgot_lab.viz.notebook_page import read_notebook
-from kgot_lab.viz.slides import _slides, slides_of, write_slides
+from kgot_lab.viz.notebook_page import _slides, read_notebook, slides_of, write_slides
 
 pytest.importorskip("nbconvert")
 

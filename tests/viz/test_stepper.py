@@ -43,8 +43,7 @@ from kgot_lab.tools.tool import TextTool
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz.live import place
 from kgot_lab.viz.static.markup import key_of
-from kgot_lab.viz.stepping.data import polls, repairs_before
-from kgot_lab.viz.stepping.graphs import DRAWN_OF_RUN, places_in_run
+from kgot_lab.viz.stepping.data import DRAWN_OF_RUN, places_in_run, polls, repairs_before
 from kgot_lab.viz.stepping.stepper import Stepper, stepper
 
 TRACES = sorted(bundled("traces").glob("*.jsonl"))

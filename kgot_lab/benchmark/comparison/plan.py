@@ -13,10 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab import __version__
-from kgot_lab.benchmark.comparison.ablations import ABLATIONS
-from kgot_lab.benchmark.comparison.aims import ANSWER_MEASURES, GOALS, SYSTEM_PAIRS, Goal
-from kgot_lab.benchmark.comparison.samples import DRAW_SEED, SAMPLES, drawn_samples
-from kgot_lab.benchmark.comparison.systems import ANSWER_SYSTEMS, AnswerSystem, prompt_digests
+from kgot_lab.benchmark.comparison.plan import (
+    ANSWER_MEASURES,
+    DRAW_SEED,
+    GOALS,
+    SAMPLES,
+    SYSTEM_PAIRS,
+    Goal,
+    drawn_samples,
+)
+from kgot_lab.benchmark.comparison.systems import ABLATIONS, ANSWER_SYSTEMS, AnswerSystem, prompt_digests
 from kgot_lab.benchmark.questions.batch import RECEIPTS
 from kgot_lab.benchmark.questions.plan import PLAN_FILE, format_differences, hash_of_ids, plan_differences
 from kgot_lab.benchmark.questions.question import QuestionSet

@@ -11,10 +11,9 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from kgot_lab.benchmark.comparison.aims import ALL_SETS
 from kgot_lab.benchmark.comparison.comparison_run import receipts_of
-from kgot_lab.benchmark.comparison.plan import comparison_plan
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt
+from kgot_lab.benchmark.comparison.plan import ALL_SETS, comparison_plan
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.calibration import calibration_error, reliability, risk_area, risk_curve
 from kgot_lab.evaluation.significance import Estimate, grouped_interval, grouped_p, holm

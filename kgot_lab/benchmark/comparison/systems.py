@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
-from kgot_lab.benchmark.questions.baselines import IN_JSON, OneCall, plain_rag, zero_shot
+from kgot_lab.benchmark.questions.attempt import IN_JSON, OneCall, plain_rag, zero_shot
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, UnknownName

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kgot_lab.benchmark.comparison.results import Findings, Measured
-from kgot_lab.benchmark.comparison.verdicts import MISSED, reached_goals
+from kgot_lab.benchmark.comparison.results import MISSED, Findings, Measured, reached_goals
 from kgot_lab.evaluation.calibration import reliability, risk_curve
 from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.evaluation.summary import span

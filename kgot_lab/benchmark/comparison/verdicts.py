@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kgot_lab.benchmark.comparison.aims import Goal
+from kgot_lab.benchmark.comparison.plan import Goal
 from kgot_lab.benchmark.comparison.results import Findings, Measured, Paired
 from kgot_lab.evaluation.summary import format_p, span
 from kgot_lab.evaluation.tables import decimal, signed

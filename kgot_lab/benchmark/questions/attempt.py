@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgot_lab.benchmark.questions.baselines import plain_rag, zero_shot
+from kgot_lab.benchmark.questions.attempt import plain_rag, zero_shot
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.errors import BadInput, TraceError, UnknownName
 from kgot_lab.evaluation.grading import grade_in, grading_prompt

@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kgot_lab.benchmark.questions.attempt import Equipment, attempt, grading_run, is_damaged, read_events
-from kgot_lab.benchmark.questions.parallel import Halted, in_parallel
+from kgot_lab.benchmark.questions.batch import Halted, in_parallel
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
-from kgot_lab.benchmark.questions.receipts import (
+from kgot_lab.benchmark.questions.question_result import (
     QuestionReceipt,
     append_receipt,
     read_receipts,

@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from pathlib import Path, PurePosixPath
 
-from kgot_lab.benchmark.questions.hub import Hub
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
+from kgot_lab.benchmark.questions.sets import Hub
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import write_whole
 from kgot_lab.types import Json

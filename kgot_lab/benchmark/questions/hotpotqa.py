@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kgot_lab.benchmark.questions.packed import packed_rows, split_of
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
+from kgot_lab.benchmark.questions.sets import packed_rows, split_of
 from kgot_lab.evaluation.dataset import content_id
 from kgot_lab.types import Document, Json
 

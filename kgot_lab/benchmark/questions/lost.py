@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kgot_lab.benchmark.questions.answers_on_file import rows_on_file
-from kgot_lab.benchmark.questions.hotpotqa import hotpotqa
 from kgot_lab.benchmark.questions.question import Question
+from kgot_lab.benchmark.questions.sets import hotpotqa
 from kgot_lab.evaluation.answers import holds
 from kgot_lab.graph.provenance import sentence_of
 from kgot_lab.loop.conclude import row_text

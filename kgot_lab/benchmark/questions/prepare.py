@@ -13,10 +13,10 @@ from pathlib import Path
 from kgot_lab import __version__
 from kgot_lab.benchmark.questions.attempt import Equipment, check_question_system
 from kgot_lab.benchmark.questions.batch import TOOL_TIMES, QuestionRun
-from kgot_lab.benchmark.questions.costs import spent_before
 from kgot_lab.benchmark.questions.kit import Kit, ModelsBehind, More, nothing_more
 from kgot_lab.benchmark.questions.plan import QuestionPlan, hash_of_ids
 from kgot_lab.benchmark.questions.question import QuestionSet
+from kgot_lab.benchmark.questions.report import spent_before
 from kgot_lab.benchmark.questions.sets import Selection
 from kgot_lab.errors import BadInput, without_secrets
 from kgot_lab.io.files import write_whole

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from statistics import fmean, median
 
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt, by_level
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, by_level
 from kgot_lab.evaluation.grading import graded_scores
 from kgot_lab.evaluation.significance import Estimate, interval, share
 from kgot_lab.evaluation.summary import span

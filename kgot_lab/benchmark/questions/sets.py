@@ -10,12 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kgot_lab.benchmark.questions.gaia import gaia
-from kgot_lab.benchmark.questions.hotpotqa import hotpotqa
-from kgot_lab.benchmark.questions.hub import own_hub
-from kgot_lab.benchmark.questions.own import own_questions
-from kgot_lab.benchmark.questions.packed import frames, musique, musique_dev, simpleqa, twowiki
-from kgot_lab.benchmark.questions.question import QuestionSet
+from kgot_lab.benchmark.questions.question import QuestionSet, own_questions
+from kgot_lab.benchmark.questions.sets import (
+    frames,
+    gaia,
+    hotpotqa,
+    musique,
+    musique_dev,
+    own_hub,
+    simpleqa,
+    twowiki,
+)
 from kgot_lab.errors import BadInput, UnknownName, require_count
 
 BUNDLED_SETS: Mapping[str, Callable[[], QuestionSet]] = {

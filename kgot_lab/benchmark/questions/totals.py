@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from kgot_lab.benchmark.questions.batch import LEDGER, RECEIPTS, TOOL_TIMES, TOTALS, traces_of
-from kgot_lab.benchmark.questions.receipts import read_receipts
+from kgot_lab.benchmark.questions.question_result import read_receipts
 from kgot_lab.io.files import write_whole
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.ledger import Entry, Ledger, ledger

@@ -12,8 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from kgot_lab.benchmark.recall.datasets import opened_data
-from kgot_lab.benchmark.recall.filling import Contender, Filled, earlier, file_name, fill
-from kgot_lab.benchmark.recall.sharing import fill_by_workers
+from kgot_lab.benchmark.recall.filling import Contender, Filled, earlier, file_name, fill, fill_by_workers
 from kgot_lab.benchmark.recall.systems import BASELINE
 from kgot_lab.benchmark.recall.systems import systems as ours
 from kgot_lab.embedding.embedder import Embedder

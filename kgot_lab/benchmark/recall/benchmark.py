@@ -11,10 +11,8 @@ from typing import Any
 
 from kgot_lab.benchmark.recall.bench import BenchmarkProgress, begin, checked_data, plan_of, report_on
 from kgot_lab.benchmark.recall.datasets import load_dataset, opened_data, published
-from kgot_lab.benchmark.recall.filling import Filled, earlier, file_name, fill, receipt
-from kgot_lab.benchmark.recall.growth import held_bytes
-from kgot_lab.benchmark.recall.sharing import fill_by_workers
-from kgot_lab.benchmark.recall.synthetic import SyntheticVectors, synthetic
+from kgot_lab.benchmark.recall.filling import Filled, earlier, file_name, fill, fill_by_workers, receipt
+from kgot_lab.benchmark.recall.growth import SyntheticVectors, held_bytes, synthetic
 from kgot_lab.benchmark.recall.systems import BASELINE, WRITTEN_BEFORE, systems
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA
-from kgot_lab.benchmark.recall.analogy_sets import curated_graph, processes, stories
+from kgot_lab.benchmark.recall.datasets import curated_graph, processes, stories
 from kgot_lab.errors import BadInput, UnknownName, require, shortly
 from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id, linked_by, musique_steps
 from kgot_lab.evaluation.user_data import from_beir

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kgot_lab.benchmark.recall.bench import BenchmarkProgress
-from kgot_lab.benchmark.recall.benchmark import benchmark
+from kgot_lab.benchmark.recall.bench import BenchmarkProgress, benchmark
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.systems import BASELINE
 from kgot_lab.embedding.embedder import Embedder

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.benchmark.recall.synthetic import SyntheticVectors, synthetic
+from kgot_lab.benchmark.recall.growth import SyntheticVectors, synthetic
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.io.files import write_whole

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA, with_edges
 from kgot_lab.benchmark.recall.datasets import opened_data
-from kgot_lab.benchmark.recall.tuned import FEWEST, admitted, best_weight, cross_fitted, halves
+from kgot_lab.benchmark.recall.systems import FEWEST, admitted, best_weight, cross_fitted, halves
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.embedding.embedders import embedder

@@ -24,7 +24,7 @@ def show_marks(
     out.
     """
     from kgot_lab.io.files import write_whole
-    from kgot_lab.viz.course.marks import gathered_marks, read_hand_in
+    from kgot_lab.viz.exercises import gathered_marks, read_hand_in
     from kgot_lab.viz.static.table import Table
 
     handed, damaged = [], 0

@@ -15,7 +15,7 @@ def make_slides(
     """Write notebooks as slides, one HTML file each that fetches nothing: Page Down turns them, and on paper
     each begins a page.
     """
-    from kgot_lab.viz.slides import write_slides
+    from kgot_lab.viz.notebook_page import write_slides
 
     for path in write_slides(notebooks, folder):
         typer.echo(f"{path} ({path.stat().st_size / 1000:,.0f} kB)")

@@ -26,7 +26,7 @@ def tell_drift(
     """Tell which values of dimensions people contradict: which way, how many say so, and how likely that were
     if the value is right.
     """
-    from kgot_lab.experts.learning.drift import DRIFT_DAYS, drift_of_expert
+    from kgot_lab.experts.learning.contradictions import DRIFT_DAYS, drift_of_expert
 
     reports = drift_of_expert(open_review_queue(graphs, store).service, expert, days=days or DRIFT_DAYS)
     rows = [

@@ -81,8 +81,7 @@ def publish_expert(
     conversation and no graph goes along.
     """
     from kgot_lab.experts.federation.marketplace import published_expert
-    from kgot_lab.experts.portable import exported
-    from kgot_lab.experts.scores import expert_scores, numbers_measured
+    from kgot_lab.experts.portable import expert_scores, exported, numbers_measured
 
     if ":/" in str(market):  # as a path has it, of an address
         raise BadInput(

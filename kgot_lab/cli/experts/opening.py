@@ -11,7 +11,7 @@ from kgot_lab.cli import terminal
 from kgot_lab.errors import BadInput, NotInstalled
 
 if TYPE_CHECKING:
-    from kgot_lab.experts.learning.review_queue import ReviewQueue
+    from kgot_lab.experts.learning.reviewing import ReviewQueue
     from kgot_lab.experts.service import ExpertService
 
 
@@ -49,10 +49,9 @@ def open_service(
     Where nobody is `searching`, nothing is opened that only a search by meaning needs.
     """
     from kgot_lab.embedding.query_embedder import query_embedder
-    from kgot_lab.experts.bundled_experts import SHIPPED_GRAPHS, ship_experts
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.repository import open_experts
-    from kgot_lab.experts.service import ExpertModels, ExpertService
+    from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, ship_experts
     from kgot_lab.llm import check_spec, connect
     from kgot_lab.llm.capabilities import without_quotes
     from kgot_lab.llm.models import load_models
@@ -84,7 +83,7 @@ def open_review_queue(
     answers no question.
     """
     from kgot_lab.experts.learning.ledger import open_proposals
-    from kgot_lab.experts.learning.review_queue import ReviewQueue
+    from kgot_lab.experts.learning.reviewing import ReviewQueue
 
     service = open_service(graphs, store, models=models, searching=searching)
     return ReviewQueue(service, open_proposals(place_of_proposals(store)))

@@ -122,7 +122,7 @@ def serve_experts(
         service.consultants = consultants_of(federation.peers)
     service.market = market
     from kgot_lab.experts.learning.ledger import open_proposals
-    from kgot_lab.experts.learning.review_queue import ReviewQueue
+    from kgot_lab.experts.learning.reviewing import ReviewQueue
 
     # here too, since graphs are asked with what was accepted
     review_queue = ReviewQueue(service, open_proposals(place_of_proposals(store)))
@@ -139,8 +139,8 @@ def serve_experts(
     except ImportError:
         raise NotInstalled("serve", "a web server") from None
     from kgot_lab.experts.http.auth import GuardRules, is_local_host
+    from kgot_lab.experts.http.connections import listening_socket
     from kgot_lab.experts.http.server import expert_app
-    from kgot_lab.experts.http.sockets import listening_socket
     from kgot_lab.experts.http.tokens import any_token
 
     host, names = listen.host, tuple(listen.name or ())
@@ -173,10 +173,9 @@ def consultants_of(peers: Path) -> Consultants:
     from platformdirs import user_data_path
 
     from kgot_lab.experts.chat.consulting import Consultants
-    from kgot_lab.experts.federation.answering import Federation
-    from kgot_lab.experts.federation.keys import load_instance_key
-    from kgot_lab.experts.federation.nonces import open_nonces
-    from kgot_lab.experts.federation.peers import read_peers
+    from kgot_lab.experts.federation.delegation import Federation
+    from kgot_lab.experts.federation.envelope import load_instance_key
+    from kgot_lab.experts.federation.signing import open_nonces, read_peers
 
     folder = user_data_path("kgot_lab", appauthor=False)
     folder.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ private node by a key that only the accounts can turn into a user.
 
 from kgot_lab.domains.investment.briefing import Holdings, Wishes, briefings
 from kgot_lab.domains.investment.graph import open_investment_graph
-from kgot_lab.domains.investment.naming import investment_node
 from kgot_lab.domains.investment.reach import reach
+from kgot_lab.domains.investment.view import investment_node
 
 __all__ = ["Holdings", "Wishes", "briefings", "investment_node", "open_investment_graph", "reach"]

@@ -19,7 +19,7 @@ from typing import Literal, get_args
 
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.briefing import Briefing
-from kgot_lab.domains.investment.naming import LONGEST_ID, storable_text, upper
+from kgot_lab.domains.investment.view import LONGEST_ID, storable_text, upper
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import NamedTuple
 
-from kgot_lab.domains.investment.naming import shown_name, upper
 from kgot_lab.domains.investment.reach import DECAYS, PathHop, ReachedAsset, reach
-from kgot_lab.domains.investment.view import DatedNode, InvestmentView
+from kgot_lab.domains.investment.view import DatedNode, InvestmentView, shown_name, upper
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json, Node
 

@@ -12,17 +12,21 @@ from pathlib import Path
 from types import TracebackType
 
 from kgot_lab.domains.investment import statements as sql
-from kgot_lab.domains.investment.lifetimes import LIFETIMES, Lifetime
-from kgot_lab.domains.investment.naming import storable_text
-from kgot_lab.domains.investment.versions import EdgeIds, GivenEnds, GraphChange, edge_ids, last_time
-from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView
-from kgot_lab.domains.investment.write_batch import (
+from kgot_lab.domains.investment.versions import (
+    LIFETIMES,
+    EdgeIds,
+    GivenEnds,
+    GraphChange,
+    Lifetime,
+    edge_ids,
     edge_in_order,
+    last_time,
     one_each,
     ownership_faults,
     require_key,
     require_owner,
 )
+from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView, storable_text
 from kgot_lab.errors import BadInput, described_value, require, shortly
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.vocabulary import Vocabulary

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from kgot_lab.domains.investment.naming import shown_name, upper
-from kgot_lab.domains.investment.view import DatedEdge, DatedNode, InvestmentView
+from kgot_lab.domains.investment.view import DatedEdge, DatedNode, InvestmentView, shown_name, upper
 from kgot_lab.errors import BadInput, described_value
 from kgot_lab.memory.claims.claim import open_moment
 from kgot_lab.types import Node

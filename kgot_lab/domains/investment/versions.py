@@ -11,9 +11,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from kgot_lab.domains.investment import statements as sql
-from kgot_lab.domains.investment.lifetimes import Lifetime, edge_expiry, later, node_expiry
-from kgot_lab.domains.investment.naming import fold, shown_name, symbol_of
-from kgot_lab.domains.investment.view import DatedEdge, DatedNode, InvestmentView, dated_edge, dated_node
+from kgot_lab.domains.investment.versions import Lifetime, edge_expiry, later, node_expiry
+from kgot_lab.domains.investment.view import (
+    DatedEdge,
+    DatedNode,
+    InvestmentView,
+    dated_edge,
+    dated_node,
+    fold,
+    shown_name,
+    symbol_of,
+)
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.vocabulary import Vocabulary
 from kgot_lab.memory.claims.claim import instant

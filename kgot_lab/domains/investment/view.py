@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from kgot_lab.domains.investment import statements as sql
-from kgot_lab.domains.investment.naming import SYMBOLS, fold, shown_name, storable_text, upper
+from kgot_lab.domains.investment.view import SYMBOLS, fold, shown_name, storable_text, upper
 from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.vocabulary import Vocabulary

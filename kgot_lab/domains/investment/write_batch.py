@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from kgot_lab.domains.investment.naming import LONGEST_ID, owned_prefix
-from kgot_lab.domains.investment.view import DatedNode
+from kgot_lab.domains.investment.view import LONGEST_ID, DatedNode, owned_prefix
 from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.graph.validation import fit_edge, fit_node, fit_text
 from kgot_lab.graph.vocabulary import Vocabulary

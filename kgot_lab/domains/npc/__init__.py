@@ -6,8 +6,7 @@ from kgot_lab.domains.npc.explanations import why_not
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.policy import VisibilityPolicy
-from kgot_lab.domains.npc.review import WorldReview
-from kgot_lab.domains.npc.session_import import hear
+from kgot_lab.domains.npc.sessions import WorldReview, hear
 
 __all__ = [
     "Entity",

@@ -10,12 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from kgot_lab.domains.npc import statements
-from kgot_lab.domains.npc.models import SECRET_MARKS, Entity, Provenance, Relationship
+from kgot_lab.domains.npc.models import SECRET_MARKS, Entity, Provenance, Relationship, fit_id
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy, in_scope, is_public_relationship
-from kgot_lab.domains.npc.rows import relationship_of, uuids
-from kgot_lab.domains.npc.validation import fit_id
-from kgot_lab.domains.npc.visibility import no_entity
-from kgot_lab.domains.npc.visibility_python import PolicyWalk, policy_walk
+from kgot_lab.domains.npc.statements import relationship_of, uuids
+from kgot_lab.domains.npc.visibility import PolicyWalk, no_entity, policy_walk
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import require
 

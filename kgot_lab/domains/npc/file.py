@@ -8,10 +8,8 @@ from typing import Any
 
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
-from kgot_lab.domains.npc.rows import plain_column
-from kgot_lab.domains.npc.schema import WORLD_LAYOUT, in_sqlite
-from kgot_lab.domains.npc.storage import WorldRow
-from kgot_lab.domains.npc.visibility_python import visible_in_python
+from kgot_lab.domains.npc.statements import WORLD_LAYOUT, WorldRow, in_sqlite, plain_column
+from kgot_lab.domains.npc.visibility import visible_in_python
 from kgot_lab.memory.sqlite_tables import SQLiteTables
 
 

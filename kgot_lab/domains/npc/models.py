@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Literal
 from uuid import uuid4
 
-from kgot_lab.domains.npc.validation import fit_attributes, fit_direction, fit_id, fit_types, short_text
+from kgot_lab.domains.npc.models import fit_attributes, fit_direction, fit_id, fit_types, short_text
 from kgot_lab.errors import BadInput, described_value, require
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import CLAIM_KINDS, instant, plain_text, probability

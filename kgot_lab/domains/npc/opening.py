@@ -6,9 +6,8 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from kgot_lab.domains.npc.file import SQLiteWorld
-from kgot_lab.domains.npc.postgres import WORLD_NAMESPACE, PostgresWorld
-from kgot_lab.domains.npc.storage import WorldStorage
+from kgot_lab.domains.npc.opening import WORLD_NAMESPACE, PostgresWorld, SQLiteWorld
+from kgot_lab.domains.npc.statements import WorldStorage
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.memory.claims.claim import probability, utc_now
 from kgot_lab.memory.sqlite_tables import opened_at

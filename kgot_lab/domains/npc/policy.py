@@ -21,8 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
-from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
-from kgot_lab.domains.npc.validation import fit_bounded_depth, fit_types
+from kgot_lab.domains.npc.models import Entity, Provenance, Relationship, fit_bounded_depth, fit_types
 from kgot_lab.errors import BadInput, require
 from kgot_lab.types import Json
 

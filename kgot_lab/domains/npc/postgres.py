@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.domains.npc.policy import VisibilityPolicy
-from kgot_lab.domains.npc.schema import WORLD_LAYOUT
-from kgot_lab.domains.npc.visibility_sql import VISIBLE, policy_parameters, visible_of
+from kgot_lab.domains.npc.statements import WORLD_LAYOUT
+from kgot_lab.domains.npc.visibility import VISIBLE, policy_parameters, visible_of
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.postgres_tables import PostgresTables, server_error_message
 from kgot_lab.stores.postgres.connection import driver

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import BOTH_WAYS, Relationship, RelationshipStanding
-from kgot_lab.domains.npc.rows import row_key, support_of
-from kgot_lab.domains.npc.world import NpcWorld
-from kgot_lab.domains.npc.writes import put_decision
+from kgot_lab.domains.npc.statements import row_key, support_of
+from kgot_lab.domains.npc.world import NpcWorld, put_decision
 from kgot_lab.errors import require
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship, RelationshipStanding
-from kgot_lab.domains.npc.storage import WorldRow
+from kgot_lab.domains.npc.statements import WorldRow
 from kgot_lab.stores.postgres.rows import jsonb_text, value_of_postgres
 from kgot_lab.stores.sql import json_text
 from kgot_lab.types import Json

@@ -5,7 +5,7 @@ ANY(:names)` takes a list.
 from __future__ import annotations
 
 from kgot_lab.domains.npc.models import EntityFilter, RelationshipFilter
-from kgot_lab.domains.npc.schema import CONFIDENCE
+from kgot_lab.domains.npc.statements import CONFIDENCE
 from kgot_lab.graph.property_graph import Direction
 
 _ENTITY = "e.id, e.type, e.name, e.attributes, e.created_at, e.updated_at"

@@ -7,18 +7,21 @@ from dataclasses import replace
 from kgot_lab.domains.npc.models import (
     Entity,
     EntityFilter,
+    EntityReads,
     IdentitySnapshot,
     Neighbour,
     Relationship,
     RelationshipFilter,
     Tie,
     VisibleWorld,
+    fit_depth,
+    fit_direction,
+    fit_id,
+    fit_types,
 )
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
-from kgot_lab.domains.npc.protocol import EntityReads
-from kgot_lab.domains.npc.storage import WorldStorage
-from kgot_lab.domains.npc.validation import fit_depth, fit_direction, fit_id, fit_types
-from kgot_lab.domains.npc.walks import shortest_way, steps_over
+from kgot_lab.domains.npc.statements import WorldStorage
+from kgot_lab.domains.npc.visibility import shortest_way, steps_over
 from kgot_lab.errors import BadInput, require
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.stores.lookup import reached

@@ -14,8 +14,7 @@ from kgot_lab.domains.npc.policy import (
     is_public_relationship,
     public_form,
 )
-from kgot_lab.domains.npc.rows import entity_of, relationship_of, uuids
-from kgot_lab.domains.npc.storage import WorldStorage
+from kgot_lab.domains.npc.statements import WorldStorage, entity_of, relationship_of, uuids
 
 # the relationships from some entities that anyone may be told of
 ToldFrom = Callable[[set[str]], Iterable[Relationship]]

@@ -7,8 +7,7 @@ from typing import Any
 
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.domains.npc.policy import NEVER, VisibilityPolicy
-from kgot_lab.domains.npc.rows import entity_of, relationship_of, uuids
-from kgot_lab.domains.npc.storage import WorldRow
+from kgot_lab.domains.npc.statements import WorldRow, entity_of, relationship_of, uuids
 
 _TOLD = "r.standing = 'accepted' AND NOT r.secret"
 _SCOPE = "me.scope IS NULL OR me.scope ? e.type OR me.scope ? CAST(e.id AS text)"

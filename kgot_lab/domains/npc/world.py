@@ -12,6 +12,7 @@ from kgot_lab.domains.npc.models import (
     BOTH_WAYS,
     Entity,
     EntityFilter,
+    EntityGraph,
     IdentitySnapshot,
     Neighbour,
     Provenance,
@@ -19,15 +20,24 @@ from kgot_lab.domains.npc.models import (
     RelationshipFilter,
     RelationshipStanding,
     VisibleWorld,
+    fit_attributes,
+    fit_depth,
+    fit_direction,
+    fit_id,
+    fit_types,
 )
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
-from kgot_lab.domains.npc.protocol import EntityGraph
-from kgot_lab.domains.npc.rows import entity_of, relationship_of, support_of, uuids
-from kgot_lab.domains.npc.storage import WorldStorage
-from kgot_lab.domains.npc.validation import fit_attributes, fit_depth, fit_direction, fit_id, fit_types
-from kgot_lab.domains.npc.visibility import ANY_ENTITY, OUTGOING, Sight, by_name, no_entity, seen_by
-from kgot_lab.domains.npc.walks import shortest_way
-from kgot_lab.domains.npc.writes import put_entities, put_relationships
+from kgot_lab.domains.npc.statements import WorldStorage, entity_of, relationship_of, support_of, uuids
+from kgot_lab.domains.npc.visibility import (
+    ANY_ENTITY,
+    OUTGOING,
+    Sight,
+    by_name,
+    no_entity,
+    seen_by,
+    shortest_way,
+)
+from kgot_lab.domains.npc.world import put_entities, put_relationships
 from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import plain_text, probability, utc_now

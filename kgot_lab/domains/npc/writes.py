@@ -11,7 +11,8 @@ from typing import Any
 
 from kgot_lab.domains.npc import statements
 from kgot_lab.domains.npc.models import BOTH_WAYS, Entity, Provenance, Relationship, RelationshipStanding
-from kgot_lab.domains.npc.rows import (
+from kgot_lab.domains.npc.statements import (
+    WorldStorage,
     attributes_text,
     entity_of,
     provenance_text,
@@ -20,7 +21,6 @@ from kgot_lab.domains.npc.rows import (
     support_of,
     uuids,
 )
-from kgot_lab.domains.npc.storage import WorldStorage
 from kgot_lab.domains.npc.visibility import no_entity
 from kgot_lab.errors import BadInput, shortly
 from kgot_lab.graph.changes import merged_properties

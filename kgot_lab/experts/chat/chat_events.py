@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from kgot_lab.experts.chat.chat_events import Thought
 from kgot_lab.experts.chat.citations import CitableNode
-from kgot_lab.experts.chat.thought import Thought
 from kgot_lab.types import Json, Usage
 
 

@@ -12,10 +12,14 @@ from typing import NamedTuple
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.chat.citations import CITED, CitableNode
 from kgot_lab.experts.error_messages import log
-from kgot_lab.experts.federation.answering import Federation
-from kgot_lab.experts.federation.capabilities import Advertised, best_peer, capabilities_of
-from kgot_lab.experts.federation.delegation import DelegatedAnswer, delegate_to_all, joined_answers
-from kgot_lab.experts.federation.peers import Peer
+from kgot_lab.experts.federation.delegation import (
+    DelegatedAnswer,
+    Federation,
+    delegate_to_all,
+    joined_answers,
+)
+from kgot_lab.experts.federation.marketplace import Advertised, best_peer, capabilities_of
+from kgot_lab.experts.federation.signing import Peer
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.text.stems import stem

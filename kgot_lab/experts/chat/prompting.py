@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kgot_lab.experts.chat.citations import CitableNode
-from kgot_lab.experts.chat.playbook import PlaybookSection
-from kgot_lab.experts.chat.sentences import KNOWS_NOT, NO_SOURCE, sentences_schema
+from kgot_lab.experts.chat.citations import KNOWS_NOT, NO_SOURCE, CitableNode, sentences_schema
+from kgot_lab.experts.chat.prompting import PlaybookSection
 from kgot_lab.experts.expert import ExpertConfig
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.kgos.methods.can_it import Limitation, limitations_of

@@ -9,8 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from kgot_lab.experts.chat.playbook import PlaybookSection
-from kgot_lab.experts.chat.prompting import PromptContext
+from kgot_lab.experts.chat.prompting import PlaybookSection, PromptContext
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.kgos.methods.compose_for import Composition
 from kgot_lab.kgos.methods.search.results import SearchResult

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import LabError, LLMError
-from kgot_lab.experts.ab_trials import TrialChoice
 from kgot_lab.experts.chat.chat_events import (
     ChatDone,
     ChatEvent,
@@ -23,21 +22,28 @@ from kgot_lab.experts.chat.chat_events import (
     Injected,
     SourceNode,
     SourcesEvent,
+    Thought,
     ThoughtEvent,
     TokenEvent,
+    thought_of,
 )
-from kgot_lab.experts.chat.citations import Citables, CitationCheck, named_nodes
+from kgot_lab.experts.chat.citations import Citables, CitationCheck, SentencePieces, named_nodes
 from kgot_lab.experts.chat.consulting import Consultants, format_answers, remote_citables, unsaid_words
-from kgot_lab.experts.chat.playbook import Playbook, matching_sections
-from kgot_lab.experts.chat.prompting import PromptQuestion, expert_prompt, no_context_message, prompt_context
-from kgot_lab.experts.chat.recall import recollected
-from kgot_lab.experts.chat.sentences import SentencePieces
-from kgot_lab.experts.chat.thought import Thought, thought_of
+from kgot_lab.experts.chat.prompting import (
+    Playbook,
+    PromptQuestion,
+    expert_prompt,
+    matching_sections,
+    no_context_message,
+    prompt_context,
+    recollected,
+)
 from kgot_lab.experts.error_messages import failure_message
 from kgot_lab.experts.expert import Expert, ExpertConfig
 from kgot_lab.experts.federation.delegation import DelegatedAnswer
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.repository import ChatMessage, ExpertTables
+from kgot_lab.experts.trials.verdict import TrialChoice
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.llm.streaming import streamed
 from kgot_lab.text.words import content_words

@@ -13,12 +13,9 @@ from datetime import datetime
 from typing import Any
 
 from kgot_lab.errors import BadInput, RefusedEnvelope
-from kgot_lab.experts.federation.envelope import REFUSALS, Envelope, refused
-from kgot_lab.experts.federation.keys import InstanceKey
-from kgot_lab.experts.federation.messages import RemoteAnswer, RemoteQuestion
-from kgot_lab.experts.federation.nonces import SeenNonces
-from kgot_lab.experts.federation.peers import Peer, Peers
-from kgot_lab.experts.federation.signing import opened_envelope, signed_envelope
+from kgot_lab.experts.federation.delegation import RemoteAnswer, RemoteQuestion
+from kgot_lab.experts.federation.envelope import REFUSALS, Envelope, InstanceKey, refused
+from kgot_lab.experts.federation.signing import Peer, Peers, SeenNonces, opened_envelope, signed_envelope
 from kgot_lab.memory.claims.claim import utc_now
 
 ASK_PATH = "/federation/ask"

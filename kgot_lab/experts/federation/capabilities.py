@@ -12,13 +12,16 @@ from typing import Annotated, NamedTuple
 from pydantic import Field, model_validator
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.federation.answering import CAPABILITIES_PATH, Federation
-from kgot_lab.experts.federation.delegation import reason_for, reply_of
-from kgot_lab.experts.federation.exchange import all_in_time
-from kgot_lab.experts.federation.keys import InstanceKey
-from kgot_lab.experts.federation.messages import Line, SentValue
-from kgot_lab.experts.federation.peers import Peer
-from kgot_lab.experts.federation.signing import signed_envelope
+from kgot_lab.experts.federation.delegation import (
+    CAPABILITIES_PATH,
+    Federation,
+    Line,
+    SentValue,
+    reason_for,
+    reply_of,
+)
+from kgot_lab.experts.federation.envelope import InstanceKey
+from kgot_lab.experts.federation.signing import Peer, all_in_time, signed_envelope
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.text.words import content_words

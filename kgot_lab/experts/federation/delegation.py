@@ -11,13 +11,25 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from kgot_lab.errors import BadInput, LabError, RefusedEnvelope, ToolFailed
-from kgot_lab.experts.federation.answering import ASK_PATH
-from kgot_lab.experts.federation.envelope import CLOCK_SKEW, LONGEST_LIFE, MOST_ENVELOPE, REFUSALS, Envelope
-from kgot_lab.experts.federation.exchange import NOT_IN_TIME, Exchanged, all_in_time, exchanged
-from kgot_lab.experts.federation.keys import InstanceKey
-from kgot_lab.experts.federation.messages import RemoteAnswer, RemoteQuestion
-from kgot_lab.experts.federation.peers import Peer, Peers
-from kgot_lab.experts.federation.signing import opened_envelope, signed_envelope
+from kgot_lab.experts.federation.delegation import ASK_PATH, RemoteAnswer, RemoteQuestion
+from kgot_lab.experts.federation.envelope import (
+    CLOCK_SKEW,
+    LONGEST_LIFE,
+    MOST_ENVELOPE,
+    REFUSALS,
+    Envelope,
+    InstanceKey,
+)
+from kgot_lab.experts.federation.signing import (
+    NOT_IN_TIME,
+    Exchanged,
+    Peer,
+    Peers,
+    all_in_time,
+    exchanged,
+    opened_envelope,
+    signed_envelope,
+)
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.fence import fenced
 from kgot_lab.text.harmless import harmless

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from kgot_lab.errors import BadInput, RefusedEnvelope
-from kgot_lab.experts.federation.keys import is_public_key
+from kgot_lab.experts.federation.envelope import is_public_key
 from kgot_lab.memory.claims.claim import moment
 
 MOST_ENVELOPE = 2_000_000  # bytes

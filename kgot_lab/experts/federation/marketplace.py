@@ -21,9 +21,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, model_validator
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, ToolFailed, UnknownName, require
-from kgot_lab.experts.federation.capabilities import Description, MeasuredScores
-from kgot_lab.experts.federation.exchange import all_in_time, exchanged, is_plain_url
-from kgot_lab.experts.federation.messages import Line, SentValue
+from kgot_lab.experts.federation.delegation import Line, SentValue
+from kgot_lab.experts.federation.marketplace import Description, MeasuredScores
+from kgot_lab.experts.federation.signing import all_in_time, exchanged, is_plain_url
 from kgot_lab.io.files import read_regular, write_whole
 
 INDEX = "index.json"

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, UnknownName, require, shortly
-from kgot_lab.experts.federation.exchange import is_plain_url
-from kgot_lab.experts.federation.keys import is_public_key
+from kgot_lab.experts.federation.envelope import is_public_key
+from kgot_lab.experts.federation.signing import is_plain_url
 from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.io.http_client import is_loopback
 

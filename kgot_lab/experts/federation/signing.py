@@ -15,14 +15,16 @@ from kgot_lab.experts.federation.envelope import (
     LONGEST_LIFE,
     MOST_ENVELOPE,
     Envelope,
+    InstanceKey,
     canonical_json,
+    is_public_key,
+    is_signed_by,
     read_envelope,
     refused,
     signed_part,
+    text_of_bytes,
 )
-from kgot_lab.experts.federation.keys import InstanceKey, is_public_key, is_signed_by, text_of_bytes
-from kgot_lab.experts.federation.nonces import SeenNonces
-from kgot_lab.experts.federation.peers import Peers
+from kgot_lab.experts.federation.signing import Peers, SeenNonces
 from kgot_lab.memory.claims.claim import instant, utc_now
 
 

@@ -21,8 +21,8 @@ from starlette.concurrency import run_in_threadpool
 
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.experts.error_messages import PART_AWAY, failure_message, log, reason_logged
-from kgot_lab.experts.federation.answering import ASK_PATH, CAPABILITIES_PATH
-from kgot_lab.experts.http.request_body import RequestRefused, replayed, whole_body
+from kgot_lab.experts.federation.delegation import ASK_PATH, CAPABILITIES_PATH
+from kgot_lab.experts.http.auth import RequestRefused, replayed, whole_body
 from kgot_lab.experts.http.tokens import Tenant, tenant_of
 from kgot_lab.experts.repository import ExpertTables
 from kgot_lab.experts.service import LOCAL_OWNER

@@ -9,12 +9,16 @@ from typing import Annotated, Any, ClassVar
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from kgot_lab.experts.http.error_responses import NOT_FOUND, Admin
 from kgot_lab.experts.http.learning_routes import ProposalShown, shown_proposal
-from kgot_lab.experts.learning.contradictions import contradiction_proposal
-from kgot_lab.experts.learning.drift import DRIFT_DAYS, MOST_DRIFT_DAYS, drift_of_expert
+from kgot_lab.experts.http.responses import NOT_FOUND, Admin
+from kgot_lab.experts.learning.contradictions import (
+    DRIFT_DAYS,
+    MOST_DRIFT_DAYS,
+    contradiction_proposal,
+    drift_of_expert,
+)
 from kgot_lab.experts.learning.ledger import ProposalSource
-from kgot_lab.experts.learning.review_queue import ReviewQueue
+from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.text.surrogates import whole

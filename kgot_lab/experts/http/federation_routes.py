@@ -11,19 +11,19 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 
 from kgot_lab.errors import LabError, RefusedEnvelope
-from kgot_lab.experts.federation.answering import (
+from kgot_lab.experts.federation.delegation import (
     ASK_PATH,
     CAPABILITIES_PATH,
     DelegatedQuestion,
     Federation,
+    RemoteAnswer,
     accepted_question,
     refusal_json,
     refusal_status,
     signed_answer,
 )
-from kgot_lab.experts.federation.capabilities import AdvertisedExpert, AdvertisedGraph, signed_capabilities
-from kgot_lab.experts.federation.messages import RemoteAnswer
-from kgot_lab.experts.http.streaming import StreamLimiter
+from kgot_lab.experts.federation.marketplace import AdvertisedExpert, AdvertisedGraph, signed_capabilities
+from kgot_lab.experts.http.responses import StreamLimiter
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import PEER_OWNER, ExpertService
 from kgot_lab.graph import PropertyGraph

@@ -9,12 +9,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path
 from pydantic import BaseModel
 
-from kgot_lab.experts.http.error_responses import NOT_FOUND, Admin, Caller, TooBusy
-from kgot_lab.experts.http.streaming import StreamLimiter
-from kgot_lab.experts.learning.failed_questions import questions_of
-from kgot_lab.experts.learning.gaps import gap_report
+from kgot_lab.experts.http.responses import NOT_FOUND, Admin, Caller, StreamLimiter, TooBusy
+from kgot_lab.experts.learning.gaps import gap_report, questions_of
 from kgot_lab.experts.learning.ledger import StoredProposal
-from kgot_lab.experts.learning.review_queue import ReviewQueue
+from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.experts.service import ExpertService
 
 _Id = Annotated[str, Path(max_length=200)]

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from kgot_lab.errors import LabError, UnknownName
 from kgot_lab.experts.error_messages import log, reason_logged
 from kgot_lab.experts.federation.marketplace import HASH_MISMATCH, fetched_expert, listed_experts
-from kgot_lab.experts.http.error_responses import NOT_FOUND, Admin, MarketAway
+from kgot_lab.experts.http.responses import NOT_FOUND, Admin, MarketAway
 from kgot_lab.experts.http.sharing_routes import ImportedExpert
 from kgot_lab.experts.portable import taken
 from kgot_lab.experts.repository import NotFound

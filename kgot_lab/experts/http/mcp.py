@@ -13,8 +13,7 @@ from pydantic import BaseModel, Field
 from kgot_lab import __version__
 from kgot_lab.errors import LabError, NotInstalled
 from kgot_lab.experts.error_messages import failure_message
-from kgot_lab.experts.http.error_responses import error_response
-from kgot_lab.experts.http.streaming import StreamLimiter
+from kgot_lab.experts.http.responses import StreamLimiter, error_response
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
 from kgot_lab.kgos.methods.search.context import search_context
 from kgot_lab.kgos.methods.search.intent_search import intent_search

@@ -22,8 +22,7 @@ from kgot_lab.experts.chat.chat_events import ChatDone, ChatFailed, SourcesEvent
 from kgot_lab.experts.chat.citations import CITED, CitableNode
 from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.http import schemas as shapes
-from kgot_lab.experts.http.error_responses import NOT_FOUND, Caller
-from kgot_lab.experts.http.streaming import EventStreamResponse, Pour, StreamLimiter
+from kgot_lab.experts.http.responses import NOT_FOUND, Caller, EventStreamResponse, Pour, StreamLimiter
 from kgot_lab.experts.service import ExpertService
 
 

@@ -17,8 +17,15 @@ from kgot_lab.errors import UnknownName
 from kgot_lab.experts.chat.chat_events import ThoughtEvent
 from kgot_lab.experts.expert import Expert
 from kgot_lab.experts.http import schemas as shapes
-from kgot_lab.experts.http.error_responses import NOT_FOUND, Admin, Caller, ExpertId
-from kgot_lab.experts.http.streaming import EventStreamResponse, Pour, StreamLimiter
+from kgot_lab.experts.http.responses import (
+    NOT_FOUND,
+    Admin,
+    Caller,
+    EventStreamResponse,
+    ExpertId,
+    Pour,
+    StreamLimiter,
+)
 from kgot_lab.experts.neighbourhood import surroundings
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService

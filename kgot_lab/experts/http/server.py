@@ -12,18 +12,19 @@ from starlette.routing import Route
 
 from kgot_lab import __version__
 from kgot_lab.experts.http.auth import AuthMiddleware, GuardRules
-from kgot_lab.experts.http.drift_routes import drift_router
-from kgot_lab.experts.http.error_responses import ERRORS, tell_errors
-from kgot_lab.experts.http.federation_routes import federation_router
-from kgot_lab.experts.http.learning_routes import lessons_router
-from kgot_lab.experts.http.marketplace_routes import trading_router
+from kgot_lab.experts.http.learning_routes import drift_router, lessons_router
 from kgot_lab.experts.http.mcp import expert_tools
 from kgot_lab.experts.http.openai_api import completions_router
-from kgot_lab.experts.http.pages import pages_router
+from kgot_lab.experts.http.responses import ERRORS, StreamLimiter, tell_errors
 from kgot_lab.experts.http.rest_api import rest_routers
-from kgot_lab.experts.http.sharing_routes import sharing_router, trials_router
-from kgot_lab.experts.http.streaming import StreamLimiter
-from kgot_lab.experts.learning.review_queue import ReviewQueue
+from kgot_lab.experts.http.server import pages_router
+from kgot_lab.experts.http.sharing_routes import (
+    federation_router,
+    sharing_router,
+    trading_router,
+    trials_router,
+)
+from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
 
 if TYPE_CHECKING:

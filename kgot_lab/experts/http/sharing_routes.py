@@ -8,14 +8,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from fastapi import APIRouter, Body, Path
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from kgot_lab.experts.ab_trials import verdict_on
-from kgot_lab.experts.http.error_responses import NOT_FOUND, Admin, Caller
-from kgot_lab.experts.portable import KIND, exported, taken
+from kgot_lab.experts.http.responses import NOT_FOUND, Admin, Caller
+from kgot_lab.experts.portable import KIND, expert_scores, exported, genai_spans, taken
 from kgot_lab.experts.repository import StoredTrial
-from kgot_lab.experts.scores import expert_scores
 from kgot_lab.experts.service import ExpertService
-from kgot_lab.experts.spans import genai_spans
-from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict
+from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict, verdict_on
 
 _Id = Annotated[str, Path(max_length=200)]
 _Json = dict[str, Any]

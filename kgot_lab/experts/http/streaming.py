@@ -24,7 +24,7 @@ from kgot_lab.experts.chat.chat_events import (
 )
 from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.error_messages import failure_message
-from kgot_lab.experts.http.error_responses import TooBusy, TurnFailed
+from kgot_lab.experts.http.responses import TooBusy, TurnFailed
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.learning.dimension_statements import DimensionEvidence
-from kgot_lab.experts.learning.edits import GraphProposal, PropertyToChange
+from kgot_lab.experts.learning.contradictions import DimensionEvidence
+from kgot_lab.experts.learning.ledger import GraphProposal, PropertyToChange
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.editing.editor import MADE_BY_HAND
 from kgot_lab.text.counted import counted

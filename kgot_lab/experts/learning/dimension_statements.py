@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Literal
 
 from kgot_lab.errors import UnknownName
-from kgot_lab.experts.learning.entity_mentions import nodes_named_in
+from kgot_lab.experts.learning.contradictions import nodes_named_in
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.dimension_filter import Filters, bounds_of
 from kgot_lab.kgos.methods.index import index_of

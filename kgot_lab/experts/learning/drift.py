@@ -6,8 +6,11 @@ from datetime import timedelta
 from itertools import chain
 
 from kgot_lab.errors import require_count
-from kgot_lab.experts.learning.contradictions import ContradictionReport, contradicted_dimensions
-from kgot_lab.experts.learning.dimension_statements import stated_dimensions
+from kgot_lab.experts.learning.contradictions import (
+    ContradictionReport,
+    contradicted_dimensions,
+    stated_dimensions,
+)
 from kgot_lab.experts.service import ExpertService
 
 # the days that are looked back, where nobody says how many, and at most

@@ -11,22 +11,24 @@ from dataclasses import dataclass, replace
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import slug
-from kgot_lab.experts.learning.edits import (
+from kgot_lab.experts.learning.contradictions import named_node
+from kgot_lab.experts.learning.extracting import (
+    MOST_OF_MESSAGE,
+    StatedChange,
+    StatedChanges,
+    changes_prompt,
+)
+from kgot_lab.experts.learning.ledger import (
     EdgeToAdd,
     EdgeToRemove,
     GraphEdit,
     GraphProposal,
     NodeToAdd,
     PropertyToChange,
+    ProposalLedger,
+    ProposalSource,
+    StoredProposal,
 )
-from kgot_lab.experts.learning.entity_mentions import named_node
-from kgot_lab.experts.learning.extraction_prompt import (
-    MOST_OF_MESSAGE,
-    StatedChange,
-    StatedChanges,
-    changes_prompt,
-)
-from kgot_lab.experts.learning.ledger import ProposalLedger, ProposalSource, StoredProposal
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
 from kgot_lab.llm.structured import structured

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from kgot_lab.experts.learning.entity_mentions import nodes_named_in
+from kgot_lab.experts.learning.contradictions import nodes_named_in
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.llm.structured import schema_of

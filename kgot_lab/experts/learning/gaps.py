@@ -12,10 +12,13 @@ from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.learning.failed_questions import QuestionRecord
-from kgot_lab.experts.learning.growth_regions import ProposedRegion, joined_regions, proposed_region
-from kgot_lab.experts.learning.matches import NodeMatches
-from kgot_lab.experts.learning.patterns import FailurePattern, failure_patterns
+from kgot_lab.experts.learning.gaps import FailurePattern, QuestionRecord, failure_patterns
+from kgot_lab.experts.learning.growth_regions import (
+    NodeMatches,
+    ProposedRegion,
+    joined_regions,
+    proposed_region,
+)
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search

@@ -12,8 +12,8 @@ import numpy as np
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import slug
-from kgot_lab.experts.learning.edits import EdgeToAdd, GraphProposal, NodeToAdd
-from kgot_lab.experts.learning.matches import NodeMatches
+from kgot_lab.experts.learning.growth_regions import NodeMatches
+from kgot_lab.experts.learning.ledger import EdgeToAdd, GraphProposal, NodeToAdd
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.text.stems import stem
 

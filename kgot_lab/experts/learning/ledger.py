@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, UnknownName, require_count
 from kgot_lab.experts.learning import proposal_tables as sql
-from kgot_lab.experts.learning.edits import GraphProposal, PlannedChange, diff_as_text
+from kgot_lab.experts.learning.ledger import GraphProposal, PlannedChange, diff_as_text
 from kgot_lab.loop.events import diff_from_json
 from kgot_lab.memory.claims.claim import instant, moment, plain_text, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables

@@ -11,7 +11,7 @@ from math import comb
 
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.evaluation.significance import holm
-from kgot_lab.experts.learning.failed_questions import QuestionRecord
+from kgot_lab.experts.learning.gaps import QuestionRecord
 from kgot_lab.text.stems import stem
 from kgot_lab.text.words import searched_words
 

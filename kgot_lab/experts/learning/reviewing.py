@@ -7,8 +7,13 @@ from __future__ import annotations
 from typing import Protocol
 
 from kgot_lab.errors import BadInput, LabError, require
-from kgot_lab.experts.learning.edits import GraphEdit, PlannedChange, planned_change
-from kgot_lab.experts.learning.ledger import ProposalLedger, ProposalVerdict
+from kgot_lab.experts.learning.ledger import (
+    GraphEdit,
+    PlannedChange,
+    ProposalLedger,
+    ProposalVerdict,
+    planned_change,
+)
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.dict_graph import inverse
 from kgot_lab.kgos.methods.index import index_of

@@ -7,10 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.trials.assignment import EVEN, VARIANTS, TrialVariant, require_shares
-from kgot_lab.experts.trials.measures import TRIAL_MEASURES, TrialMeasure
-from kgot_lab.experts.trials.outcomes import TrialOutcome
-from kgot_lab.experts.trials.sequential import SequentialComparison, bounded_comparison
+from kgot_lab.experts.trials.measures import (
+    EVEN,
+    TRIAL_MEASURES,
+    VARIANTS,
+    SequentialComparison,
+    TrialMeasure,
+    TrialOutcome,
+    TrialVariant,
+    bounded_comparison,
+    require_shares,
+)
 
 MISMATCH = 0.001  # a smaller p of the shares of conversations makes a trial invalid
 SILENT = 0.8  # one variant's conversations are judged less than this share as often as the other's: the raters may differ

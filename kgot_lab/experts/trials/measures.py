@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kgot_lab.errors import UnknownName
-from kgot_lab.experts.trials.assignment import VARIANTS, TrialVariant
-from kgot_lab.experts.trials.outcomes import TrialOutcome
+from kgot_lab.experts.trials.measures import VARIANTS, TrialOutcome, TrialVariant
 
 MOST_FALSE = 4  # false citations of one answer that are counted: a comparison that holds for any number of outcomes needs a bound
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kgot_lab.errors import BadInput, require_amount, require_count
-from kgot_lab.experts.trials.assignment import VARIANTS, TrialVariant
+from kgot_lab.experts.trials.measures import VARIANTS, TrialVariant
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.trials.assignment import TrialVariant
+from kgot_lab.experts.trials.measures import TrialVariant
 
 ALPHA = 0.05
 POWER = 0.8

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kgot_lab.errors import BadInput, require_amount, require_count
-from kgot_lab.experts.trials.assignment import EVEN, TrialVariant, variant_of
-from kgot_lab.experts.trials.outcomes import TrialOutcome
+from kgot_lab.experts.trials.measures import EVEN, TrialOutcome, TrialVariant, variant_of
 
 SIMULATION = "simulation"  # what the id of every simulated test begins with
 _TOLD = 10  # nodes in each context

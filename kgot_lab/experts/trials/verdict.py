@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.evaluation.significance import holm
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
-from kgot_lab.experts.trials.abstention import Declined, invalid_reasons, silence, undecided_reasons
-from kgot_lab.experts.trials.assignment import EVEN, TrialVariant, require_shares
 from kgot_lab.experts.trials.measures import (
+    ALPHA,
+    EVEN,
     TRIAL_MEASURES,
+    SequentialComparison,
     TrialMeasure,
+    TrialOutcome,
+    TrialVariant,
+    bounded_comparison,
+    ranked_comparison,
+    require_shares,
     settled_order,
     trial_measure,
     values_by_variant,
 )
-from kgot_lab.experts.trials.outcomes import TrialOutcome
-from kgot_lab.experts.trials.sequential import (
-    ALPHA,
-    SequentialComparison,
-    bounded_comparison,
-    ranked_comparison,
-)
+from kgot_lab.experts.trials.verdict import Declined, invalid_reasons, silence, undecided_reasons
 
 LEAST = 30
 

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kgot_lab.analogy.roles import Counterpart
-from kgot_lab.viz.analogy.gauge import gauge
-from kgot_lab.viz.static.drawing import draw_circle, draw_path, draw_rect, paper
+from kgot_lab.viz.analogy.picture import gauge
+from kgot_lab.viz.static.drawing import draw_circle, draw_path, draw_rect, fitted, paper
 from kgot_lab.viz.static.markup import Markup, element, joined, keyed, shortened
-from kgot_lab.viz.static.wrapping import fitted
 
 _WIDTH, _EDGE, GUTTER = 860.0, 20.0, 124.0
 COLUMN = (_WIDTH - 2 * _EDGE - GUTTER) / 2

@@ -18,8 +18,7 @@ from kgot_lab.similarity.delta import SPECIFIED, Pair, Thresholds
 from kgot_lab.text.harmless import harmless
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Edge, Json
-from kgot_lab.viz.analogy.picture import Likeness, PictureRow, Section, picture
-from kgot_lab.viz.analogy.words import (
+from kgot_lab.viz.analogy.view import (
     Rules,
     StoredAlignment,
     TextSide,
@@ -27,6 +26,7 @@ from kgot_lab.viz.analogy.words import (
     likeness_in_words,
     signed_delta,
 )
+from kgot_lab.viz.analogy_picture import Likeness, PictureRow, Section, picture
 from kgot_lab.viz.static.drawing import StaticPicture
 from kgot_lab.viz.static.markup import Markup, element, image, joined
 from kgot_lab.viz.static.table import Sheet, Table

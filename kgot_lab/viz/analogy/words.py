@@ -12,7 +12,7 @@ from kgot_lab.analogy.roles import RoleMap
 from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match
 from kgot_lab.similarity.delta import DIGITS, HIGH, LOW, MIDDLE, NEGATIVE, Pair, Thresholds
 from kgot_lab.similarity.delta import Verified as Said
-from kgot_lab.viz.analogy.picture import Likeness, PictureRow, Section, Unit
+from kgot_lab.viz.analogy_picture import Likeness, PictureRow, Section, Unit
 from kgot_lab.viz.static.markup import shortened
 
 _WHOLE, SKELETON = 14, 8  # lines of a text that is not taken apart into sentences, and of a skeleton

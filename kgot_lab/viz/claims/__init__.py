@@ -2,8 +2,6 @@
 valid.
 """
 
-from kgot_lab.viz.claims.before_and_after import before_and_after
-from kgot_lab.viz.claims.over_time import over_time
-from kgot_lab.viz.claims.review import review
+from kgot_lab.viz.claims import before_and_after, over_time, review
 
 __all__ = ["before_and_after", "over_time", "review"]

@@ -15,7 +15,7 @@ from kgot_lab.memory.claims.claim import Fallen
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Node, Triple
-from kgot_lab.viz.claims.static_views import format_claim
+from kgot_lab.viz.claims import format_claim
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.side_by_side import in_columns
 from kgot_lab.viz.static.markup import Markup, element

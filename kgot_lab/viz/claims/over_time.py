@@ -15,7 +15,7 @@ from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import format_time, triple_key
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Triple
-from kgot_lab.viz.claims.static_views import WrittenDown, format_claim, written_down
+from kgot_lab.viz.claims import WrittenDown, format_claim, written_down
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.html import Page
 from kgot_lab.viz.live import Live, LiveOutput, page_script, place, style

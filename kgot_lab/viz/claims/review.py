@@ -13,7 +13,7 @@ from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import Reviewer, Weighed
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Document, Json, Triple
-from kgot_lab.viz.claims.static_views import WrittenDown, format_claim, written_down
+from kgot_lab.viz.claims import WrittenDown, format_claim, written_down
 from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.static.markup import shortened
 from kgot_lab.viz.static.table import Sheet, Table

@@ -2,6 +2,6 @@
 Python.
 """
 
-from kgot_lab.viz.course.writing import write_course
+from kgot_lab.viz.course import write_course
 
 __all__ = ["write_course"]

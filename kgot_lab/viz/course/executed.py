@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.types import Json
-from kgot_lab.viz.course.page_exercises import with_answers
-from kgot_lab.viz.graph.static_groups import NOTHING_OPENS
+from kgot_lab.viz.course import with_answers
+from kgot_lab.viz.graph.view_data import NOTHING_OPENS
 from kgot_lab.viz.live import FOR_PAGES, VIEWS, place
 from kgot_lab.viz.static.markup import shortened
 

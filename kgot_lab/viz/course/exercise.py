@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgot_lab.errors import BadInput
-from kgot_lab.viz.course.attempts import note_attempt, note_name
+from kgot_lab.viz.exercises import note_attempt, note_name
 
 _SEAL = "sealed:"
 _DIGITS = 3  # of a number under a seal: .6667 and 2/3 are one answer

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from kgot_lab.text.counted import counted
 from kgot_lab.text.sentences import sentences
-from kgot_lab.viz.course.chapter import Chapter
+from kgot_lab.viz.course import Chapter
 from kgot_lab.viz.page import html_document
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput
 from kgot_lab.text.harmless import harmless
-from kgot_lab.viz.course.attempts import HANDED_IN, Attempt, HandedIn, digest_of
+from kgot_lab.viz.exercises import HANDED_IN, Attempt, HandedIn, digest_of
 from kgot_lab.viz.static.table import Sheet
 
 _LARGEST = 1_000_000  # bytes of a file

@@ -9,9 +9,7 @@ from urllib.parse import quote
 
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import write_whole
-from kgot_lab.viz.course.chapter import Chapter, chapter_of
-from kgot_lab.viz.course.executed import execute_live, is_alive
-from kgot_lab.viz.course.front_page import FRONT_PAGE, front_page
+from kgot_lab.viz.course import FRONT_PAGE, Chapter, chapter_of, execute_live, front_page, is_alive
 from kgot_lab.viz.live import page_source, page_style
 from kgot_lab.viz.notebook_page import TEMPLATE, PageFrame, framed_page, page_name, read_notebook
 from kgot_lab.viz.static.markup import Markup, element

@@ -1,5 +1,5 @@
 """Edit a graph in a notebook: a node at a time, with what the rules answer."""
 
-from kgot_lab.viz.editing.view import Editing, edit
+from kgot_lab.viz.editing import Editing, edit
 
 __all__ = ["Editing", "edit"]

@@ -11,7 +11,7 @@ from typing import Any
 from kgot_lab.errors import BadInput, require
 from kgot_lab.kgos.editing.editor import MADE_BY_HAND, EditMade, Editor
 from kgot_lab.types import Edge, Json
-from kgot_lab.viz.claims.static_views import WrittenDown, written_down
+from kgot_lab.viz.claims import WrittenDown, written_down
 from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.static.table import Sheet, Table
 

@@ -13,7 +13,7 @@ from kgot_lab.kgos.methods.can_it import limitations_of
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
 from kgot_lab.types import Edge
-from kgot_lab.viz.experts.pictures import node_picture
+from kgot_lab.viz.experts import node_picture
 from kgot_lab.viz.live import Drawable
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 

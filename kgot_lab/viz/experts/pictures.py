@@ -7,18 +7,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kgot_lab.evaluation.tables import decimal
-from kgot_lab.experts.chat.thought import Thought, ThoughtNode
+from kgot_lab.experts.chat.chat_events import Thought, ThoughtNode
 from kgot_lab.experts.neighbourhood import surroundings
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge
-from kgot_lab.viz.graph.shapes import Place
+from kgot_lab.viz.graph.marks import Place
 from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.methods.answer_lanes import LANE_FILLS, lane_bar
-from kgot_lab.viz.static.drawing import Drawing, draw_rect, draw_text, drawing
-from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK
+from kgot_lab.viz.methods import LANE_FILLS, lane_bar
+from kgot_lab.viz.static.briefing import FAINT_INK, STRONG_INK
+from kgot_lab.viz.static.drawing import Drawing, draw_rect, draw_text, drawing, fitted
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
-from kgot_lab.viz.static.wrapping import fitted
 
 _EDGE, _TOP, _ROW, _NAMES, _BARS = 16.0, 34.0, 40.0, 320.0, 250.0
 _SHOWN, _AROUND, _FOLLOWED = 10, 8, 16  # nodes with bars, neighbours of a node, ends of edges

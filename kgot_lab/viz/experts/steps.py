@@ -7,14 +7,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kgot_lab.experts.chat.thought import Thought
+from kgot_lab.experts.chat.chat_events import Thought
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.session import AnsweredTalk
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge
-from kgot_lab.viz.experts.cards import AsMarkup, answer_markup, format_edge, heading, with_lines
-from kgot_lab.viz.experts.pictures import followed_picture, lane_bars
+from kgot_lab.viz.experts import (
+    AsMarkup,
+    answer_markup,
+    followed_picture,
+    format_edge,
+    heading,
+    lane_bars,
+    with_lines,
+)
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 from kgot_lab.viz.static.table import Sheet
 

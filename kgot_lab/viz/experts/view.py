@@ -12,9 +12,17 @@ from kgot_lab.experts.chat.chat_events import ThoughtEvent, TokenEvent
 from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Json
-from kgot_lab.viz.claims.static_views import WrittenDown, written_down
-from kgot_lab.viz.experts.cards import answer_markup, chip_name, heading, node_card, with_lines
-from kgot_lab.viz.experts.steps import ThoughtPage, answer_pages, thought_pages
+from kgot_lab.viz.claims import WrittenDown, written_down
+from kgot_lab.viz.experts import (
+    ThoughtPage,
+    answer_markup,
+    answer_pages,
+    chip_name,
+    heading,
+    node_card,
+    thought_pages,
+    with_lines,
+)
 from kgot_lab.viz.live import Drawable, Live, LiveOutput, describe_error
 from kgot_lab.viz.static.markup import Markup, element, joined
 from kgot_lab.viz.static.table import Sheet, Table

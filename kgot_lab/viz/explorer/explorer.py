@@ -13,6 +13,7 @@ from kgot_lab.evaluation.dataset import Dataset, Qrels
 from kgot_lab.retrieval.presets import WEIGHTS, Weights
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Document, Json, Query, Ranking, checked_documents
+from kgot_lab.viz.explorer.explorer import Searches, Systems
 from kgot_lab.viz.explorer.fusion_weights import (
     DEEPEST,
     LETTERS,
@@ -23,9 +24,7 @@ from kgot_lab.viz.explorer.fusion_weights import (
     shares,
     weights_of,
 )
-from kgot_lab.viz.explorer.hits import DocumentShelf, hits_table
-from kgot_lab.viz.explorer.hits_picture import hits_picture
-from kgot_lab.viz.explorer.search_session import Searches, Systems
+from kgot_lab.viz.explorer.hits import DocumentShelf, hits_picture, hits_table
 from kgot_lab.viz.live import Live, in_marimo
 from kgot_lab.viz.static.drawing import Drawing
 from kgot_lab.viz.static.markup import shortened

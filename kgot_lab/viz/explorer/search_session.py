@@ -22,9 +22,16 @@ from kgot_lab.viz.explorer.fusion_weights import (
     path_to,
     shares,
 )
-from kgot_lab.viz.explorer.hits import DocumentShelf, Gold, Shown, format_gold, moves_between, shown_hits
-from kgot_lab.viz.explorer.hits_picture import LANE_COLOURS
-from kgot_lab.viz.explorer.retriever_table import lane_sheet
+from kgot_lab.viz.explorer.hits import (
+    LANE_COLOURS,
+    DocumentShelf,
+    Gold,
+    Shown,
+    format_gold,
+    lane_sheet,
+    moves_between,
+    shown_hits,
+)
 from kgot_lab.viz.live import describe_error
 from kgot_lab.viz.static.markup import Markup
 from kgot_lab.viz.static.pipeline import pipeline

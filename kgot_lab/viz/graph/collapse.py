@@ -17,7 +17,6 @@ from kgot_lab.graph.columns import Ints, frozen
 from kgot_lab.graph.dict_graph import Identity
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz.graph.bundles import MOST_LINES, EdgeBundle, NodeNumbers, lines
 from kgot_lab.viz.graph.communities import (
     MOST_COMMUNITIES,
     Communities,
@@ -27,11 +26,15 @@ from kgot_lab.viz.graph.communities import (
 )
 from kgot_lab.viz.graph.groups import (
     EVERYTHING_ELSE,
+    MOST_LINES,
     Community,
+    EdgeBundle,
+    NodeNumbers,
     Whole,
     by_themselves,
     describe_community,
     how_collapsed,
+    lines,
     lines_left_out,
 )
 

@@ -16,8 +16,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints
 from kgot_lab.graph.dict_graph import Identity
 from kgot_lab.text.counted import counted
-from kgot_lab.viz.graph.bundles import NodeNumbers, brief, uses
 from kgot_lab.viz.graph.communities import THE_REST, WITHOUT_EDGES, Communities, first_labels, members
+from kgot_lab.viz.graph.groups import NodeNumbers, brief, uses
 from kgot_lab.viz.graph.marks import node_caption
 
 if TYPE_CHECKING:

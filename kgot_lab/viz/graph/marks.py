@@ -11,9 +11,7 @@ from kgot_lab.loop.trace import Trace
 from kgot_lab.text.counted import counted
 from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Diff, Node
-from kgot_lab.viz.graph.paths import links_of
-from kgot_lab.viz.graph.shapes import DIFF, MARKS
-from kgot_lab.viz.static.answer_evidence import grounds
+from kgot_lab.viz.graph.marks import DIFF, MARKS, grounds, links_of
 
 _LAST_WRITE = "The last write:"
 _NO_NAME = "(no name)"  # what stands under a node whose name is empty or blanks

@@ -24,7 +24,7 @@ from kgot_lab.viz.graph.layout import (
     spread,
     sunflower,
 )
-from kgot_lab.viz.graph.shapes import Place
+from kgot_lab.viz.graph.marks import Place
 
 _SMALL = 300  # nodes up to which one force layout holds the whole graph
 _TOGETHER = 200  # members of a community up to which its own force layout is worth its time

@@ -12,13 +12,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.viz.graph.edge_routing import controls
-from kgot_lab.viz.graph.label_placement import names_placed, words_placed
-from kgot_lab.viz.graph.layout import NodePairs, Points, force_layout, stretched
-from kgot_lab.viz.graph.overlap_removal import NodeRooms, untangled
+from kgot_lab.viz.graph.label_placement import controls, names_placed, words_placed
+from kgot_lab.viz.graph.layout import NodePairs, NodeRooms, Points, force_layout, stretched, untangled
+from kgot_lab.viz.graph.marks import Place
 from kgot_lab.viz.graph.scene import DrawingPlan, EdgePlan, NodePlan, Scene
-from kgot_lab.viz.graph.shapes import Place
-from kgot_lab.viz.static.wrapping import balanced, line_width
+from kgot_lab.viz.static.drawing import balanced, line_width
 
 PLANNED = 150  # nodes up to which names and words have places of their own
 MANY_NODES = 60  # from here on all is smaller

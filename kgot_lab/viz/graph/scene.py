@@ -15,12 +15,22 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.dict_graph import Identity
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge, Node
-from kgot_lab.viz.graph.bundles import EdgeBundle
 from kgot_lab.viz.graph.collapse import View
 from kgot_lab.viz.graph.communities import THE_REST, WITHOUT_EDGES
-from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, Community
-from kgot_lab.viz.graph.marks import Highlight, Marked, kinds_of_marks, marked, node_caption
-from kgot_lab.viz.graph.shapes import GROUP, MARKS, ROUND, NodeLook, Place, look_of
+from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, Community, EdgeBundle
+from kgot_lab.viz.graph.marks import (
+    GROUP,
+    MARKS,
+    ROUND,
+    Highlight,
+    Marked,
+    NodeLook,
+    Place,
+    kinds_of_marks,
+    look_of,
+    marked,
+    node_caption,
+)
 
 EDGES_PER_NODE = 4  # more would be a black cloud
 _OFTEN = 15  # edges of one type from which on it is said once

@@ -10,8 +10,7 @@ from kgot_lab.text.counted import counted
 from kgot_lab.types import Json
 from kgot_lab.viz.graph.collapse import View, entered
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, Community
-from kgot_lab.viz.graph.marks import Marked
-from kgot_lab.viz.graph.shapes import Place
+from kgot_lab.viz.graph.marks import Marked, Place
 from kgot_lab.viz.graph.view_data import data_of
 
 _MOST = 1_000_000  # characters of JSON, for all views together

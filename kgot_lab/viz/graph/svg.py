@@ -10,13 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node
-from kgot_lab.viz.graph.marks import Highlight
-from kgot_lab.viz.graph.plan import drawing_plan
-from kgot_lab.viz.graph.scene import DrawingPlan, EdgePlan, NodePlan, Scene, scene_of
-from kgot_lab.viz.graph.shapes import (
+from kgot_lab.viz.graph.marks import (
     MARKS,
     ROUND,
     Curve,
+    Highlight,
     Place,
     Style,
     badge,
@@ -26,10 +24,10 @@ from kgot_lab.viz.graph.shapes import (
     shape,
     styles,
 )
-from kgot_lab.viz.static.drawing import HALO, StaticPicture, draw_path, draw_rect, draw_text, paper
+from kgot_lab.viz.graph.scene import DrawingPlan, EdgePlan, NodePlan, Scene, drawing_plan, scene_of
+from kgot_lab.viz.static.drawing import HALO, StaticPicture, draw_path, draw_rect, draw_text, fitted, paper
 from kgot_lab.viz.static.markup import Markup, element, joined, keyed, shortened, text_width
 from kgot_lab.viz.static.table import Sheet, Table, table
-from kgot_lab.viz.static.wrapping import fitted
 
 WHICH_FIRST = " (changed and best connected first)"  # which nodes are drawn where there is no room for all
 NO_NODES = "This graph has no nodes"

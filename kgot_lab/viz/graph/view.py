@@ -10,14 +10,11 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.conversion import as_graph, is_undirected
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.graph.collapse import View, closed, collapsed, entered, revealed, shut
-from kgot_lab.viz.graph.marks import Highlight, Marked, marked
-from kgot_lab.viz.graph.paths import links_of, shortest_path
-from kgot_lab.viz.graph.plan import PLANNED
-from kgot_lab.viz.graph.search import holding_text, name_of_node, walked_names
-from kgot_lab.viz.graph.shapes import Place
-from kgot_lab.viz.graph.static_groups import group_views
+from kgot_lab.viz.graph.marks import Highlight, Marked, Place, links_of, marked, shortest_path
+from kgot_lab.viz.graph.scene import PLANNED
 from kgot_lab.viz.graph.svg import Picture, svg
-from kgot_lab.viz.graph.view_data import NAMELESS, data_of
+from kgot_lab.viz.graph.view import holding_text, name_of_node, walked_names
+from kgot_lab.viz.graph.view_data import NAMELESS, data_of, group_views
 from kgot_lab.viz.live import Live, LiveOutput, is_for_pages
 from kgot_lab.viz.static.table import Sheet, Table, cell, properties
 

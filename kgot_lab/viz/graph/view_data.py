@@ -10,13 +10,19 @@ import numpy as np
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Json, Node
-from kgot_lab.viz.graph.bundles import EdgeBundle
 from kgot_lab.viz.graph.collapse import View, collapsed
-from kgot_lab.viz.graph.marks import Highlight, Marked, marked
+from kgot_lab.viz.graph.groups import EdgeBundle
+from kgot_lab.viz.graph.marks import ROUND, Highlight, Marked, Place, look_of, marked
 from kgot_lab.viz.graph.places import places_of
-from kgot_lab.viz.graph.plan import PLANNED, drawing_plan
-from kgot_lab.viz.graph.scene import DrawingPlan, EdgePlan, NodePlan, Scene, scene_of_view
-from kgot_lab.viz.graph.shapes import ROUND, Place, look_of
+from kgot_lab.viz.graph.scene import (
+    PLANNED,
+    DrawingPlan,
+    EdgePlan,
+    NodePlan,
+    Scene,
+    drawing_plan,
+    scene_of_view,
+)
 from kgot_lab.viz.static.markup import shortened
 from kgot_lab.viz.static.table import cell
 

@@ -10,6 +10,7 @@ from kgot_lab.errors import require_count
 from kgot_lab.evaluation.tables import decimal
 from kgot_lab.kgos.methods.search.results import ScoredNode, SearchResult
 from kgot_lab.text.counted import counted
+from kgot_lab.viz.static.briefing import FAINT_INK, STRONG_INK, TINT
 from kgot_lab.viz.static.drawing import (
     WIDE_HALO,
     Drawing,
@@ -18,11 +19,10 @@ from kgot_lab.viz.static.drawing import (
     draw_rect,
     draw_text,
     drawing,
+    fitted,
 )
-from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK, TINT
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
-from kgot_lab.viz.static.wrapping import fitted
 
 # Okabe and Ito
 LANE_FILLS = {"embedding": "#0072B2", "text": "#E69F00", "graph": "#009E73", "intent": "#CC79A7"}

@@ -12,8 +12,8 @@ from typing import Any
 from kgot_lab.errors import require_count
 from kgot_lab.kgos.methods.impact_analysis import Impact, Impacted
 from kgot_lab.text.counted import counted
+from kgot_lab.viz.static.briefing import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.drawing import WIDE_HALO, Drawing, draw_circle, draw_path, draw_text, drawing
-from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
 

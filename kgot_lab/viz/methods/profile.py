@@ -7,11 +7,10 @@ from __future__ import annotations
 from itertools import groupby
 
 from kgot_lab.kgos.methods.dimension_profile import DimensionProfile, ProfileRow
-from kgot_lab.viz.static.drawing import Drawing, draw_circle, draw_path, draw_rect, draw_text, drawing
-from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK
+from kgot_lab.viz.static.briefing import FAINT_INK, STRONG_INK
+from kgot_lab.viz.static.drawing import Drawing, draw_circle, draw_path, draw_rect, draw_text, drawing, fitted
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.static.table import Sheet
-from kgot_lab.viz.static.wrapping import fitted
 
 _FIRST, _SECOND, _SECOND_INK = "#0072B2", "#D55E00", "#9C4400"
 _EDGE, _TOP, _ROW, _HEAD = 24.0, 92.0, 30.0, 30.0

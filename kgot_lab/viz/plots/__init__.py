@@ -26,7 +26,6 @@ from inspect import signature
 from typing import Any
 
 from kgot_lab.errors import BadInput, UnknownName, require
-from kgot_lab.viz.plots.briefings import briefing_curves
 from kgot_lab.viz.plots.comparison import (
     answer_scores,
     evidence_scores,
@@ -34,15 +33,11 @@ from kgot_lab.viz.plots.comparison import (
     paired_differences,
     stages_lost,
 )
-from kgot_lab.viz.plots.costs import costs, speed
-from kgot_lab.viz.plots.deltas import bands
 from kgot_lab.viz.plots.figure import Plot
-from kgot_lab.viz.plots.lifelines import lifelines
+from kgot_lab.viz.plots.memory import briefing_curves, lifelines, review_reliability
 from kgot_lab.viz.plots.outcomes import outcomes, steps
-from kgot_lab.viz.plots.recall import pace, recall_curves, scatter
-from kgot_lab.viz.plots.review import review_reliability
-from kgot_lab.viz.plots.runs import ballots, growth, tool_use
-from kgot_lab.viz.plots.spans import cell_shares, lane_ranks, spans
+from kgot_lab.viz.plots.retrieval import bands, cell_shares, lane_ranks, pace, recall_curves, scatter, spans
+from kgot_lab.viz.plots.runs import ballots, costs, growth, speed, tool_use
 
 PLOTS: Mapping[str, Callable[..., Plot]] = {
     each.__name__: each

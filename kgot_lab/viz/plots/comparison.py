@@ -37,7 +37,7 @@ from kgot_lab.viz.plots.figure import (
 )
 
 if TYPE_CHECKING:
-    from kgot_lab.benchmark.comparison.lost import LossesBySet
+    from kgot_lab.benchmark.comparison.losses import LossesBySet
     from kgot_lab.benchmark.comparison.results import Findings, Measured
 
 _UNANSWERED = "not answered yet"
@@ -273,7 +273,7 @@ def stages_lost(
 
     `stages` are those of `losses`. Raises UnknownName for a system or set that the plan does not have.
     """
-    from kgot_lab.benchmark.comparison.lost import LOSSES, counted_losses
+    from kgot_lab.benchmark.comparison.losses import LOSSES, counted_losses
 
     chosen, [on] = (
         _chosen(findings, systems, list(findings.plan["systems"])),

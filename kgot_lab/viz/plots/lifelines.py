@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from kgot_lab.domains.investment.naming import shown_name
-from kgot_lab.domains.investment.view import DatedNode
+from kgot_lab.domains.investment.view import DatedNode, shown_name
 from kgot_lab.memory.claims.claim import format_time
 from kgot_lab.viz.plots.figure import (
     BASELINE_COLOUR,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt, by_level
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, by_level
 from kgot_lab.evaluation.grading import (
     CORRECT,
     INCORRECT,

@@ -9,22 +9,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from kgot_lab.benchmark.questions.batch import RECEIPTS, traces_of
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt, read_receipts
-from kgot_lab.benchmark.questions.totals import ledger_of
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, read_receipts
+from kgot_lab.benchmark.questions.report import ledger_of
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import write_whole
 from kgot_lab.loop.ledger import Ledger
 from kgot_lab.viz.plots.figure import Plot
-from kgot_lab.viz.plots.question_costs import role_costs
-from kgot_lab.viz.plots.question_ends import (
+from kgot_lab.viz.plots.questions import (
+    category_success,
     ends_by_level,
     graded_ends,
     graded_success,
+    role_costs,
     steps_of_people,
     success_by_level,
-)
-from kgot_lab.viz.plots.question_tools import (
-    category_success,
     tool_choice_flow,
     tool_match,
     tools_in_questions,

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kgot_lab.benchmark.questions.receipts import QuestionReceipt
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from kgot_lab.types import Json
 from kgot_lab.viz.plots.figure import (
     INK,
@@ -24,7 +24,7 @@ from kgot_lab.viz.plots.figure import (
     stacked,
     whole_numbers,
 )
-from kgot_lab.viz.plots.question_ends import levels_of
+from kgot_lab.viz.plots.questions import levels_of
 
 CATEGORIES = {  # what a tool is for, by its name or by how people call it; the first that fits
     "images": r"image|vision|ocr|picture|photo|colou?r",

@@ -7,16 +7,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Briefing
-from kgot_lab.domains.investment.naming import shown_name
 from kgot_lab.domains.investment.reach import PathHop
+from kgot_lab.domains.investment.view import shown_name
 from kgot_lab.memory.claims.claim import format_time
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge
-from kgot_lab.viz.static.drawing import Drawing, draw_lines, draw_rect, draw_text, drawing
-from kgot_lab.viz.static.fact_graph import FAINT_INK, STRONG_INK, TINT, FactGraph, FactSelection, fact_graph
+from kgot_lab.viz.static.briefing import FAINT_INK, STRONG_INK, TINT, FactGraph, FactSelection, fact_graph
+from kgot_lab.viz.static.drawing import Drawing, draw_lines, draw_rect, draw_text, drawing, fitted
 from kgot_lab.viz.static.markup import element, shortened
 from kgot_lab.viz.static.table import Sheet
-from kgot_lab.viz.static.wrapping import fitted
 
 _NARROWEST, _EDGE = 760.0, 24.0  # of the picture, around it
 _TITLE, _WORDS, _NOTE = 24.0, 15.0, 12.0  # sizes of type

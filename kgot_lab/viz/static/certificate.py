@@ -16,10 +16,17 @@ from kgot_lab.memory.claims.certificate import (
     Ruling,
     hedged,
 )
-from kgot_lab.viz.static.drawing import Drawing, draw_circle, draw_lines, draw_rect, draw_text, drawing
+from kgot_lab.viz.static.drawing import (
+    Drawing,
+    draw_circle,
+    draw_lines,
+    draw_rect,
+    draw_text,
+    drawing,
+    fitted,
+)
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 from kgot_lab.viz.static.table import Sheet
-from kgot_lab.viz.static.wrapping import fitted
 
 # of the picture, around it, of a box; where lines and texts begin
 _WIDTH, _EDGE, _BOX, _SPINE, _TEXT = (760.0, 24.0, 300.0, 64.0, 104.0)

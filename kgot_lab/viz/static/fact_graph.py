@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgot_lab.types import Edge
-from kgot_lab.viz.static.drawing import draw_arrow_head, draw_path, draw_rect
+from kgot_lab.viz.static.drawing import draw_arrow_head, draw_path, draw_rect, fitted, line_width
 from kgot_lab.viz.static.markup import Markup, element
-from kgot_lab.viz.static.wrapping import fitted, line_width
 
 _STRONG, STRONG_INK, TINT = "#0072B2", "#005A8C", "#E8F1F8"
 _FAINT, FAINT_INK = "#A6A6A6", "#666666"

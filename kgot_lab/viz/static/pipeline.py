@@ -11,7 +11,7 @@ from typing import Any
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.viz.static.drawing import Drawing, draw_arrow_head, draw_path, draw_rect, draw_text, drawing
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
-from kgot_lab.viz.static.pipeline_parts import (
+from kgot_lab.viz.static.pipeline import (
     GAP,
     MOST_LETTERS,
     WEIGHT,

@@ -25,12 +25,11 @@ from kgot_lab.loop.replay.forks import aligned, change_of, changeable, comparabl
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.types import Json, Usage
-from kgot_lab.viz.graph.shapes import Place
+from kgot_lab.viz.graph.marks import Place
+from kgot_lab.viz.page import BY_HAND, entry, format_model_call, settings, verbatim
 from kgot_lab.viz.static.markup import Markup, element, joined
-from kgot_lab.viz.stepping.facts import facts_of_run
-from kgot_lab.viz.stepping.graphs import RunGraphs, graph_at
+from kgot_lab.viz.stepping.data import RunGraphs, facts_of_run, graph_at
 from kgot_lab.viz.stepping.predictions import predictions
-from kgot_lab.viz.stepping.steps import BY_HAND, entry, format_model_call, settings, verbatim
 
 
 def run_data(

@@ -12,7 +12,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Event, Wrote
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.types import Diff, Json
-from kgot_lab.viz.graph.shapes import Place
+from kgot_lab.viz.graph.marks import Place
 from kgot_lab.viz.graph.svg import svg
 from kgot_lab.viz.graph.view_data import graph_data
 

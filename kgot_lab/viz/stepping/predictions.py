@@ -27,7 +27,7 @@ from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.memory.extraction import EXTRACT, read_triples
 from kgot_lab.text.words import plain_answer
-from kgot_lab.viz.stepping.prediction import ASKED_ABOUT, OTHERS, Prediction, among, chance
+from kgot_lab.viz.stepping.predictions import ASKED_ABOUT, OTHERS, Prediction, among, chance
 
 _DROPPED = 2  # facts of one write that the reader is asked about and that are dropped, at most
 _FEW = 5  # rows up to which a read found few

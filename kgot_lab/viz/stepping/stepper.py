@@ -20,15 +20,13 @@ from kgot_lab.loop.trace import Trace, diffs, events_of, graph_after
 from kgot_lab.stores import open_for
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Json
-from kgot_lab.viz.graph.shapes import Place
+from kgot_lab.viz.graph.marks import Place
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.static.drawing import draw_rect, draw_text, paper
 from kgot_lab.viz.static.markup import Markup, key_of, keyed, shortened
 from kgot_lab.viz.static.table import Sheet, Table
-from kgot_lab.viz.stepping.captions import step_lines, step_name
-from kgot_lab.viz.stepping.data import fork_data, run_data
-from kgot_lab.viz.stepping.graphs import DRAWN_OF_RUN, places_in_run
+from kgot_lab.viz.stepping.data import DRAWN_OF_RUN, fork_data, places_in_run, run_data, step_lines, step_name
 
 _WIDTH, GRAPH_HEIGHT, _LINE = 800, 540, 20  # of the static picture
 _LETTERS, STRONG = 118, 92  # of its lines

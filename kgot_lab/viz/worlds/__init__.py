@@ -2,7 +2,6 @@
 by side.
 """
 
-from kgot_lab.viz.worlds.comparison import compare_visibility
-from kgot_lab.viz.worlds.visible_graph import seen_graph
+from kgot_lab.viz.worlds import compare_visibility, seen_graph
 
 __all__ = ["compare_visibility", "seen_graph"]

@@ -15,7 +15,7 @@ from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.side_by_side import in_columns
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.static.table import Sheet, Table
-from kgot_lab.viz.worlds.visible_graph import called_in, seen_graph
+from kgot_lab.viz.worlds import called_in, seen_graph
 
 _WIDTH, _HEIGHT = 560, 540
 _NAMES = (

@@ -21,8 +21,8 @@ from kgot_lab.domains.investment.briefing import (
     signals,
 )
 from kgot_lab.domains.investment.graph import open_investment_graph
-from kgot_lab.domains.investment.naming import investment_node
 from kgot_lab.domains.investment.reach import reach
+from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Edge
 

@@ -24,8 +24,8 @@ from support.small_market import (
 
 from kgot_lab.domains.investment import statements
 from kgot_lab.domains.investment.graph import InvestmentGraph, open_investment_graph
-from kgot_lab.domains.investment.lifetimes import Lifetime
-from kgot_lab.domains.investment.naming import investment_node
+from kgot_lab.domains.investment.versions import Lifetime
+from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.types import Edge, Node
 

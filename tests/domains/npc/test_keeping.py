@@ -15,7 +15,7 @@ from support.npc_places import at_postgres
 
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
-from kgot_lab.domains.npc.schema import WORLD_LAYOUT
+from kgot_lab.domains.npc.statements import WORLD_LAYOUT
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 
 GRIM, ELARA = Entity("npc", "Grimjaw", {"secret_knowledge": "canary-1-1"}), Entity("npc", "Elara")

@@ -15,8 +15,8 @@ from kgot_lab.domains.npc.models import (
     Provenance,
     Relationship,
     RelationshipFilter,
+    fit_id,
 )
-from kgot_lab.domains.npc.validation import fit_id
 from kgot_lab.errors import BadInput
 
 HERE, THERE = Entity("npc", "Grimjaw").id, Entity("npc", "Elara").id

@@ -5,9 +5,17 @@ from __future__ import annotations
 import pytest
 
 from kgot_lab.domains.npc import statements
-from kgot_lab.domains.npc.models import Entity, EntityFilter, Provenance, Relationship, RelationshipFilter
-from kgot_lab.domains.npc.protocol import EntityReads, EntityViews, EntityWrites
-from kgot_lab.domains.npc.rows import row_key
+from kgot_lab.domains.npc.models import (
+    Entity,
+    EntityFilter,
+    EntityReads,
+    EntityViews,
+    EntityWrites,
+    Provenance,
+    Relationship,
+    RelationshipFilter,
+)
+from kgot_lab.domains.npc.statements import row_key
 from kgot_lab.errors import BadInput
 
 ANY_WAY = RelationshipFilter(direction="both")

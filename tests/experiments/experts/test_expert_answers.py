@@ -23,7 +23,7 @@ from benchmarks.experts.gold import ExpertQuestion, NodeWords, expert_questions,
 from benchmarks.experts.measuring import answer_measures, covered, own_words, says_not_known
 from benchmarks.experts.replies import KeptReply, keep_reply, kept_replies
 from kgot_lab.errors import BadInput, LLMError, UnknownName
-from kgot_lab.experts.chat.playbook import PlaybookSection
+from kgot_lab.experts.chat.prompting import PlaybookSection
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.text.words import stands_in

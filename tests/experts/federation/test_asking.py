@@ -15,14 +15,18 @@ from support.federation import acting_server, after, echo, known, noon, peer_ser
 from support.loopback import free_port
 
 from kgot_lab.errors import BadInput, LLMError, UnknownName
-from kgot_lab.experts.federation.answering import Federation, accepted_question, signed_answer
-from kgot_lab.experts.federation.delegation import delegate, delegate_to_all, joined_answers
-from kgot_lab.experts.federation.exchange import exchanged
-from kgot_lab.experts.federation.keys import new_instance_key
-from kgot_lab.experts.federation.messages import RemoteAnswer, RemoteQuestion
-from kgot_lab.experts.federation.nonces import open_nonces
-from kgot_lab.experts.federation.peers import Peer, Peers
-from kgot_lab.experts.federation.signing import opened_envelope
+from kgot_lab.experts.federation.delegation import (
+    Federation,
+    RemoteAnswer,
+    RemoteQuestion,
+    accepted_question,
+    delegate,
+    delegate_to_all,
+    joined_answers,
+    signed_answer,
+)
+from kgot_lab.experts.federation.envelope import new_instance_key
+from kgot_lab.experts.federation.signing import Peer, Peers, exchanged, open_nonces, opened_envelope
 
 ASKER = new_instance_key()
 SHORT = 0.5

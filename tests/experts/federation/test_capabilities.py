@@ -8,15 +8,15 @@ from support.federation import acting_server, peer_server, send
 from support.loopback import free_port
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.federation.capabilities import (
+from kgot_lab.experts.federation.envelope import new_instance_key
+from kgot_lab.experts.federation.marketplace import (
     Advertised,
     AdvertisedExpert,
     AdvertisedGraph,
     best_peer,
     capabilities_of,
 )
-from kgot_lab.experts.federation.keys import new_instance_key
-from kgot_lab.experts.federation.peers import Peer
+from kgot_lab.experts.federation.signing import Peer
 
 ASKER = new_instance_key()
 HERBS = AdvertisedExpert(

@@ -13,8 +13,13 @@ import pytest
 from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.federation.keys import bytes_of_text, is_signed_by, load_instance_key, new_instance_key
-from kgot_lab.experts.federation.peers import Peer, Peers, read_peers
+from kgot_lab.experts.federation.envelope import (
+    bytes_of_text,
+    is_signed_by,
+    load_instance_key,
+    new_instance_key,
+)
+from kgot_lab.experts.federation.signing import Peer, Peers, read_peers
 
 
 def test_a_key_is_made_once_and_only_its_owner_can_read_it(tmp_path):
@@ -26,7 +31,7 @@ def test_a_key_is_made_once_and_only_its_owner_can_read_it(tmp_path):
 
 
 def test_processes_that_make_a_key_at_once_have_one(tmp_path):
-    program = f"from kgot_lab.experts.federation.keys import *; print(load_instance_key({str(tmp_path / 'key.pem')!r}).public)"
+    program = f"from kgot_lab.experts.federation.envelope import *; print(load_instance_key({str(tmp_path / 'key.pem')!r}).public)"
     running = [
         subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True) for _ in range(3)
     ]

@@ -18,11 +18,14 @@ from support.every import every
 from support.federation import NOON, after, known, noon
 
 from kgot_lab.errors import BadInput, RefusedEnvelope
-from kgot_lab.experts.federation.envelope import MOST_ENVELOPE, REFUSALS, canonical_json, signed_part
-from kgot_lab.experts.federation.keys import new_instance_key
-from kgot_lab.experts.federation.nonces import open_nonces
-from kgot_lab.experts.federation.peers import Peers
-from kgot_lab.experts.federation.signing import opened_envelope, signed_envelope
+from kgot_lab.experts.federation.envelope import (
+    MOST_ENVELOPE,
+    REFUSALS,
+    canonical_json,
+    new_instance_key,
+    signed_part,
+)
+from kgot_lab.experts.federation.signing import Peers, open_nonces, opened_envelope, signed_envelope
 
 ASKER, REMOTE, STRANGER = new_instance_key(), new_instance_key(), new_instance_key()
 BODY = {"expert": "trade", "question": "Что снижает боль?", "n": [1, 2.5, None, True, {"é": '\n"<'}]}
@@ -242,8 +245,8 @@ def test_of_several_processes_one_opens_an_envelope(tmp_path):
 import sys
 from support.federation import noon
 from kgot_lab.errors import RefusedEnvelope
-from kgot_lab.experts.federation.nonces import open_nonces
-from kgot_lab.experts.federation.peers import Peer, Peers
+from kgot_lab.experts.federation.signing import open_nonces
+from kgot_lab.experts.federation.signing import Peer, Peers
 from kgot_lab.experts.federation.signing import opened_envelope
 peers = Peers(Peer("asker", "http://127.0.0.1:1", {ASKER.public!r}))
 seen = open_nonces({str(tmp_path / "seen.db")!r})

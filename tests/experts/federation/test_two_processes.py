@@ -8,12 +8,9 @@ import subprocess
 import sys
 from contextlib import contextmanager
 
-from kgot_lab.experts.federation.answering import ASK_PATH
-from kgot_lab.experts.federation.delegation import delegate
-from kgot_lab.experts.federation.exchange import exchanged
-from kgot_lab.experts.federation.keys import load_instance_key
-from kgot_lab.experts.federation.peers import Peer
-from kgot_lab.experts.federation.signing import signed_envelope
+from kgot_lab.experts.federation.delegation import ASK_PATH, delegate
+from kgot_lab.experts.federation.envelope import load_instance_key
+from kgot_lab.experts.federation.signing import Peer, exchanged, signed_envelope
 
 
 @contextmanager

@@ -29,7 +29,7 @@ SERVER = """
 import resource, sys
 descriptors, head_seconds = int(sys.argv[1]), float(sys.argv[2])
 from kgot_lab.experts.http.connections import ConnectionLimits, LimitedServer
-from kgot_lab.experts.http.sockets import listening_socket
+from kgot_lab.experts.http.connections import listening_socket
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route

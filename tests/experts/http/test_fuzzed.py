@@ -26,7 +26,7 @@ from kgot_lab.experts.federation.marketplace import published_expert
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.learning.ledger import open_proposals
-from kgot_lab.experts.learning.review_queue import ReviewQueue
+from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.experts.portable import exported
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertService

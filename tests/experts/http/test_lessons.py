@@ -23,9 +23,9 @@ from support.simulated_learning import SimulatedLearner
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.http.auth import GuardRules
-from kgot_lab.experts.learning.drift import drift_of_expert
+from kgot_lab.experts.learning.contradictions import drift_of_expert
 from kgot_lab.experts.learning.ledger import open_proposals
-from kgot_lab.experts.learning.review_queue import ReviewQueue
+from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Reply
 

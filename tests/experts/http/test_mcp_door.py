@@ -32,8 +32,7 @@ from support.waiting import AMPLE, until
 import kgot_lab
 from kgot_lab.errors import LLMError
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
-from kgot_lab.experts.learning.edits import GraphProposal, NodeToAdd
-from kgot_lab.experts.learning.ledger import ProposalSource, open_proposals
+from kgot_lab.experts.learning.ledger import GraphProposal, NodeToAdd, ProposalSource, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer
 from kgot_lab.kgos.methods.cookbook import cookbook
 

@@ -34,7 +34,7 @@ from support.page_server import ENDLESS, MARKUP, expert_server, odd_graph, offic
 
 from kgot_lab.experts.http import pages
 from kgot_lab.experts.http.auth import GuardRules
-from kgot_lab.experts.http.pages import page_file
+from kgot_lab.experts.http.server import page_file
 from kgot_lab.experts.http.tokens import new_token
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
 

@@ -13,18 +13,15 @@ import pytest
 from support.expert_server import COOK, COOK_ID, HeldModel, expert_office, served, text_of, the_cookbook
 from support.waiting import until
 
-from kgot_lab.experts.ab_trials import SETTLED_AFTER
 from kgot_lab.experts.chat.chat_events import ThoughtEvent
 from kgot_lab.experts.chat.consulting import Consultants
-from kgot_lab.experts.federation.answering import ASK_PATH, Federation
-from kgot_lab.experts.federation.delegation import delegate
-from kgot_lab.experts.federation.exchange import NOT_IN_TIME
-from kgot_lab.experts.federation.keys import new_instance_key
-from kgot_lab.experts.federation.nonces import open_nonces
-from kgot_lab.experts.federation.peers import Peer, Peers
+from kgot_lab.experts.federation.delegation import ASK_PATH, Federation, delegate
+from kgot_lab.experts.federation.envelope import new_instance_key
+from kgot_lab.experts.federation.signing import NOT_IN_TIME, Peer, Peers, open_nonces
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
-from kgot_lab.experts.trials.assignment import variant_of
+from kgot_lab.experts.trials.measures import variant_of
+from kgot_lab.experts.trials.verdict import SETTLED_AFTER
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Node

@@ -17,7 +17,7 @@ from support.claim_places import InPostgres
 from support.waiting import AMPLE, until
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.http.sockets import listening_socket
+from kgot_lab.experts.http.connections import listening_socket
 from kgot_lab.experts.repository import open_experts
 
 pytestmark = pytest.mark.extended
@@ -26,7 +26,7 @@ EXPERT = "expert_cook"
 SERVER = """
 import sys, time
 from kgot_lab.experts.http.connections import LimitedServer
-from kgot_lab.experts.http.sockets import listening_socket
+from kgot_lab.experts.http.connections import listening_socket
 from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts

@@ -14,18 +14,15 @@ from support.simulated_learning import simulated_sayings
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.learning.contradictions import (
+    DimensionEvidence,
     contradicted_dimensions,
     contradiction_proposal,
     false_discovery,
-    upper_tail,
-)
-from kgot_lab.experts.learning.dimension_statements import (
-    DimensionEvidence,
     filter_evidence,
     stated_dimensions,
+    upper_tail,
 )
-from kgot_lab.experts.learning.edits import PropertyToChange, planned_change
-from kgot_lab.experts.learning.ledger import ProposalSource, open_proposals
+from kgot_lab.experts.learning.ledger import PropertyToChange, ProposalSource, open_proposals, planned_change
 from kgot_lab.experts.learning.reviewing import GraphReviewer
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.kgos.methods.dimension_filter import dimension_filter

@@ -10,17 +10,18 @@ from support.held_graph import HeldGraph
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import expert_config
-from kgot_lab.experts.learning.failed_questions import (
+from kgot_lab.experts.learning.gaps import (
+    GapSettings,
     QuestionRecord,
     admits_not_knowing,
+    drawn_tail,
+    failure_patterns,
+    gap_report,
     question_records,
     questions_of,
 )
-from kgot_lab.experts.learning.gaps import GapSettings, gap_report
-from kgot_lab.experts.learning.growth_regions import proposed_region, region_proposal, usual_edge
+from kgot_lab.experts.learning.growth_regions import NodeMatches, proposed_region, region_proposal, usual_edge
 from kgot_lab.experts.learning.ledger import ProposalSource, open_proposals
-from kgot_lab.experts.learning.matches import NodeMatches
-from kgot_lab.experts.learning.patterns import drawn_tail, failure_patterns
 from kgot_lab.experts.learning.reviewing import GraphReviewer
 from kgot_lab.experts.repository import ChatMessage, open_experts
 from kgot_lab.kgos.methods.cookbook import cookbook

@@ -9,8 +9,7 @@ from support.simulated_learning import SimulatedLearner
 
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.learning.extracting import learn_from_message
-from kgot_lab.experts.learning.failed_questions import questions_of
-from kgot_lab.experts.learning.gaps import gap_report
+from kgot_lab.experts.learning.gaps import gap_report, questions_of
 from kgot_lab.experts.learning.ledger import ProposalSource, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer
 from kgot_lab.experts.repository import open_experts

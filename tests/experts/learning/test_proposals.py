@@ -13,15 +13,17 @@ from support.held_graph import HeldGraph
 from support.simulated_learning import SimulatedLearner
 
 from kgot_lab.errors import BadInput, StoreUnavailable
-from kgot_lab.experts.learning.edits import (
+from kgot_lab.experts.learning.extracting import extract_changes, learn_from_message, original_spelling
+from kgot_lab.experts.learning.ledger import (
+    MOST_WAITING,
     EdgeToAdd,
     GraphProposal,
     NodeToAdd,
     PropertyToChange,
+    ProposalSource,
+    open_proposals,
     planned_change,
 )
-from kgot_lab.experts.learning.extracting import extract_changes, learn_from_message, original_spelling
-from kgot_lab.experts.learning.ledger import MOST_WAITING, ProposalSource, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer, graph_with_decisions
 from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.kgos.methods.search.intent_search import intent_search

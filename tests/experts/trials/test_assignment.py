@@ -5,7 +5,7 @@ import math
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.trials.assignment import variant_of
+from kgot_lab.experts.trials.measures import variant_of
 
 IDS = [f"conversation {number}" for number in range(10_000)]
 

@@ -7,11 +7,11 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.trials.measures import (
     MOST_FALSE,
     TRIAL_MEASURES,
+    TrialOutcome,
     settled_order,
     trial_measure,
     values_by_variant,
 )
-from kgot_lab.experts.trials.outcomes import TrialOutcome
 
 
 def outcome(unit="c1", variant="a", at=0.0, **told):

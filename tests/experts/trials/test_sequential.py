@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.every import every
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.trials.sequential import bounded_comparison, log_capitals, ranked_comparison
+from kgot_lab.experts.trials.measures import bounded_comparison, log_capitals, ranked_comparison
 
 BAR = math.log(20)
 SHARES = st.lists(st.floats(0, 1), max_size=30)

@@ -5,7 +5,7 @@ from statistics import fmean, median
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.trials.simulated import SimulatedVariant, simulated_outcomes
+from kgot_lab.experts.trials.measures import SimulatedVariant, simulated_outcomes
 
 
 def test_a_seed_gives_the_same_outcomes_and_another_one_others():

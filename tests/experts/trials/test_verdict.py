@@ -6,9 +6,8 @@ from dataclasses import replace
 import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.trials.abstention import mismatch_p
-from kgot_lab.experts.trials.simulated import NO_EFFECT, SimulatedVariant, simulated_outcomes
-from kgot_lab.experts.trials.verdict import TrialPlan, trial_verdict
+from kgot_lab.experts.trials.measures import NO_EFFECT, SimulatedVariant, simulated_outcomes
+from kgot_lab.experts.trials.verdict import TrialPlan, mismatch_p, trial_verdict
 
 BETTER = SimulatedVariant(up=0.9, judged=0.8)
 AS_OFTEN = SimulatedVariant(up=0.5, judged=0.8)

@@ -7,16 +7,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from kgot_lab.domains.investment.monitor.event_resolution import meant_by
-from kgot_lab.domains.investment.monitor.grounding import (
+from kgot_lab.domains.investment.monitor.entity_resolution import (
     bare_name,
     contains_name,
     contains_symbol,
+    meant_by,
     unsaid_names,
 )
-from kgot_lab.domains.investment.monitor.news_prompt import OF_THE_ITEM
-from kgot_lab.domains.investment.naming import fold, investment_node, shown_name, symbol_of, upper
-from kgot_lab.domains.investment.view import InvestmentView
+from kgot_lab.domains.investment.monitor.news import OF_THE_ITEM
+from kgot_lab.domains.investment.view import (
+    InvestmentView,
+    fold,
+    investment_node,
+    shown_name,
+    symbol_of,
+    upper,
+)
 from kgot_lab.errors import BadInput, UnknownName, shortly
 from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Edge, Json, Node

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from kgot_lab.domains.investment.monitor.grounding import distinctive_names
-from kgot_lab.domains.investment.naming import shown_name
-from kgot_lab.domains.investment.view import InvestmentView
+from kgot_lab.domains.investment.monitor.entity_resolution import distinctive_names
+from kgot_lab.domains.investment.view import InvestmentView, shown_name
 from kgot_lab.text.words import content_words
 from kgot_lab.types import Node
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from kgot_lab.domains.investment.monitor.facts import NewsFacts
 from kgot_lab.domains.investment.monitor.journal import Tick
+from kgot_lab.domains.investment.monitor.news import NewsFacts
 from kgot_lab.text.counted import counted
 
 

@@ -10,26 +10,28 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import product
 
-from kgot_lab.domains.investment.monitor.entity_resolution import NamesOfItem, cleaned, made_node, the_one
-from kgot_lab.domains.investment.monitor.facts import NewsFacts
-from kgot_lab.domains.investment.monitor.grounding import (
+from kgot_lab.domains.investment.monitor.entity_resolution import (
     LONGEST_NAME,
+    NamesOfItem,
+    cleaned,
     contains_name,
     contains_symbol,
+    made_node,
+    the_one,
     unsaid_names,
 )
-from kgot_lab.domains.investment.monitor.news import NewsItem
-from kgot_lab.domains.investment.monitor.news_prompt import (
+from kgot_lab.domains.investment.monitor.news import (
     OF_THE_ITEM,
+    NewsFacts,
+    NewsItem,
     StatedCall,
     StatedEvent,
     StatedInsight,
     StatedLink,
     StatedThing,
 )
-from kgot_lab.domains.investment.naming import fold
 from kgot_lab.domains.investment.versions import EdgeIds
-from kgot_lab.domains.investment.view import InvestmentView
+from kgot_lab.domains.investment.view import InvestmentView, fold
 from kgot_lab.errors import BadInput, shortly
 from kgot_lab.kgos.schemas.check import Fault, edge_faults, node_faults, time_of
 from kgot_lab.text.surrogates import whole

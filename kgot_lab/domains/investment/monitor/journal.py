@@ -18,8 +18,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from kgot_lab.domains.investment.monitor import statements as sql
-from kgot_lab.domains.investment.monitor.facts import NewsFacts, facts_from_json
-from kgot_lab.domains.investment.monitor.news import NewsItem, news_item
+from kgot_lab.domains.investment.monitor.news import NewsFacts, NewsItem, facts_from_json, news_item
 from kgot_lab.llm.recorded import prompt_key, reply_from_json, reply_to_json
 from kgot_lab.llm.structured import checked_reply, note_recorded
 from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now

@@ -17,7 +17,6 @@ from pathlib import Path
 from kgot_lab.domains.investment.accounts import Accounts, OutboxEntry, open_accounts
 from kgot_lab.domains.investment.briefing import Holdings, Wishes, briefings
 from kgot_lab.domains.investment.graph import GraphUpdate, InvestmentGraph, open_investment_graph
-from kgot_lab.domains.investment.monitor.delivery import Deliver
 from kgot_lab.domains.investment.monitor.events import (
     BriefingPosted,
     BriefingSent,
@@ -31,9 +30,9 @@ from kgot_lab.domains.investment.monitor.events import (
     TickEnded,
     TickStarted,
 )
-from kgot_lab.domains.investment.monitor.facts import NewsFacts
 from kgot_lab.domains.investment.monitor.journal import CachedReplies, NewsJournal, Tick, open_journal
-from kgot_lab.domains.investment.monitor.news import Feed
+from kgot_lab.domains.investment.monitor.monitor import Deliver
+from kgot_lab.domains.investment.monitor.news import Feed, NewsFacts
 from kgot_lab.domains.investment.monitor.news_reader import read_item
 from kgot_lab.domains.investment.reach import DECAYS
 from kgot_lab.domains.investment.versions import EdgeIds

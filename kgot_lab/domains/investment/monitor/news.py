@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from kgot_lab.domains.investment.naming import LONGEST_ID, storable_text
+from kgot_lab.domains.investment.view import LONGEST_ID, storable_text
 from kgot_lab.errors import BadInput, described_value, require
 from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.kgos.schemas.check import time_of

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from kgot_lab.domains.investment.monitor.fact_filter import MOST_STATED, Sifter
-from kgot_lab.domains.investment.monitor.facts import NewsFacts
-from kgot_lab.domains.investment.monitor.news import NewsItem
-from kgot_lab.domains.investment.monitor.news_prompt import StatedNews, news_prompt
+from kgot_lab.domains.investment.monitor.news import NewsFacts, NewsItem, StatedNews, news_prompt
+from kgot_lab.domains.investment.monitor.news_reader import MOST_STATED, Sifter
 from kgot_lab.domains.investment.view import InvestmentView
 from kgot_lab.errors import BadReply
 from kgot_lab.llm.structured import structured

@@ -2,8 +2,7 @@
 those in it may.
 """
 
-from kgot_lab.domains.npc.layers.memory import WorldLayers
+from kgot_lab.domains.npc.layers.memory import HotBudget, WorldLayers, hot_context
 from kgot_lab.domains.npc.layers.models import Chunk, LogEntry
-from kgot_lab.domains.npc.layers.session_context import HotBudget, hot_context
 
 __all__ = ["Chunk", "HotBudget", "LogEntry", "WorldLayers", "hot_context"]

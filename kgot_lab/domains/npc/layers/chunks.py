@@ -6,13 +6,10 @@ from collections.abc import Iterable
 
 from kgot_lab.domains.npc.layers import statements as sql
 from kgot_lab.domains.npc.layers.models import Chunk, ChunkMatch
-from kgot_lab.domains.npc.layers.opening import layers_of
-from kgot_lab.domains.npc.layers.protocol import VectorIndex
-from kgot_lab.domains.npc.layers.rows import audience_text
-from kgot_lab.domains.npc.rows import uuids
-from kgot_lab.domains.npc.validation import fit_id
-from kgot_lab.domains.npc.world import NpcWorld
-from kgot_lab.domains.npc.writes import require_entities
+from kgot_lab.domains.npc.layers.storage import VectorIndex, audience_text, layers_of
+from kgot_lab.domains.npc.models import fit_id
+from kgot_lab.domains.npc.statements import uuids
+from kgot_lab.domains.npc.world import NpcWorld, require_entities
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.memory.claims.claim import plain_text

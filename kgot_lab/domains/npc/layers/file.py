@@ -8,12 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.domains.npc.file import SQLiteWorld
 from kgot_lab.domains.npc.layers import statements as sql
-from kgot_lab.domains.npc.layers.graphrag_python import matches
 from kgot_lab.domains.npc.layers.models import ChunkMatch
-from kgot_lab.domains.npc.layers.protocol import LayerStorage
-from kgot_lab.domains.npc.storage import WorldRow
+from kgot_lab.domains.npc.layers.storage import LayerStorage, matches
+from kgot_lab.domains.npc.opening import SQLiteWorld
+from kgot_lab.domains.npc.statements import WorldRow
 from kgot_lab.embedding.embedder import Matrix
 
 _IN_SQLITE = {

@@ -10,13 +10,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from kgot_lab.domains.npc.layers.models import ChunkMatch, ContextQuery, ContextResult, may_know
-from kgot_lab.domains.npc.layers.protocol import LayerStorage
-from kgot_lab.domains.npc.layers.rows import chunk_of
-from kgot_lab.domains.npc.layers.statements import CHUNKS_OF
-from kgot_lab.domains.npc.rows import uuids
-from kgot_lab.domains.npc.storage import WorldRow, WorldStorage
-from kgot_lab.domains.npc.visibility import seen_by
-from kgot_lab.domains.npc.walks import steps_over
+from kgot_lab.domains.npc.layers.storage import CHUNKS_OF, LayerStorage, chunk_of
+from kgot_lab.domains.npc.statements import WorldRow, WorldStorage, uuids
+from kgot_lab.domains.npc.visibility import seen_by, steps_over
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.stores.lookup import reached
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from kgot_lab.domains.npc.layers.models import ContextQuery, ContextResult
-from kgot_lab.domains.npc.layers.statements import AUDIENCE, OF_DIMENSION
-from kgot_lab.domains.npc.rows import entity_of, uuids
-from kgot_lab.domains.npc.storage import WorldRow
-from kgot_lab.domains.npc.visibility_sql import SEEN, SEEN_ENTITY, SEEN_RELATIONSHIPS, policy_parameters
+from kgot_lab.domains.npc.layers.storage import AUDIENCE, OF_DIMENSION
+from kgot_lab.domains.npc.statements import WorldRow, entity_of, uuids
+from kgot_lab.domains.npc.visibility import SEEN, SEEN_ENTITY, SEEN_RELATIONSHIPS, policy_parameters
 
 _SIMILARITY = (
     "floor(-(x.embedding OPERATOR(pgvector.<#>) CAST(:vector AS pgvector.vector)) * 1000000 + 0.5) / 1000000"

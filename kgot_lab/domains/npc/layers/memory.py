@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kgot_lab.domains.npc.layers.chunks import SemanticIndex
-from kgot_lab.domains.npc.layers.graphrag_python import graphrag_in_python
+from kgot_lab.domains.npc.layers.memory import SemanticIndex, SessionLog
 from kgot_lab.domains.npc.layers.models import (
     DEFAULT_RANKING,
     ContextQuery,
@@ -13,8 +12,7 @@ from kgot_lab.domains.npc.layers.models import (
     ContextResult,
     fit_ids,
 )
-from kgot_lab.domains.npc.layers.protocol import GraphRAG
-from kgot_lab.domains.npc.layers.session_log import SessionLog
+from kgot_lab.domains.npc.layers.storage import GraphRAG, graphrag_in_python
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.embedder import Embedder

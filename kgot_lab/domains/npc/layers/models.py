@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import uuid4
 
-from kgot_lab.domains.npc.models import Entity
+from kgot_lab.domains.npc.models import Entity, fit_bounded_depth, fit_id, short_text
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
-from kgot_lab.domains.npc.validation import fit_bounded_depth, fit_id, short_text
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, described_value, require_count
 from kgot_lab.memory.claims.claim import instant, plain_text, probability

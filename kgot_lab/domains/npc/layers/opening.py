@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kgot_lab.domains.npc.file import SQLiteWorld
-from kgot_lab.domains.npc.layers.file import SQLiteLayers
-from kgot_lab.domains.npc.layers.postgres import PostgresLayers
-from kgot_lab.domains.npc.layers.protocol import LayerStorage
-from kgot_lab.domains.npc.postgres import PostgresWorld
+from kgot_lab.domains.npc.layers.storage import LayerStorage, PostgresLayers, SQLiteLayers
+from kgot_lab.domains.npc.opening import PostgresWorld, SQLiteWorld
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput, described_value, require
 

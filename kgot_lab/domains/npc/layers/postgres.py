@@ -9,19 +9,21 @@ from functools import cache
 from typing import Any
 
 from kgot_lab.domains.npc.layers import statements as sql
-from kgot_lab.domains.npc.layers.graphrag_sql import (
+from kgot_lab.domains.npc.layers.models import ChunkMatch, ContextQuery, ContextResult
+from kgot_lab.domains.npc.layers.storage import (
     CONTEXT,
     EFFORT,
     NEAREST,
     NEAREST_BY_INDEX,
+    GraphRAG,
+    LayerStorage,
+    VectorIndex,
+    chunk_of,
     found_of,
     query_parameters,
 )
-from kgot_lab.domains.npc.layers.models import ChunkMatch, ContextQuery, ContextResult
-from kgot_lab.domains.npc.layers.protocol import GraphRAG, LayerStorage, VectorIndex
-from kgot_lab.domains.npc.layers.rows import chunk_of
-from kgot_lab.domains.npc.postgres import PostgresWorld
-from kgot_lab.domains.npc.storage import WorldRow
+from kgot_lab.domains.npc.opening import PostgresWorld
+from kgot_lab.domains.npc.statements import WorldRow
 from kgot_lab.domains.npc.visibility import no_entity
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.stores.postgres.rows import pgvector_text

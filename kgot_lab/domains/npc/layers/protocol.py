@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from kgot_lab.domains.npc.layers.models import ChunkMatch, ContextQuery, ContextResult
-from kgot_lab.domains.npc.storage import WorldRow
+from kgot_lab.domains.npc.statements import WorldRow
 from kgot_lab.embedding.embedder import Matrix
 
 

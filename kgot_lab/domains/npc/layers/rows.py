@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgot_lab.domains.npc.layers.models import Audience, Chunk, LogEntry
-from kgot_lab.domains.npc.rows import json_of, unchecked, utc_time
-from kgot_lab.domains.npc.storage import WorldRow
+from kgot_lab.domains.npc.statements import WorldRow, json_of, unchecked, utc_time
 from kgot_lab.stores.sql import json_text
 
 

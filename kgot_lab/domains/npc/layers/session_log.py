@@ -7,11 +7,9 @@ from dataclasses import replace
 
 from kgot_lab.domains.npc.layers import statements as sql
 from kgot_lab.domains.npc.layers.models import LogEntry
-from kgot_lab.domains.npc.layers.opening import layers_of
-from kgot_lab.domains.npc.layers.rows import audience_text, entry_of
-from kgot_lab.domains.npc.rows import uuids
-from kgot_lab.domains.npc.world import NpcWorld
-from kgot_lab.domains.npc.writes import require_entities
+from kgot_lab.domains.npc.layers.storage import audience_text, entry_of, layers_of
+from kgot_lab.domains.npc.statements import uuids
+from kgot_lab.domains.npc.world import NpcWorld, require_entities
 from kgot_lab.errors import require, require_count
 from kgot_lab.memory.claims.claim import plain_text
 from kgot_lab.text.words import searched_words

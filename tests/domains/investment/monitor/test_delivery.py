@@ -14,7 +14,7 @@ import pytest
 from support.loopback import free_port, serving
 
 from kgot_lab.domains.investment.accounts import OutboxEntry
-from kgot_lab.domains.investment.monitor.delivery import to_address, to_folder
+from kgot_lab.domains.investment.monitor.monitor import to_address, to_folder
 from kgot_lab.errors import BadInput, ToolFailed
 
 NOW = datetime(2026, 2, 5, tzinfo=UTC)

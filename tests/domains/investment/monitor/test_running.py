@@ -22,9 +22,8 @@ from kgot_lab.domains.investment.monitor.events import (
     TickStarted,
 )
 from kgot_lab.domains.investment.monitor.journal import Tick, open_journal, tick_after
-from kgot_lab.domains.investment.monitor.monitor import Monitor, open_places
+from kgot_lab.domains.investment.monitor.monitor import Ending, Monitor, ended_by_signals, open_places, run_on
 from kgot_lab.domains.investment.monitor.news import NewsRead
-from kgot_lab.domains.investment.monitor.scheduler import Ending, ended_by_signals, run_on
 from kgot_lab.errors import BadInput
 from kgot_lab.llm.scripted import Scripted
 

@@ -13,13 +13,11 @@ from support.small_market import BOND, LANTERN, ORCHARD, SHARE, STRUCTURE, with_
 from support.small_news import FIRST, MULTI_LEVEL, simulated_reader
 
 from kgot_lab.domains.investment.graph import open_investment_graph
-from kgot_lab.domains.investment.monitor.facts import facts_from_json
-from kgot_lab.domains.investment.monitor.grounding import contains_name, contains_symbol, unsaid_names
-from kgot_lab.domains.investment.monitor.news import NewsItem
-from kgot_lab.domains.investment.monitor.news_prompt import StatedNews, news_prompt
+from kgot_lab.domains.investment.monitor.entity_resolution import contains_name, contains_symbol, unsaid_names
+from kgot_lab.domains.investment.monitor.news import NewsItem, StatedNews, facts_from_json, news_prompt
 from kgot_lab.domains.investment.monitor.news_reader import read_item, sifted
-from kgot_lab.domains.investment.naming import investment_node
 from kgot_lab.domains.investment.reach import reach
+from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.errors import LLMError
 from kgot_lab.kgos.schemas.investment import INVESTMENT_WITH_COMPANIES
 from kgot_lab.llm.recorded import Recorded, Recorder

@@ -7,9 +7,8 @@ import threading
 import pytest
 from support.npc_places import planted_embedder
 
-from kgot_lab.domains.npc.layers.memory import WorldLayers
+from kgot_lab.domains.npc.layers.memory import ASSEMBLING, HotBudget, WorldLayers, hot_context
 from kgot_lab.domains.npc.layers.models import Chunk, LogEntry
-from kgot_lab.domains.npc.layers.session_context import ASSEMBLING, HotBudget, hot_context
 from kgot_lab.domains.npc.models import Entity, Relationship
 from kgot_lab.errors import BadInput
 

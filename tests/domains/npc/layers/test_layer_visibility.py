@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from kgot_lab.domains.npc.layers.storage import CONTEXT
 from support.npc_oracle import may_hear
 from support.npc_places import plant_layers
 from support.npc_planted import canaries, planted
@@ -15,8 +16,7 @@ from support.npc_remembering import remembered_too_much
 from kgot_lab.domains.npc import visibility_python as visible_in_python
 from kgot_lab.domains.npc.layers import graphrag_python as graphrag_in_python
 from kgot_lab.domains.npc.layers import postgres, statements
-from kgot_lab.domains.npc.layers.graphrag_sql import CONTEXT
-from kgot_lab.domains.npc.layers.session_log import CharacterLog
+from kgot_lab.domains.npc.layers.memory import CharacterLog
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 
 pytestmark = pytest.mark.extended

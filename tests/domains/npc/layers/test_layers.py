@@ -8,10 +8,8 @@ import pytest
 from support.every import every
 from support.npc_places import at_postgres, planted_embedder
 
-from kgot_lab.domains.npc.layers.chunks import SemanticIndex
-from kgot_lab.domains.npc.layers.memory import WorldLayers
+from kgot_lab.domains.npc.layers.memory import SemanticIndex, SessionLog, WorldLayers
 from kgot_lab.domains.npc.layers.models import Chunk, ContextRanking, LogEntry
-from kgot_lab.domains.npc.layers.session_log import SessionLog
 from kgot_lab.domains.npc.models import Entity
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.embedding.lsa import lsa

@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 from support.loop_script import FEW, WRITE, scripted, votes
 
-from kgot_lab.domains.npc.layers.tool import query_entities
 from kgot_lab.domains.npc.models import Entity, Relationship
+from kgot_lab.domains.npc.visibility import query_entities
 from kgot_lab.errors import BadInput, ToolFailed
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import ToolReturned
