@@ -11,8 +11,15 @@ from kgot_lab.loop.events import Event
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.types import Edge
 from kgot_lab.viz.graph.marks import Grounds, Quoted, grounds
-from kgot_lab.viz.static.briefing import FAINT_INK, STRONG_INK, TINT, FactGraph, FactSelection, fact_graph
 from kgot_lab.viz.static.drawing import Drawing, drawing, fitted, line_width
+from kgot_lab.viz.static.fact_pictures import (
+    FAINT_INK,
+    STRONG_INK,
+    TINT,
+    FactGraph,
+    FactSelection,
+    fact_graph,
+)
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet
 

@@ -508,9 +508,9 @@ CASES = [
     ),
     Case("plot: a dictionary", lambda: lab.plot({"a": 1}), "a plot is named by a text"),
     Case(
-        "plot: nothing to plot", lambda: lab.plot("outcomes"), "plot('outcomes'): missing a required argument"
+        "plot: nothing to plot", lambda: lab.plot("ballots"), "plot('ballots'): missing a required argument"
     ),
-    Case("plot: an unknown option", lambda: lab.plot("outcomes", [], size=3), "it takes "),
+    Case("plot: an unknown option", lambda: lab.plot("ballots", [], size=3), "it takes "),
     Case("show: nothing", lambda: lab.show(None), "not None"),
     Case("show: a text", lambda: lab.show("run.jsonl"), "show() shows a PropertyGraph"),
     Case("show: an empty list", lambda: lab.show([]), "empty list"),

@@ -8,7 +8,7 @@ from support.loopback import free_port
 from support.workers import local_cluster
 
 from kgot_lab.api import progress
-from kgot_lab.api.progress import CellBar, counted_in_cell
+from kgot_lab.api.ask import CellBar, counted_in_cell
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.io.dask_workers import part_failed, swept, workers_at
 from kgot_lab.similarity.join import similar_pairs

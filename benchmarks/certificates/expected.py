@@ -7,11 +7,10 @@ from __future__ import annotations
 from pathlib import Path
 from statistics import fmean
 
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt
-
 from benchmarks.certificates.cases import CASE_CHANGES
 from benchmarks.certificates.trial import CertificateTrial
 from kgot_lab.benchmark.comparison.comparison_run import receipts_of
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from kgot_lab.evaluation.tables import Cell, Grid
 
 _FEW = 3  # answers of a set below which those of the comparison say more

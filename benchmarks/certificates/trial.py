@@ -11,16 +11,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt
-
 from benchmarks.certificates.cases import CertificateCase, TriedSet, digest_of_cases
 from kgot_lab.benchmark.questions.attempt import Equipment, read_events
 from kgot_lab.benchmark.questions.batch import TRACES, QuestionRun, trace_name
 from kgot_lab.benchmark.questions.plan import format_differences, plan_differences
 from kgot_lab.benchmark.questions.question import QuestionSet
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.io.files import write_whole
-from kgot_lab.loop.certificate.certificate import certificate_of_run
+from kgot_lab.loop.certificate import certificate_of_run
 from kgot_lab.loop.limits import PATHS, Limits
 from kgot_lab.loop.trace import made_by
 from kgot_lab.memory.claims.certificate import Certificate

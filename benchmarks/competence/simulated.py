@@ -24,7 +24,7 @@ from kgot_lab.benchmark.recall.growth import word
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.llm.presets import FREE
 from kgot_lab.loop.events import ToolCall
-from kgot_lab.loop.truncation import joined_lines
+from kgot_lab.loop.render import joined_lines
 from kgot_lab.stores.cypher.dialect import CYPHER
 from kgot_lab.stores.embedded_store import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect

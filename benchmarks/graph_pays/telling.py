@@ -7,10 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from kgot_lab.benchmark.comparison.losses import FAILED, LOSSES, LossesBySet, counted_losses
-
+from kgot_lab.benchmark.comparison.losses import (
+    FAILED,
+    LOSSES,
+    NEARLY,
+    RIGHT_STAGE,
+    LossesBySet,
+    counted_losses,
+)
 from kgot_lab.benchmark.comparison.results import Findings, Measured
-from kgot_lab.benchmark.questions.lost import NEARLY, RIGHT_STAGE
 from kgot_lab.evaluation.ranking_game import Contest, ContestRound
 from kgot_lab.evaluation.summary import Sentences, format_p, span
 from kgot_lab.evaluation.tables import decimal, signed

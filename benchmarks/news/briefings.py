@@ -82,11 +82,10 @@ def curves(seeds: int) -> list[dict[str, Any]]:
 
 def show(report: dict[str, Any]) -> None:
     """Print the tables and draw the figure."""
-    from kgot_lab.viz.plots.memory import briefing_curves
-
     from benchmarks.news.curves import BriefingCurve, briefing_grid, estimate_told, kinds_grid
     from kgot_lab.evaluation.significance import Estimate
     from kgot_lab.evaluation.tables import Cell, Grid
+    from kgot_lab.viz.plots.memory import briefing_curves
 
     rows = tuple(
         (

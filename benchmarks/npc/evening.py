@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from kgot_lab.domains.npc.sessions import ImportedFacts, WorldReview, hear, placed
-
 from benchmarks.npc.written import PlayLine, RelationshipKey, WrittenEvening, WrittenTown, settled
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
+from kgot_lab.domains.npc.sessions import ImportedFacts, WorldReview, hear, placed
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.memory.extraction import Extraction, Extractor
 from kgot_lab.types import LLM, Triple

@@ -10,18 +10,19 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kgot_lab.benchmark.questions.answers_on_file import rows_on_file
+from kgot_lab.loop.retrieve import row_text
+
+from benchmarks.questions.answers_on_file import rows_on_file
 from kgot_lab.benchmark.questions.attempt import rag_prompt, zero_shot_prompt
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.sets import hotpotqa
 from kgot_lab.evaluation.answers import exact_match, f1, holds
 from kgot_lab.io.files import write_whole
-from kgot_lab.loop.conclude import row_text
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Forced, Read, Voted
 from kgot_lab.loop.limits import PRESETS
+from kgot_lab.loop.render import joined_lines
 from kgot_lab.loop.trace import load_run, record
-from kgot_lab.loop.truncation import joined_lines
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.types import LLM, Json, Prompt
@@ -74,7 +75,7 @@ def rag(llm: LLM) -> Callable[[Question], Outcome]:
 
 def _one_call(llm: LLM, question: Question, prompt: Prompt, began: float | None = None) -> Outcome:
     from kgot_lab.llm.structured import parse
-    from kgot_lab.loop.reply_schemas import Answer
+    from kgot_lab.loop.prompts import Answer
 
     began = began or time.perf_counter()
     reply = llm(prompt)

@@ -14,7 +14,7 @@ from datetime import date
 from pathlib import Path
 
 from benchmarks.questions.answering import answer_missing, closed_book, kgot_loop, rag
-from kgot_lab.benchmark.questions.answers_on_file import answers_file, answers_table
+from benchmarks.questions.answers_on_file import answers_file, answers_table
 from kgot_lab.benchmark.questions.sets import hotpotqa, question_split
 from kgot_lab.cli.requirements import need_embeddings, need_local_model, need_sandbox
 from kgot_lab.llm import connect

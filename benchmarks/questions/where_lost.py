@@ -12,8 +12,8 @@ import json
 from collections import Counter
 from pathlib import Path
 
-from kgot_lab.benchmark.questions.answers_on_file import answers_file, rows_on_file
-from kgot_lab.benchmark.questions.lost import STAGES, lost_answers
+from benchmarks.questions.answers_on_file import answers_file, rows_on_file
+from benchmarks.questions.lost_answers import STAGES, lost_answers
 from kgot_lab.cli.requirements import need_files
 
 RESULTS = Path(__file__).parents[1] / "results"

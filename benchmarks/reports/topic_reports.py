@@ -15,10 +15,10 @@ from functools import cache
 from pathlib import Path
 
 from benchmarks.beam.results import chat_grids, chat_report
+from benchmarks.questions.lost_answers import STAGES
 from benchmarks.questions.question_answering import receipt, table
 from benchmarks.stores.tables import store_bars, store_tables
 from benchmarks.structure.report import structure_summary as accuracies
-from kgot_lab.benchmark.questions.lost import STAGES
 from kgot_lab.benchmark.recall.claims import verdicts
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.reports import Report, derive

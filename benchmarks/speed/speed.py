@@ -24,7 +24,7 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import compare
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.truncation import fit
+from kgot_lab.loop.render import fit
 from kgot_lab.retrieval.neighbours import around, boost, jaccard
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.sandbox.process import Sandbox

@@ -11,16 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from uuid import uuid4
 
-from kgot_lab.api.progress import display_progress
+from kgot_lab.api.ask import display_progress
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput, LabError, ReplayMiss, TraceError, require, require_parts
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, prompts_in
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Event
-from kgot_lab.loop.forecast import forecast
-from kgot_lab.loop.limits import SMALL, Limits, limits_for
-from kgot_lab.loop.persistence.memory_session import open_memory_session
+from kgot_lab.loop.limits import SMALL, Limits, forecast, limits_for
+from kgot_lab.loop.persistence import open_memory_session
 from kgot_lab.loop.replay.replay import Resources, resume, started
 from kgot_lab.loop.trace import Trace, append, load_run, made_by, record
 from kgot_lab.memory.claims.beliefs import Beliefs

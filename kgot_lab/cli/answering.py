@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kgot_lab.cli.output_files import SavedGraph
     from kgot_lab.loop.events import Event
     from kgot_lab.loop.limits import Limits
-    from kgot_lab.loop.persistence.memory_session import MemorySession
+    from kgot_lab.loop.persistence import MemorySession
     from kgot_lab.loop.replay.replay import Resources
     from kgot_lab.stores.protocol import Store
 
@@ -217,7 +217,7 @@ def _go_on_with(
     execution: str | None,
 ) -> None:
     from kgot_lab.cli.configuration import configuration_of
-    from kgot_lab.loop.certificate.certificate import certificate_of_run
+    from kgot_lab.loop.certificate import certificate_of_run
     from kgot_lab.loop.replay.forks import by_hand
     from kgot_lab.loop.replay.replay import Resources, limits_of, resume
     from kgot_lab.stores import reopen_store

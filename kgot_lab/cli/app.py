@@ -23,29 +23,24 @@ from kgot_lab.cli import options, terminal
 from kgot_lab.cli import question_setup as asking
 from kgot_lab.cli.answering import Outputs, QuestionTask, answer_question, go_on, walked
 from kgot_lab.cli.bench import benchmarks
-from kgot_lab.cli.certify import certify_run, list_answers
-from kgot_lab.cli.course.marks import show_marks
-from kgot_lab.cli.course.slides import make_slides
-from kgot_lab.cli.experts.drift import tell_drift
-from kgot_lab.cli.experts.market import experts
-from kgot_lab.cli.experts.revoke import list_tokens, revoke_tenant
-from kgot_lab.cli.experts.serve import serve_experts
-from kgot_lab.cli.export import export, list_namespaces, pages
-from kgot_lab.cli.fork import fork_run
+from kgot_lab.cli.experts import experts, list_tokens, revoke_tenant, tell_drift
+from kgot_lab.cli.export import export, list_namespaces, make_slides, pages, show_marks
 from kgot_lab.cli.invest import investments
-from kgot_lab.cli.memory import memories
-from kgot_lab.cli.ontology import (
+from kgot_lab.cli.memory import certify_run, list_answers, memories
+from kgot_lab.cli.questions import answer_questions
+from kgot_lab.cli.resume import GoOn, fork_run
+from kgot_lab.cli.review import (
+    decide_on_one,
     declare_relation,
     list_names,
     list_relations,
+    list_waiting,
     merge_names,
+    review_in_turn,
     tell_changes,
     unmerge_name,
 )
-from kgot_lab.cli.query.serving import serve_mcp
-from kgot_lab.cli.questions import answer_questions
-from kgot_lab.cli.resume import GoOn
-from kgot_lab.cli.review import decide_on_one, list_waiting, review_in_turn
+from kgot_lab.cli.serve import serve_experts, serve_mcp
 from kgot_lab.errors import (
     BadInput,
     LabError,
@@ -315,8 +310,8 @@ def extract(
     ] = False,
 ) -> None:
     """Grow a graph from all facts of your documents, without a question."""
+    from kgot_lab.cli.answering import EXTRACTS, extract_graph
     from kgot_lab.cli.configuration import parse_limits, read_configuration
-    from kgot_lab.cli.extract import EXTRACTS, extract_graph
 
     if go_on and trace is None:
         raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
@@ -388,7 +383,7 @@ def show(
     costs: Annotated[bool, typer.Option("--ledger", help="show what each role cost")] = False,
 ) -> None:
     """Show a recorded run again: no model, no sandbox."""
-    from kgot_lab.loop.ledger import ledger
+    from kgot_lab.loop.state import ledger
     from kgot_lab.loop.trace import load_run
 
     terminal.require_distinct_paths(trace=trace, html=html)

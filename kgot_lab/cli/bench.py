@@ -15,7 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from kgot_lab.cli import terminal
-from kgot_lab.cli.bench_questions import bench_questions
+from kgot_lab.cli.bench import bench_questions
 from kgot_lab.cli.options import with_option_groups
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.io.files import write_whole

@@ -23,7 +23,7 @@ def certify_run(
     """Certify the answer of a run: the facts it needs, the sentences that support them, weak points, and
     the verdict.
     """
-    from kgot_lab.loop.certificate.certificate import certificate_of_run
+    from kgot_lab.loop.certificate import certificate_of_run
     from kgot_lab.loop.events import Answered
     from kgot_lab.loop.replay.replay import started
     from kgot_lab.loop.trace import load_run

@@ -26,7 +26,7 @@ def export(
     from kgot_lab.kgos.query.store_files import is_store_file, read_store_file
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_graph
-    from kgot_lab.viz import export as exporting
+    from kgot_lab.viz import page as exporting
 
     if not source.is_file():
         raise BadInput(f"there is no file {source}: name a snapshot or a trace")

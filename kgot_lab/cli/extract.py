@@ -36,7 +36,7 @@ def extract_graph(
     """Write the facts of all documents into a graph file, every event on file; `again` is what the same
     command is given to go on.
     """
-    from kgot_lab.loop.forecast import forecast_of_texts
+    from kgot_lab.loop.limits import forecast_of_texts
     from kgot_lab.loop.replay.extract import extract, left_to_read
     from kgot_lab.loop.replay.replay import started
     from kgot_lab.loop.trace import append, graph_after, load_run, made_by, record

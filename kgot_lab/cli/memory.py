@@ -23,7 +23,7 @@ from kgot_lab.types import Triple
 
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration
-    from kgot_lab.loop.persistence.memory_session import MemorySession
+    from kgot_lab.loop.persistence import MemorySession
     from kgot_lab.memory.claims.claim import Claim, Fallen
     from kgot_lab.memory.claims.claims import Claims
 
@@ -52,7 +52,7 @@ def memory_of(configuration: Configuration, question: str) -> AbstractContextMan
     """The memory that a question is asked with, open; None for no memory. Raises BadInput and
     StoreUnavailable before anything is asked.
     """
-    from kgot_lab.loop.persistence.memory_session import open_memory_session
+    from kgot_lab.loop.persistence import open_memory_session
 
     if configuration.memory is None:
         if configuration.as_of is not None:

@@ -45,7 +45,7 @@ def spending_of(configuration: Configuration, done: Iterable[Event] = ()) -> Spe
     budget is the run's.
     """
     from kgot_lab.llm.budget import Spending
-    from kgot_lab.loop.ledger import ledger
+    from kgot_lab.loop.state import ledger
 
     budget = configuration.budget
     spending = Spending(terminal.budget_of(budget.calls, budget.seconds, budget.dollars))
@@ -280,7 +280,7 @@ def check_prices(configuration: Configuration, *models: LLM | None) -> None:
 def print_forecast(llm: LLM, limits: Limits) -> None:
     """Say what a run of two turns will take, before anything is sent, where that is much time or money."""
     from kgot_lab.llm.presets import FREE
-    from kgot_lab.loop.forecast import forecast
+    from kgot_lab.loop.limits import forecast
 
     rate = rate_of(llm)
     if rate.price != FREE or llm.name.startswith("local"):

@@ -31,7 +31,7 @@ from kgot_lab.errors import (
 
 if TYPE_CHECKING:
     from kgot_lab.loop.events import Event
-    from kgot_lab.loop.persistence.memory_session import MemorySession
+    from kgot_lab.loop.persistence import MemorySession
 
 
 def command(name: str, *arguments: object, **options: object) -> str:
@@ -137,7 +137,7 @@ def finish(
     Where the answer is to be certified, standard output has what a reader may be told, and standard error
     what leads to it.
     """
-    from kgot_lab.loop.certificate.certificate import certificate_of_run
+    from kgot_lab.loop.certificate import certificate_of_run
     from kgot_lab.loop.events import Answered
     from kgot_lab.loop.trace import load_run
 

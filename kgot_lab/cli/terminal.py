@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kgot_lab.benchmark.recall.bench import BenchmarkProgress
     from kgot_lab.llm.budget import Budget, Spending
     from kgot_lab.loop.events import Event, Started
-    from kgot_lab.loop.persistence.learning import LearntRun
+    from kgot_lab.loop.persistence import LearntRun
     from kgot_lab.loop.trace import Trace
     from kgot_lab.memory.claims.certificate import Certificate
     from kgot_lab.stores.protocol import Store
@@ -416,11 +416,11 @@ def show_end(
     With a certificate the answer is told as far as that lets it be told; with one that is withheld goes all
     that it rests on.
     """
-    from kgot_lab.loop.certificate.certificate import certified_text
+    from kgot_lab.loop.certificate import certified_text
     from kgot_lab.loop.events import Answered, ToolReturned
     from kgot_lab.loop.formatting import format_fact
-    from kgot_lab.loop.ledger import ledger
     from kgot_lab.loop.replay.replay import started
+    from kgot_lab.loop.state import ledger
     from kgot_lab.memory.claims.certificate import certificate_parts
 
     given = next(event for event in reversed(events) if isinstance(event, Answered))
@@ -529,7 +529,7 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
     """
     if html is None:
         return
-    from kgot_lab.loop.certificate.certificate import certified_text
+    from kgot_lab.loop.certificate import certified_text
     from kgot_lab.loop.trace import not_following, parted_at, up_to_parting
     from kgot_lab.viz.html import html as html_of
 

@@ -128,7 +128,7 @@ def _kind_of_line(line: bytes) -> str:
     """What a line of JSON is of, "" for what is none of ours; of one that is no JSON as it is, its beginning
     decides.
     """
-    from kgot_lab.loop.ledger import Entry
+    from kgot_lab.loop.state import Entry
 
     try:
         record = json.loads(line.decode("utf-8", "replace"))
@@ -289,7 +289,7 @@ def _graph_file(path: Path) -> str:
 
 
 def _ledger(path: Path) -> str:
-    from kgot_lab.loop.ledger import Entry
+    from kgot_lab.loop.state import Entry
 
     names, entries = {field.name for field in fields(Entry)}, 0
     for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):

@@ -5,21 +5,36 @@ changes.
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.experts.expert import GRAPH_ID, CrossEdge, ExpertConfig
-from kgot_lab.experts.graph_folder import read_graph_in_worker
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.extraction.folder import folder_stamp
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR, SeveralGraphs
 from kgot_lab.kgos.query.graph_loading import opened_graph
 from kgot_lab.types import Edge
+
+# A folder of code read into a graph by a process of its own, so that a server goes on answering meanwhile.
+
+
+def read_graph_in_worker(folder: Path) -> PropertyGraph:
+    """The graph of a folder; raises BadInput where it cannot be read."""
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as apart:
+        try:
+            return apart.submit(opened_graph, str(folder)).result()
+        except BrokenProcessPool:
+            raise BadInput(
+                f"reading the folder {folder.name} ended before its time, perhaps for lack of memory"
+            ) from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,18 +1,21 @@
-"""An expert as a file that others can take: its configuration, what its graphs have to have, and a hash of
-both.
-"""
+"""Export and import experts; their scores; conversations as OpenTelemetry spans."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+import statistics
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+from kgot_lab import __version__
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.expert import SCHEMA_VERSION, Expert, ExpertConfig, expert_config
 from kgot_lab.experts.graph_folder import GraphFolder
+from kgot_lab.experts.repository import ChatConversation, ChatMessage
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Json
@@ -155,3 +158,171 @@ def _hash(told: Mapping[str, Json]) -> str:
     return hashlib.sha256(
         json.dumps(told, sort_keys=True, ensure_ascii=True, separators=(",", ":")).encode()
     ).hexdigest()
+
+
+# What is known of how good an expert is: what was measured on questions with gold, and what came of its
+# answers since.
+
+_MEASURED = Path(__file__).parent / "shipped" / "scores"
+
+
+def expert_scores(service: ExpertService, id: str) -> dict[str, Any]:
+    """The scores of an expert: `measured` by a benchmark, or None, and `in_use` over its answers; raises
+    NotFound.
+
+    What was measured is told of an expert that is as it was then; somebody who changes it has another.
+    """
+    measured = _measured(id, service.expert(id).config)
+    answers = [
+        each
+        for each in service.tables.judged(id)
+        if not each.about.get("failed") and not each.about.get("stopped")
+    ]
+    thumbs = [each.thumb for each in answers if each.thumb]
+    cited = sum(len(each.about.get("citations", ())) for each in answers)
+    false = sum(len(each.about.get("false_citations", ())) for each in answers)
+    told = sum(len(each.about.get("kg_nodes_used", ())) for each in answers)
+    first = [each.about["first_token_ms"] for each in answers if "first_token_ms" in each.about]
+    in_use = {
+        "answers": len(answers),
+        "thumbs_up": sum(thumb > 0 for thumb in thumbs),
+        "thumbs_down": sum(thumb < 0 for thumb in thumbs),
+        "citations": cited,
+        "false_citations": false,
+        "nodes_told": told,
+        "first_token_ms_median": statistics.median(first) if first else None,
+    }
+    return {"measured": measured, "in_use": in_use}
+
+
+def _measured(id: str, config: ExpertConfig) -> dict[str, Any] | None:
+    path = _MEASURED / f"{id}.json"
+    if not id.isidentifier() or not path.is_file():
+        return None
+    told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return told if told.pop("config") == config.digest else None
+
+
+def numbers_measured(scores: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers of measured scores by a name each, as a marketplace lists them: those of `a.b` within `a`."""
+    return dict(_numbers(scores, ""))
+
+
+def _numbers(scores: Mapping[str, Any], before: str) -> Iterator[tuple[str, float]]:
+    for name, value in scores.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(value, f"{before}{name}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{before}{name}", float(value)
+
+
+# A conversation as OpenTelemetry spans by the conventions for generative AI, in the JSON of OTLP; no words
+# of anybody are in it.
+
+
+def genai_spans(
+    expert: Expert, conversation: ChatConversation, messages: Sequence[ChatMessage]
+) -> dict[str, Any]:
+    """For each answer a span "invoke_agent" with two below it, "retrieval" and "chat", as a request to
+    /v1/traces has them.
+    """
+    trace = hashlib.sha256(conversation.id.encode()).hexdigest()[:32]
+    asked: datetime | None = None
+    spans: list[dict[str, Any]] = []
+    for message in messages:
+        if message.role == "user":
+            asked = message.at
+        elif asked is not None:
+            spans += _answered(expert, conversation, message, asked, trace)
+            asked = None
+    resource = {"attributes": _attributes({"service.name": "kgot-lab", "service.version": __version__})}
+    return {
+        "resourceSpans": [
+            {"resource": resource, "scopeSpans": [{"scope": {"name": "kgot_lab.experts"}, "spans": spans}]}
+        ]
+    }
+
+
+def _answered(
+    expert: Expert, conversation: ChatConversation, message: ChatMessage, asked: datetime, trace: str
+) -> list[dict[str, Any]]:
+    about = message.metadata
+    read, written = about.get("tokens", (0, 0))
+    searched = asked + timedelta(milliseconds=about.get("searched_ms", 0))
+    agent: dict[str, Any] = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.id": expert.id,
+        "gen_ai.agent.name": expert.name,
+        "gen_ai.conversation.id": conversation.id,
+        "kgot.intent": about.get("intent") or "",
+        "kgot.citations": len(about.get("citations", ())),
+        "kgot.false_citations": len(about.get("false_citations", ())),
+    }
+    found = {
+        "gen_ai.operation.name": "retrieval",
+        "gen_ai.data_source.id": ",".join(expert.graphs),
+        "kgot.nodes": len(about.get("kg_nodes_used", ())),
+    }
+    chat: dict[str, Any] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.request.model": about.get("model") or "",
+        "gen_ai.usage.input_tokens": read,
+        "gen_ai.usage.output_tokens": written,
+    }
+    if "first_token_ms" in about:
+        chat["gen_ai.server.time_to_first_token"] = about["first_token_ms"] / 1000
+    ended = max(message.at, searched)
+    status = {"code": 2} if about.get("failed") else {"code": 1}
+    above = _id(message.id, "agent")
+    return [
+        _span(trace, above, "", f"invoke_agent {expert.name}", asked, ended, agent, status),
+        _span(trace, _id(message.id, "search"), above, "retrieval", asked, searched, found, {"code": 1}),
+        _span(
+            trace,
+            _id(message.id, "chat"),
+            above,
+            f"chat {chat['gen_ai.request.model']}".strip(),
+            searched,
+            ended,
+            chat,
+            status,
+        ),
+    ]
+
+
+def _span(
+    trace: str,
+    id: str,
+    parent: str,
+    name: str,
+    start: datetime,
+    end: datetime,
+    attributes: dict[str, Any],
+    status: dict[str, int],
+) -> dict[str, Any]:
+    told = {
+        "traceId": trace,
+        "spanId": id,
+        "name": name,
+        "kind": 1,
+        "attributes": _attributes(attributes),
+        "status": status,
+    }
+    times = {"startTimeUnixNano": _nanos(start), "endTimeUnixNano": _nanos(end)}
+    return told | times | ({"parentSpanId": parent} if parent else {})
+
+
+def _attributes(told: dict[str, Any]) -> list[dict[str, Any]]:
+    kinds = {int: "intValue", float: "doubleValue", str: "stringValue"}
+    return [
+        {"key": key, "value": {kinds[type(value)]: str(value) if type(value) is int else value}}
+        for key, value in told.items()
+    ]
+
+
+def _nanos(time: datetime) -> str:
+    return str(int(time.timestamp() * 1_000_000) * 1_000)
+
+
+def _id(message: str, part: str) -> str:
+    return hashlib.sha256(f"{message} {part}".encode()).hexdigest()[:16]

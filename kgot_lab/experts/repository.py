@@ -15,12 +15,108 @@ from datetime import datetime
 from pathlib import Path
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experts import statements as sql
 from kgot_lab.experts.expert import Expert, ExpertConfig, slug
 from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import ClaimRow, TableStorage
+from kgot_lab.memory.tables import ClaimRow, Layout, TableStorage
 from kgot_lab.types import Json
+
+# All SQL of experts and their conversations, in what SQLite and PostgreSQL have in common.
+
+EXPERT_TABLES = (
+    """CREATE TABLE experts (id TEXT PRIMARY KEY, body TEXT NOT NULL, created BIGINT NOT NULL, updated BIGINT NOT NULL, gone BIGINT)""",
+    """CREATE TABLE conversations (id TEXT PRIMARY KEY, expert TEXT NOT NULL, owner TEXT NOT NULL, started BIGINT NOT NULL,
+         last BIGINT NOT NULL, preview TEXT NOT NULL, chain TEXT NOT NULL)""",
+    """CREATE TABLE messages (conversation TEXT NOT NULL, number BIGINT NOT NULL, id TEXT NOT NULL UNIQUE, role TEXT NOT NULL,
+         content TEXT NOT NULL, at BIGINT NOT NULL, metadata TEXT NOT NULL, PRIMARY KEY (conversation, number))""",
+    """CREATE TABLE opinions (message TEXT PRIMARY KEY, thumb BIGINT NOT NULL, at BIGINT NOT NULL)""",
+    """CREATE TABLE trials (id TEXT PRIMARY KEY, expert TEXT NOT NULL, body TEXT NOT NULL, begun BIGINT NOT NULL, ended BIGINT)""",
+    """CREATE TABLE tokens (hash TEXT PRIMARY KEY, tenant TEXT NOT NULL, role TEXT NOT NULL, made BIGINT NOT NULL, revoked BIGINT)""",
+)
+EXPERT_INDEXES = (
+    "CREATE INDEX experts_by_age ON experts (created, id)",  # a place that was made without it only takes longer for a page
+    "CREATE INDEX conversations_by_expert ON conversations (expert, owner, last)",
+    "CREATE INDEX conversations_by_chain ON conversations (chain)",
+)
+EXPERTS_LAYOUT = Layout("experts", 0x6B676C78, EXPERT_TABLES, EXPERT_INDEXES)  # "kglx"
+
+# --- experts
+# ----------------------------------------------------------------------------------------------------------
+
+EXPERT = "SELECT id, body, created, updated FROM experts WHERE id = :id AND gone IS NULL"
+EXPERTS = "SELECT id, body, created, updated FROM experts WHERE gone IS NULL ORDER BY created, id"
+EXPERTS_AFTER = """SELECT id, body, created, updated FROM experts
+  WHERE gone IS NULL AND (created, id) > (:created, :after) ORDER BY created, id LIMIT :limit"""
+CREATED = "SELECT created FROM experts WHERE id = :id"  # also of one that is gone, so that a page can be gone on from
+TAKEN = "SELECT id FROM experts WHERE id = :id OR substr(id, 1, :length) = :beginning"  # also of those that are gone: no id comes again
+ADD_EXPERT = "INSERT INTO experts (id, body, created, updated) VALUES (:id, :body, :at, :at)"
+CHANGE_EXPERT = "UPDATE experts SET body = :body, updated = :at WHERE id = :id"
+REMOVE_EXPERT = "UPDATE experts SET body = '', gone = :at WHERE id = :id"
+ACTIVE = "SELECT expert, count(*), max(last) FROM conversations WHERE owner = :owner GROUP BY expert"
+ACTIVE_WITH = "SELECT expert, count(*), max(last) FROM conversations WHERE owner = :owner AND expert = ANY(:experts) GROUP BY expert"
+
+# --- conversations
+# ----------------------------------------------------------------------------------------------------
+
+_SHOWN = """c.id, c.expert, c.started, c.last, c.preview, c.chain,
+  (SELECT count(*) FROM messages m WHERE m.conversation = c.id)"""
+CONVERSATION = (
+    f"SELECT {_SHOWN} FROM conversations c WHERE c.id = :id AND c.expert = :expert AND c.owner = :owner"
+)
+CONVERSATIONS = f"""SELECT {_SHOWN} FROM conversations c WHERE c.expert = :expert AND c.owner = :owner
+  ORDER BY c.last DESC, c.id LIMIT :limit OFFSET :offset"""
+COUNT_CONVERSATIONS = "SELECT count(*) FROM conversations WHERE expert = :expert AND owner = :owner"
+_GONE = "NOT EXISTS (SELECT 1 FROM experts e WHERE e.id = c.expert AND e.gone IS NULL)"
+OWNED = f"""SELECT {_SHOWN} FROM conversations c WHERE c.owner = :owner ORDER BY c.last DESC, c.id LIMIT :limit OFFSET :offset"""
+COUNT_OWNED = "SELECT count(*) FROM conversations c WHERE c.owner = :owner"
+LEFT_BEHIND = f"""SELECT {_SHOWN} FROM conversations c WHERE c.owner = :owner AND {_GONE}
+  ORDER BY c.last DESC, c.id LIMIT :limit OFFSET :offset"""
+COUNT_LEFT_BEHIND = f"SELECT count(*) FROM conversations c WHERE c.owner = :owner AND {_GONE}"
+CONTINUED = """SELECT id FROM conversations WHERE chain = :chain AND expert = :expert AND owner = :owner ORDER BY last DESC, id LIMIT 1"""
+ADD_CONVERSATION = """INSERT INTO conversations (id, expert, owner, started, last, preview, chain)
+  VALUES (:id, :expert, :owner, :at, :at, :preview, :chain)"""
+TOUCH = "UPDATE conversations SET last = :at, chain = :chain WHERE id = :id"
+LAST_MESSAGE = "SELECT coalesce(max(number), 0) FROM messages WHERE conversation = :id"
+ADD_MESSAGE = """INSERT INTO messages (conversation, number, id, role, content, at, metadata)
+  VALUES (:conversation, :number, :id, :role, :content, :at, :metadata)"""
+MESSAGES = "SELECT id, role, content, at, metadata FROM messages WHERE conversation = :id ORDER BY number"
+SAID_BEFORE = """SELECT m.id, m.role, m.content, m.at FROM messages m JOIN conversations c ON c.id = m.conversation
+  WHERE c.expert = :expert AND c.owner = :owner AND c.id <> :conversation ORDER BY m.at DESC, m.id LIMIT :most"""
+SPOKEN = """SELECT c.owner, m.id, m.content, m.at FROM messages m JOIN conversations c ON c.id = m.conversation
+  WHERE c.expert = :expert AND m.role = 'user' AND m.at >= :since ORDER BY m.at DESC, m.id LIMIT :most"""
+REMOVE_OPINIONS = (
+    "DELETE FROM opinions WHERE message IN (SELECT id FROM messages WHERE conversation = ANY(:ids))"
+)
+REMOVE_MESSAGES = "DELETE FROM messages WHERE conversation = ANY(:ids)"
+REMOVE_CONVERSATIONS = "DELETE FROM conversations WHERE id = ANY(:ids)"
+OF_EXPERT = "SELECT id FROM conversations WHERE expert = :expert"
+MESSAGE_OF = """SELECT m.id, m.role FROM messages m JOIN conversations c ON c.id = m.conversation
+  WHERE m.id = :message AND c.id = :conversation AND c.expert = :expert AND c.owner = :owner"""
+PUT_OPINION = """INSERT INTO opinions (message, thumb, at) VALUES (:message, :thumb, :at)
+  ON CONFLICT (message) DO UPDATE SET thumb = excluded.thumb, at = excluded.at"""
+TAKE_OPINION_BACK = "DELETE FROM opinions WHERE message = :message"
+THUMBS = (
+    "SELECT o.message, o.thumb FROM opinions o JOIN messages m ON m.id = o.message WHERE m.conversation = :id"
+)
+OPINIONS = """SELECT m.id, m.conversation, m.at, m.metadata, o.thumb, o.at FROM messages m JOIN conversations c ON c.id = m.conversation
+  LEFT JOIN opinions o ON o.message = m.id WHERE c.expert = :expert AND m.role = 'assistant' ORDER BY m.at, m.id"""
+
+# --- trials
+# -----------------------------------------------------------------------------------------------------------
+
+ADD_TRIAL = "INSERT INTO trials (id, expert, body, begun) VALUES (:id, :expert, :body, :at)"
+TRIALS = "SELECT id, body, begun, ended FROM trials WHERE expert = :expert ORDER BY begun, id"
+RUNNING = "SELECT id, body, begun, ended FROM trials WHERE expert = :expert AND ended IS NULL ORDER BY begun, id LIMIT 1"
+END_TRIAL = "UPDATE trials SET ended = :at WHERE id = :id AND ended IS NULL"
+
+# --- tokens
+# -----------------------------------------------------------------------------------------------------------
+
+ADD_TOKEN = "INSERT INTO tokens (hash, tenant, role, made) VALUES (:hash, :tenant, :role, :at)"
+TOKENS = "SELECT hash, tenant, role FROM tokens WHERE revoked IS NULL"
+HELD_TOKENS = "SELECT tenant, role, made FROM tokens WHERE revoked IS NULL ORDER BY tenant, made"
+REVOKE_TENANT = "UPDATE tokens SET revoked = :at WHERE tenant = :tenant AND revoked IS NULL"
+
 
 _LONGEST_ID = (
     150  # characters of an id that a copy begins with, so that a copy of a copy has one that doors take
@@ -108,7 +204,7 @@ class ExpertTables:
 
     def experts(self) -> tuple[Expert, ...]:
         """All experts, the oldest first."""
-        return tuple(map(_expert, self.storage.rows(sql.EXPERTS)))
+        return tuple(map(_expert, self.storage.rows(EXPERTS)))
 
     def experts_after(self, after: str | None, limit: int) -> tuple[tuple[Expert, ...], bool]:
         """At most so many experts, the oldest first, from the one after an id on, and whether there are more;
@@ -118,18 +214,18 @@ class ExpertTables:
         that is there all the time.
         """
         with self.storage.reading():
-            before = self.storage.rows(sql.CREATED, {"id": after}) if after is not None else [(-1,)]
+            before = self.storage.rows(CREATED, {"id": after}) if after is not None else [(-1,)]
             if not before:
                 raise BadInput(
                     "after is the id of the last expert of the page before, and there never was such a one"
                 )
             told = {"created": before[0][0], "after": after or "", "limit": limit + 1}
-            rows = self.storage.rows(sql.EXPERTS_AFTER, told)
+            rows = self.storage.rows(EXPERTS_AFTER, told)
         return tuple(map(_expert, rows[:limit])), len(rows) > limit
 
     def expert(self, id: str) -> Expert:
         """An expert by its id; raises NotFound."""
-        found = self.storage.rows(sql.EXPERT, {"id": id})
+        found = self.storage.rows(EXPERT, {"id": id})
         if not found:
             raise NotFound("expert")
         return _expert(found[0])
@@ -142,14 +238,14 @@ class ExpertTables:
         with self.storage.changing():
             beginning = id or base
             asked = {"id": id, "beginning": beginning, "length": len(beginning)}
-            taken = {row[0] for row in self.storage.rows(sql.TAKEN, asked)}
+            taken = {row[0] for row in self.storage.rows(TAKEN, asked)}
             if id and id in taken:
                 raise AlreadyExists(id)
             first = [base] if not copy_of else []
             names = (*first, *(f"{base}_{number}" for number in range(1 if copy_of else 2, len(taken) + 3)))
             chosen = id or next(name for name in names if name not in taken)
             at = self._at()
-            self.storage.rows(sql.ADD_EXPERT, {"id": chosen, "body": _body(config), "at": at})
+            self.storage.rows(ADD_EXPERT, {"id": chosen, "body": _body(config), "at": at})
         return _expert((chosen, _body(config), at, at))
 
     def change_expert(self, id: str, change: Callable[[ExpertConfig], ExpertConfig]) -> Expert:
@@ -157,7 +253,7 @@ class ExpertTables:
         with self.storage.changing():
             before = self.expert(id)
             body = _body(change(before.config))
-            self.storage.rows(sql.CHANGE_EXPERT, {"id": id, "body": body, "at": self._at()})
+            self.storage.rows(CHANGE_EXPERT, {"id": id, "body": body, "at": self._at()})
             return self.expert(id)
 
     def remove_expert(self, id: str, *, conversations: bool) -> tuple[str, ...]:
@@ -166,17 +262,15 @@ class ExpertTables:
         """
         with self.storage.changing():
             self.expert(id)
-            ids = (
-                [row[0] for row in self.storage.rows(sql.OF_EXPERT, {"expert": id})] if conversations else []
-            )
+            ids = [row[0] for row in self.storage.rows(OF_EXPERT, {"expert": id})] if conversations else []
             self._remove(ids)
-            self.storage.rows(sql.REMOVE_EXPERT, {"id": id, "at": self._at()})
+            self.storage.rows(REMOVE_EXPERT, {"id": id, "at": self._at()})
         return tuple(map(str, ids))
 
     def activity(self, owner: str, experts: Sequence[str] | None = None) -> dict[str, tuple[int, datetime]]:
         """For each expert that somebody talked to, or of some: in how many conversations, and when last."""
         told = {"owner": owner} if experts is None else {"owner": owner, "experts": list(experts)}
-        rows = self.storage.rows(sql.ACTIVE if experts is None else sql.ACTIVE_WITH, told)
+        rows = self.storage.rows(ACTIVE if experts is None else ACTIVE_WITH, told)
         return {expert: (int(count), moment(last)) for expert, count, last in rows}
 
     # --- conversations
@@ -187,7 +281,7 @@ class ExpertTables:
     ) -> tuple[tuple[ChatConversation, ...], int]:
         """The conversations of somebody with an expert, the last first, and how many there are in all."""
         asked = {"expert": expert, "owner": owner}
-        return self._page(sql.CONVERSATIONS, sql.COUNT_CONVERSATIONS, asked, limit, offset)
+        return self._page(CONVERSATIONS, COUNT_CONVERSATIONS, asked, limit, offset)
 
     def owned_conversations(
         self, owner: str, *, gone: bool = False, limit: int = 20, offset: int = 0
@@ -195,7 +289,7 @@ class ExpertTables:
         """The conversations of somebody with all experts, or with those alone that are `gone`, the last
         first, and how many in all.
         """
-        shown, count = (sql.LEFT_BEHIND, sql.COUNT_LEFT_BEHIND) if gone else (sql.OWNED, sql.COUNT_OWNED)
+        shown, count = (LEFT_BEHIND, COUNT_LEFT_BEHIND) if gone else (OWNED, COUNT_OWNED)
         return self._page(shown, count, {"owner": owner}, limit, offset)
 
     def _page(
@@ -208,7 +302,7 @@ class ExpertTables:
 
     def conversation(self, id: str, expert: str, owner: str) -> ChatConversation:
         """A conversation of somebody with an expert; raises NotFound, also for one of somebody else."""
-        found = self.storage.rows(sql.CONVERSATION, {"id": id, "expert": expert, "owner": owner})
+        found = self.storage.rows(CONVERSATION, {"id": id, "expert": expert, "owner": owner})
         if not found:
             raise NotFound("conversation")
         return _conversation(found[0])
@@ -218,7 +312,7 @@ class ExpertTables:
         none.
         """
         asked = {"chain": chain_of(said), "expert": expert, "owner": owner}
-        found = self.storage.rows(sql.CONTINUED, asked) if said else []
+        found = self.storage.rows(CONTINUED, asked) if said else []
         return found[0][0] if found else None
 
     def begin(self, expert: str, owner: str, question: str, said: Sequence[tuple[str, str]] = ()) -> str:
@@ -228,7 +322,7 @@ class ExpertTables:
             self.expert(expert)
             preview = " ".join((said[0][1] if said else question).split())[:_PREVIEW]
             told = {"id": id, "expert": expert, "owner": owner, "preview": preview, "chain": ""}
-            self.storage.rows(sql.ADD_CONVERSATION, {**told, "at": self._at()})
+            self.storage.rows(ADD_CONVERSATION, {**told, "at": self._at()})
             for role, content in said:
                 self.say(id, role, content, {"told_by_client": True})
         return id
@@ -239,21 +333,21 @@ class ExpertTables:
         """Keep what was said; raises NotFound where the conversation is gone meanwhile."""
         id = f"msg_{secrets.token_urlsafe(12)}"
         with self.storage.changing():
-            ((last,),) = self.storage.rows(sql.LAST_MESSAGE, {"id": conversation})
+            ((last,),) = self.storage.rows(LAST_MESSAGE, {"id": conversation})
             chain = self.storage.rows("SELECT chain FROM conversations WHERE id = :id", {"id": conversation})
             if not chain:
                 raise NotFound("conversation")
             at = self._at()
             told = {"conversation": conversation, "number": int(last) + 1, "id": id, "role": role, "at": at}
             about = json.dumps(dict(metadata or {}))
-            self.storage.rows(sql.ADD_MESSAGE, {**told, "content": content, "metadata": about})
+            self.storage.rows(ADD_MESSAGE, {**told, "content": content, "metadata": about})
             grown = chain_of([(role, content)], str(chain[0][0]))
-            self.storage.rows(sql.TOUCH, {"id": conversation, "at": at, "chain": grown})
+            self.storage.rows(TOUCH, {"id": conversation, "at": at, "chain": grown})
         return ChatMessage(id, role, content, moment(at), metadata or {})
 
     def messages(self, conversation: str) -> tuple[ChatMessage, ...]:
         """All that was said in a conversation, in its order."""
-        return tuple(map(_message, self.storage.rows(sql.MESSAGES, {"id": conversation})))
+        return tuple(map(_message, self.storage.rows(MESSAGES, {"id": conversation})))
 
     def earlier_messages(
         self, expert: str, owner: str, conversation: str, most: int
@@ -262,17 +356,13 @@ class ExpertTables:
         content).
         """
         asked = {"expert": expert, "owner": owner, "conversation": conversation, "most": most}
-        return tuple(
-            (id, role, content) for id, role, content, _ in self.storage.rows(sql.SAID_BEFORE, asked)
-        )
+        return tuple((id, role, content) for id, role, content, _ in self.storage.rows(SAID_BEFORE, asked))
 
     def spoken(self, expert: str, since: datetime, most: int) -> tuple[tuple[str, str, str, datetime], ...]:
         """The last things that people said to an expert since a time, of everybody, as (owner, id, content,
         when).
         """
-        rows = self.storage.rows(
-            sql.SPOKEN, {"expert": expert, "since": instant(since, "since"), "most": most}
-        )
+        rows = self.storage.rows(SPOKEN, {"expert": expert, "since": instant(since, "since"), "most": most})
         return tuple((owner, id, content, moment(at)) for owner, id, content, at in rows)
 
     def remove_conversation(self, id: str, expert: str, owner: str) -> None:
@@ -282,7 +372,7 @@ class ExpertTables:
             self._remove([id])
 
     def _remove(self, ids: list[str]) -> None:
-        for statement in (sql.REMOVE_OPINIONS, sql.REMOVE_MESSAGES, sql.REMOVE_CONVERSATIONS):
+        for statement in (REMOVE_OPINIONS, REMOVE_MESSAGES, REMOVE_CONVERSATIONS):
             self.storage.rows(statement, {"ids": ids})
 
     # --- what was thought of answers
@@ -294,7 +384,7 @@ class ExpertTables:
         """
         with self.storage.changing():
             self._answer_of(message, conversation, expert, owner)
-            self.storage.rows(sql.PUT_OPINION, {"message": message, "thumb": thumb, "at": self._at()})
+            self.storage.rows(PUT_OPINION, {"message": message, "thumb": thumb, "at": self._at()})
 
     def take_opinion_back(self, message: str, *, conversation: str, expert: str, owner: str) -> None:
         """Let somebody think nothing of an answer any more; raises NotFound, also for a question, and not
@@ -302,17 +392,17 @@ class ExpertTables:
         """
         with self.storage.changing():
             self._answer_of(message, conversation, expert, owner)
-            self.storage.rows(sql.TAKE_OPINION_BACK, {"message": message})
+            self.storage.rows(TAKE_OPINION_BACK, {"message": message})
 
     def _answer_of(self, message: str, conversation: str, expert: str, owner: str) -> None:
         asked = {"message": message, "conversation": conversation, "expert": expert, "owner": owner}
-        found = self.storage.rows(sql.MESSAGE_OF, asked)
+        found = self.storage.rows(MESSAGE_OF, asked)
         if not found or found[0][1] != "assistant":
             raise NotFound("answer")
 
     def thumbs(self, conversation: str) -> dict[str, int]:
         """What was thought of the answers of a conversation, +1 or -1 by the answer's id."""
-        return {str(id): int(thumb) for id, thumb in self.storage.rows(sql.THUMBS, {"id": conversation})}
+        return {str(id): int(thumb) for id, thumb in self.storage.rows(THUMBS, {"id": conversation})}
 
     def judged(self, expert: str) -> tuple[JudgedAnswer, ...]:
         """Each answer of an expert, what it rests on, and what was thought of it; the words of nobody."""
@@ -320,9 +410,7 @@ class ExpertTables:
             JudgedAnswer(
                 id, conversation, moment(at), json.loads(about), thumb and int(thumb), open_moment(thought)
             )
-            for id, conversation, at, about, thumb, thought in self.storage.rows(
-                sql.OPINIONS, {"expert": expert}
-            )
+            for id, conversation, at, about, thumb, thought in self.storage.rows(OPINIONS, {"expert": expert})
         )
 
     # --- trials
@@ -339,30 +427,30 @@ class ExpertTables:
                 )
             at = self._at()
             self.storage.rows(
-                sql.ADD_TRIAL, {"id": id, "expert": expert, "body": json.dumps(dict(body)), "at": at}
+                ADD_TRIAL, {"id": id, "expert": expert, "body": json.dumps(dict(body)), "at": at}
             )
         return StoredTrial(id, body, moment(at), None)
 
     def trials(self, expert: str) -> tuple[StoredTrial, ...]:
         """All trials of an expert, the first first."""
-        return tuple(map(_trial, self.storage.rows(sql.TRIALS, {"expert": expert})))
+        return tuple(map(_trial, self.storage.rows(TRIALS, {"expert": expert})))
 
     def running_trial(self, expert: str) -> StoredTrial | None:
         """The trial of an expert that is going on."""
-        found = self.storage.rows(sql.RUNNING, {"expert": expert})
+        found = self.storage.rows(RUNNING, {"expert": expert})
         return _trial(found[0]) if found else None
 
     def end_trial(self, id: str) -> None:
         """Let a trial go on no more; what it showed stays."""
         with self.storage.changing():
-            self.storage.rows(sql.END_TRIAL, {"id": id, "at": self._at()})
+            self.storage.rows(END_TRIAL, {"id": id, "at": self._at()})
 
 
 def open_experts(
     place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
 ) -> ExpertTables:
     """The tables of experts in an SQLite file, in memory, or in PostgreSQL; raises what `open_tables` does."""
-    return ExpertTables(open_tables(sql.EXPERTS_LAYOUT, place, namespace=namespace), now=now)
+    return ExpertTables(open_tables(EXPERTS_LAYOUT, place, namespace=namespace), now=now)
 
 
 def chain_of(said: Sequence[tuple[str, str]], before: str = "") -> str:

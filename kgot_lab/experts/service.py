@@ -1,14 +1,16 @@
-"""The service of experts: what every door to them shares. Doors differ in protocol; what they may do, and
-whose it is, is decided here.
+"""The service of experts that all protocols share: what may be done, and whose it is, is decided here; and
+the two experts that come with the package.
 """
 
 from __future__ import annotations
 
+import json
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName
@@ -16,9 +18,18 @@ from kgot_lab.experts.chat.consulting import Consultants, check_remote
 from kgot_lab.experts.chat.prompting import Playbook, authored_playbooks
 from kgot_lab.experts.chat.turn import ExpertTurn, TurnServices, chat_history
 from kgot_lab.experts.expert import Expert, ExpertConfig, changed_config, expert_config, merged
-from kgot_lab.experts.graph_folder import GraphFolder
-from kgot_lab.experts.repository import ChatConversation, ChatMessage, ExpertTables, StoredTrial
+from kgot_lab.experts.graph_folder import GraphFolder, read_graph_in_worker
+from kgot_lab.experts.repository import (
+    AlreadyExists,
+    ChatConversation,
+    ChatMessage,
+    ExpertTables,
+    NotFound,
+    StoredTrial,
+)
 from kgot_lab.experts.trials.verdict import TrialPlan, begin_trial, chosen_variant
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
 from kgot_lab.types import LLM, Json
 
@@ -281,3 +292,39 @@ def _sound_text(text: str, what: str, *, blank: bool = False) -> str:
     if any(letter == "\x00" or 0xD800 <= ord(letter) <= 0xDFFF for letter in text):
         raise BadInput(f"{what} has a letter that cannot be kept: a null, or half of a surrogate pair")
     return text
+
+
+# The two experts that come with the package: on the curated graph, and on the code and documents of this
+# package itself.
+
+_FOLDER = Path(__file__).parent / "shipped"
+_PACKAGE = Path(__file__).parents[1]
+
+
+SHIPPED_GRAPHS: Mapping[str, Callable[[], PropertyGraph]] = {
+    "cookbook": cookbook,
+    "kgot_lab": lambda: read_graph_in_worker(_PACKAGE),
+}
+
+
+def shipped_configs() -> Iterator[tuple[str, dict[str, Any]]]:
+    """The shipped experts, each with its id, as JSON has them."""
+    for path in sorted(_FOLDER.glob("*.json")):
+        yield f"expert_{path.stem}", json.loads(path.read_text(encoding="utf-8"))
+
+
+def ship_experts(service: ExpertService) -> tuple[str, ...]:
+    """Keep the shipped experts where they never were; the ids of those that are new. What somebody deleted
+    stays away.
+    """
+    new = []
+    for id, told in shipped_configs():
+        try:
+            service.expert(id)
+        except NotFound:
+            try:
+                service.tables.add_expert(expert_config(told), id=id)  # its graph is read later
+            except AlreadyExists:
+                continue
+            new.append(id)
+    return tuple(new)

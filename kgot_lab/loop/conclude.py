@@ -12,11 +12,10 @@ from kgot_lab.graph.provenance import HIDDEN, sentence_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed
 from kgot_lab.loop.evidence import FoundSupports, evidence_of, passages_of
-from kgot_lab.loop.read import Candidate
-from kgot_lab.loop.render import by_sentence
-from kgot_lab.loop.reply_schemas import Answer, Code, Needed, Number
+from kgot_lab.loop.prompts import Answer, Code, Needed, Number
+from kgot_lab.loop.render import by_sentence, fit, joined_lines
+from kgot_lab.loop.retrieve import Candidate
 from kgot_lab.loop.run_context import Loop, Steps, ask_for, distinct, situation
-from kgot_lab.loop.truncation import fit, joined_lines
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.text.words import plain_answer

@@ -9,15 +9,14 @@ from functools import partial
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, UnsupportedQuestion, require, require_parts
-from kgot_lab.loop.conclude import conclude
+from kgot_lab.loop.controller import poll
 from kgot_lab.loop.events import EMPTY, Answered, Event, Started
 from kgot_lab.loop.insert import insert
 from kgot_lab.loop.limits import REFERENCE, Limits
 from kgot_lab.loop.modes.paths.mode import answer_by_paths
-from kgot_lab.loop.read import candidates, forced
+from kgot_lab.loop.retrieve import candidates, conclude, forced
 from kgot_lab.loop.run_context import Loop, Steps
 from kgot_lab.loop.state import State
-from kgot_lab.loop.vote import poll
 from kgot_lab.stores.protocol import Computer, Store, readers
 from kgot_lab.text.surrogates import whole
 from kgot_lab.tools.tool import Tool, sought_by

@@ -36,7 +36,8 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.reply_schemas import Calls, Names, Reason, Statements, calls_schema, names_schema
+from kgot_lab.loop.prompts import Calls, Names, Reason, Statements, calls_schema, names_schema
+from kgot_lab.loop.render import fit, joined_lines, relevance
 from kgot_lab.loop.run_context import (
     How,
     Loop,
@@ -48,7 +49,6 @@ from kgot_lab.loop.run_context import (
     repairing,
     situation,
 )
-from kgot_lab.loop.truncation import fit, joined_lines, relevance
 from kgot_lab.memory.extraction import (
     SourcedSentence,
     facts_prompt,

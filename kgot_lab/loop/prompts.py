@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kgot_lab.loop.events import ToolCall
-from kgot_lab.loop.truncation import joined_lines
+from kgot_lab.loop.render import joined_lines
 from kgot_lab.stores.protocol import Dialect
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.tools.tool import Tool

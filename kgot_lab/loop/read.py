@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop import prompts
+from kgot_lab.loop.controller import is_statement, look_up
 from kgot_lab.loop.events import Forced, Read, Refused
-from kgot_lab.loop.reply_schemas import Answer, Names, Statement
+from kgot_lab.loop.prompts import Answer, Names, Statement
 from kgot_lab.loop.run_context import Loop, Steps, ask_for, distinct, meant, read_event, repairing, situation
-from kgot_lab.loop.vote import is_statement, look_up
 from kgot_lab.stores.protocol import Store, readers
 from kgot_lab.types import Rows
 

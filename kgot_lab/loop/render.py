@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from kgot_lab.graph.provenance import HIDDEN, sentence_of
 from kgot_lab.loop.events import Cut
-from kgot_lab.loop.truncation import fit, joined_lines
+from kgot_lab.loop.render import fit, joined_lines
 from kgot_lab.stores.embedded_store import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect, Schema, Store
 from kgot_lab.text.tokens import shorten, tokens

@@ -12,10 +12,10 @@ from kgot_lab.errors import BadReply, LLMError, QueryFailed, ServerLost
 from kgot_lab.llm.structured import checked_reply, parse, repair_prompt, schema_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import LOST_CALL, Asked, Cut, Event, Read, Repaired
-from kgot_lab.loop.grounding import constants
 from kgot_lab.loop.limits import Limits
+from kgot_lab.loop.prompts import Statement
 from kgot_lab.loop.render import rendered
-from kgot_lab.loop.reply_schemas import Statement
+from kgot_lab.loop.run_context import constants
 from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.surrogates import whole

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from kgot_lab.evaluation.answers import f1, holds
-from kgot_lab.loop.conclude import row_text
 from kgot_lab.loop.events import (
     Answered,
     Asked,
@@ -22,8 +21,9 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
+from kgot_lab.loop.render import joined_lines
+from kgot_lab.loop.retrieve import row_text
 from kgot_lab.loop.trace import Trace, graph_after
-from kgot_lab.loop.truncation import joined_lines
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Document, Edge, full_text
 

@@ -7,7 +7,7 @@ import re
 from kgot_lab.errors import BadReply, QueryFailed
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Ballot, Failed, Voted
-from kgot_lab.loop.reply_schemas import Look, Vote
+from kgot_lab.loop.prompts import Look, Vote
 from kgot_lab.loop.run_context import Loop, Steps, ask_for, distinct, read_event, situation
 from kgot_lab.stores.protocol import Store
 

@@ -9,14 +9,139 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, described_value
+from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.io.files import write_whole
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace
-from kgot_lab.viz.html import recall_page
-from kgot_lab.viz.page import page
+from kgot_lab.viz.page import STYLE, html_document, page
+from kgot_lab.viz.plots.figure import Plot
+from kgot_lab.viz.plots.retrieval import pace, recall_curves, rival, scatter, shown_systems
+from kgot_lab.viz.static.markup import Markup, element, joined
 from kgot_lab.viz.stepping.stepper import stepper
+
+# The recall benchmark as one HTML file that needs nothing else: tables, plots, and what each system missed.
+
+_QUESTIONS = 300  # of a data set that are listed
+_ROWS = 300  # of the numbers of a plot
+
+MORE_STYLE = """
+body { max-width: 76rem; }
+.wide { overflow-x: auto; }
+table.grid td, table.grid th { padding-left: .9rem; white-space: nowrap; font-variant-numeric: tabular-nums; }
+table.grid td:first-child, table.grid th:first-child { padding-left: 0; }
+caption { font-weight: bold; padding-bottom: .3rem; white-space: nowrap; }
+figure { margin: 1.2rem 0; } figure svg { max-width: 100%; height: auto; border: none; }
+figcaption { font: .85rem Helvetica, Arial, sans-serif; max-width: 60rem; }
+.failure { border-bottom: 1px solid #e5e5e5; padding: .25rem 0; }
+.failure table { margin-left: 1.2rem; } .failure p { margin: .3rem 1.2rem; }
+nav a { margin-right: 1.2rem; font-family: Helvetica, Arial, sans-serif; }
+"""
+
+
+def write_recall_page(reports: Report | Iterable[Report], path: Path, *, k: int = 5) -> Path:
+    """Write the page of one report or several to a file and return its path; failures are told at `k`."""
+    return write_whole(
+        path, recall_page([reports] if isinstance(reports, Report) else reports, k=k), "the report"
+    )
+
+
+def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The recall benchmark") -> str:
+    """Some reports as the text of an HTML file: for each data set the plots, the tables and the failures,
+    question by question.
+    """
+    reports = list(reports)
+    links = element(
+        "nav", *(element("a", report.dataset.name, href=f"#{_anchor(report)}") for report in reports)
+    )
+    plans = [element("p", f"{plan}.") for plan in dict.fromkeys(str(report.plan) for report in reports)]
+    plans += [
+        element("p", remark)
+        for remark in dict.fromkeys(remark for report in reports for remark in report.remarks)
+    ]
+    body = element("main", element("h1", title), *plans, links, *(_section(report, k) for report in reports))
+    return html_document(title, STYLE + MORE_STYLE, body)
+
+
+def _section(report: Report, k: int) -> Markup:
+    tables = [element("div", Markup(grid.html), class_="wide") for grid in report.grids()]
+    first = len(tables) // len(report.parts)  # those of the first part; the others are folded
+    parts = element(
+        "details",
+        element("summary", f"The same tables for {' and '.join(report.parts[1:])}"),
+        *tables[first:],
+    )
+    shut = [parts] if report.parts[1:] else []
+    inner = (_plots(report), *tables[:first], *shut, _how(report), _failures(report, k))
+    return element("section", element("h2", report.dataset.name), *inner, id=_anchor(report))
+
+
+def _how(report: Report) -> Markup:
+    said = (
+        "Intervals are 95 % BCa bootstrap. p comes from a paired randomisation test and is corrected by Holm over the rows of a table. "
+        "Bold marks the best of a column, and p below .05 after correction. “detectable” is the smallest true difference that this many "
+        "questions would have shown four times in five."
+    )
+    pipelines = (element("li", element("b", run.system), f": {run.description}") for run in report.runs)
+    made = sorted(
+        {
+            (run.about.get("date", ""), run.about.get("machine", ""), run.about.get("versions", ""))
+            for run in report.runs
+        }
+    )
+    where = (element("li", "; ".join(filter(None, facts))) for facts in made if any(facts))
+    details = element(
+        "details",
+        element("summary", "The pipelines, and where they ran"),
+        element("ul", *pipelines),
+        element("ul", *where),
+    )
+    return joined([element("p", said, class_="small"), details])
+
+
+def _plots(report: Report) -> Markup:
+    part, other, named = report.parts[0], rival(report), shown_systems(report)
+    questions = f"{len(report.dataset.queries)} questions ({part})"
+    rest = [run.system for run in report.runs if run.system not in named]
+    why = f" The baseline and the best of {len(report.runs)} systems are drawn. Left out, all in the tables: {'; '.join(rest)}."
+    bands = f"Recall at k over {questions}. Bands: 95 % intervals of {report.plan.baseline} and {other}.{why * bool(rest)}"
+    dots = "Time against recall: up and left is better. The benchmark computes the vector of a query before the clock runs."
+    axes = f"{report.plan.baseline} across, {other} up"
+    words = f"{questions} by {report.plan.primary}: {axes}. Numbers count questions; above the line {other} is better."
+    grey = " Grey points are the systems left out above." * bool(rest)
+    return joined(
+        [
+            _figure(recall_curves(report), bands),
+            _figure(pace(report), dots + grey),
+            _figure(scatter(report), words),
+        ]
+    )
+
+
+def _figure(drawn: Plot, caption: str) -> Markup:
+    """A plot, what it shows, and its numbers folded away."""
+    numbers = element(
+        "details",
+        element("summary", "The numbers of this plot"),
+        element("div", drawn.table(limit=_ROWS).html, class_="wide"),
+    )
+    return element("figure", drawn.svg, element("figcaption", caption), *([numbers] if drawn.numbers else []))
+
+
+def _failures(report: Report, k: int) -> Markup:
+    """What was missed; of locked questions nothing, where there are others: who reads them would design for
+    them.
+    """
+    dataset = report.dataset.develop if "locked" in report.parts and len(report.parts) > 1 else report.dataset
+    found = failures(dataset, report.runs, k)
+    which = " (the locked ones are not shown)" if dataset is not report.dataset else ""
+    summary = element("summary", f"What each system missed among its first {k}, question by question{which}")
+    return element("details", summary, Markup(found.html(_QUESTIONS)))
+
+
+def _anchor(report: Report) -> str:
+    return "data-" + "".join(letter if letter.isalnum() else "-" for letter in report.dataset.name)
 
 
 @dataclass(frozen=True)

@@ -4,23 +4,138 @@ or not a script may run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, zip_longest
+from pathlib import Path
+from typing import Any
 
+from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.events import Answered, Event, Started, ToolReturned, Wrote
-from kgot_lab.loop.formatting import format_fact
-from kgot_lab.loop.ledger import ledger
+from kgot_lab.graph.conversion import as_graph, is_undirected
+from kgot_lab.io.files import write_whole
+from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned, Wrote
+from kgot_lab.loop.formatting import Part, PartKind, format_fact, tell
 from kgot_lab.loop.replay.forks import by_hand, origin
+from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import Trace, graph_after
-from kgot_lab.types import Document, Json, Usage
+from kgot_lab.text.counted import counted
+from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
+from kgot_lab.viz.external_requests import references
+from kgot_lab.viz.graph.marks import Place
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view import GraphView, show_graph
+from kgot_lab.viz.graph.view_data import DRAWN
 from kgot_lab.viz.live import page_script, page_style, place
-from kgot_lab.viz.page import entry, folded, verbatim
 from kgot_lab.viz.static.markup import Markup, element, joined, key_of, shortened
-from kgot_lab.viz.static.table import Sheet, Table, table
+from kgot_lab.viz.static.table import Sheet, Table, properties, table
+
+# Each event of a run as a piece of a page: its telling as markup, and what is long folded away.
+
+BY_HAND = "(written by hand)"
+
+
+def entry(event: Event, picture: Markup | None = None, *, by_hand: bool = False) -> Markup:
+    """An event in words; a write may bring the picture of the graph after it, and what a person wrote is
+    called so.
+    """
+    told, name = tell(event), type(event).__name__
+    if isinstance(event, Asked):
+        parts = [folded(format_model_call(event, by_hand=by_hand), *_conversation(event.prompt, event.reply))]
+    else:
+        parts = [*([element("b", BY_HAND + " ")] if by_hand else []), *map(_marked_up, told.parts)]
+    if picture is not None:
+        parts.append(folded("The graph after this write", picture))
+    return element(
+        "div", element("b", told.title or name, class_="kind"), " ", *parts, class_=f"event {name.lower()}"
+    )
+
+
+def folded(summary: object, *inside: object) -> Markup:
+    """Something long behind its summary."""
+    return element("details", element("summary", summary), *inside)
+
+
+def verbatim(text: object) -> Markup:
+    """A text exactly as it is, line by line."""
+    return element("pre", text)
+
+
+def format_model_call(event: Asked, *, by_hand: bool = False) -> Markup:
+    """What a model was asked for, which model, and what that cost; or that a person wrote the reply."""
+    if by_hand:
+        return joined([element("i", event.role), " ", element("b", BY_HAND), " · the reply is no model's"])
+    return joined(map(_marked_up, tell(event).parts))
+
+
+def settings(prompt: Prompt) -> str:
+    """How freely a prompt is answered, at what length and in what shape."""
+    seed = "" if prompt.seed is None else f", seed {prompt.seed}"
+    shape = (
+        f", in the shape {json.dumps(prompt.schema, ensure_ascii=False, default=str)}"
+        if prompt.schema
+        else ""
+    )
+    return f"temperature {prompt.temperature:g}{seed}, at most {prompt.max_tokens:,} tokens{shape}"
+
+
+def _conversation(prompt: Prompt, reply: str) -> Iterator[Markup]:
+    for message in prompt.messages:
+        yield element("div", element("h4", message.role), verbatim(message.text), class_="message")
+    yield element("div", element("h4", "reply"), verbatim(reply), class_="message reply")
+    yield element("p", settings(prompt), class_="small")
+
+
+def _marked_up(part: Part) -> Markup:
+    made = _MARKUP[part.kind](part.content)
+    return folded(part.summary, made) if part.summary else made
+
+
+def _calls(calls: Iterable[ToolCall]) -> Markup:
+    return element("ul", *(element("li", element("code", call)) for call in calls))
+
+
+def _rows(rows: Rows) -> Markup:
+    return table(rows).html
+
+
+def difference(diff: Diff) -> Markup:
+    """The nodes and edges a write added, removed and changed, a line each, with a sign in front."""
+    added: tuple[Node | Edge, ...] = (*diff.added_nodes, *diff.added_edges)
+    removed: tuple[Node | Edge, ...] = (*diff.removed_nodes, *diff.removed_edges)
+    changed: tuple[tuple[Node | Edge, Node | Edge], ...] = (*diff.changed_nodes, *diff.changed_edges)
+    lines = [
+        *(element("li", f"+ {_thing(thing)}", class_="added") for thing in added),
+        *(element("li", f"− {_thing(thing)}", class_="removed") for thing in removed),
+        *(
+            element("li", f"~ {_thing(before)}  became  {_thing(after)}", class_="changed")
+            for before, after in changed
+        ),
+    ]
+    return element("ul", *lines, class_="diff") if lines else Markup()
+
+
+def _thing(item: Node | Edge) -> str:
+    details = f" {{{properties(item.properties)}}}" if item.properties else ""
+    if isinstance(item, Node):
+        return f"({item.id}{''.join(f' :{label}' for label in item.labels)}){details}"
+    return f"({item.source}) --[{item.type}{f' #{item.key}' if item.key else ''}]--> ({item.target}){details}"
+
+
+_MARKUP: Mapping[PartKind, Callable[[Any], Markup]] = {
+    "words": lambda text: joined([text]),
+    "strong": lambda text: element("b", text),
+    "emphasis": lambda text: element("i", text),
+    "paragraph": lambda text: element("p", text),
+    "small": lambda text: element("p", text, class_="small"),
+    "code": lambda text: element("code", text),
+    "verbatim": verbatim,
+    "calls": _calls,
+    "rows": _rows,
+    "diff": difference,
+}
+
 
 STEP_NODES = 60  # nodes drawn after each write; the last picture has more
 
@@ -269,3 +384,84 @@ def _costs(role: str, calls: int, usage: Usage) -> tuple[Cell, ...]:
 
 def _named(sheet: Sheet, name: str) -> Sheet:
     return Sheet(sheet.columns, sheet.rows, sheet.total, name)
+
+
+# A graph as one HTML file to move and search: the view of the notebooks, which works from disk and asks
+# nothing of the network.
+
+MOST_EXPORTED = DRAWN  # nodes drawn by themselves; with more the drawing is a cloud
+_HEIGHT = 600  # pixels of the drawing
+
+EXPORT_STYLE = """
+body { font: 15px/1.45 Helvetica, Arial, sans-serif; color: #111; background: #fff; max-width: 80rem; margin: 1rem auto; padding: 0 1rem; }
+h1 { font-size: 1.3rem; margin: .5rem 0; overflow-wrap: anywhere; }
+.still svg { max-width: 100%; height: auto; border: 1px solid #ddd; background: #fff; }
+details { margin: 1rem 0; }
+summary { cursor: pointer; }
+:focus-visible { outline: 3px solid #0072b2; outline-offset: 1px; }
+.wide { overflow-x: auto; }
+.wide table { border-collapse: collapse; font-size: .85rem; margin: .6rem 0 1.2rem; }
+.wide caption { text-align: left; color: inherit; }
+.wide th, .wide td { border-bottom: 1px solid #999; padding: .2rem 1rem .2rem 0; text-align: left; vertical-align: top; }
+.wide td { overflow-wrap: anywhere; }
+@media (prefers-color-scheme: dark) { body { color: #f0f0f0; background: #1b1b1b; color-scheme: dark; } }
+@media print { body { max-width: none; margin: 0; color: #111; background: #fff; } details { display: none; } }
+"""
+
+
+def export(
+    graph: object,
+    path: Path | str,
+    *,
+    title: str = "",
+    positions: Mapping[str, Place] | None = None,
+    limit: int = MOST_EXPORTED,
+) -> Path:
+    """Write a graph, ours or whatever `as_graph` makes one of, as a stand-alone HTML file and return its
+    path.
+
+    Nodes stand where `positions` (fractions of the drawing area, as in `Picture.positions`) or the plan of
+    `show_graph` put them, and nothing moves them but the reader. A graph of more than `limit` nodes is drawn
+    as communities. As many of them open as there is room for in about 1 MB, the largest first, and the page
+    says how many. The folder is made if need be. Raises BadInput when the file cannot be written there or the
+    page would fetch anything.
+    """
+    arrows = not is_undirected(graph)
+    graph = as_graph(graph)
+    path = Path(path)
+    if path.suffix != ".html":
+        raise BadInput(f"{path} is no name for the page: name a file that ends in .html")
+    if limit < 1:
+        raise BadInput(f"a page of {limit} nodes shows nothing: give a limit of 1 or more")
+    text = export_page(graph, title=title, positions=positions, limit=limit, arrows=arrows)
+    return write_whole(path, text, "the page")
+
+
+def export_page(
+    graph: PropertyGraph,
+    *,
+    title: str = "",
+    positions: Mapping[str, Place] | None = None,
+    limit: int = MOST_EXPORTED,
+    arrows: bool = True,
+) -> str:
+    """The text of the file that `export` writes; without `arrows` lines point nowhere. Raises as it does."""
+    view = show_graph(graph, positions=positions, height=_HEIGHT, most=limit, arrows=arrows)
+    title = title or f"A graph with {counted(len(graph), 'node')} and {counted(len(graph.edges), 'edge')}"
+    body = element(
+        "main",
+        element("h1", title),
+        element("div", view.picture.svg, class_="still"),
+        place({**view.alone(), "stands_for": key_of(view.picture.svg)}),
+        element(
+            "details",
+            element("summary", "The same as tables"),
+            element("div", table(graph, limit=200).html, class_="wide"),
+        ),
+    )
+    page = html_document(title, page_style() + EXPORT_STYLE, body, script=page_script())
+    if left := references(page, beside=True):
+        raise BadInput(
+            f"the page would fetch {', '.join(left[:5])}: this copy of kgot_lab was changed; install it anew"
+        )
+    return page

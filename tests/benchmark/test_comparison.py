@@ -17,7 +17,6 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt
 from support.birthplaces import ASKED, SETS, TINY, WAYS_TO_ANSWER, reader, told_in_brief, without
 from support.waiting import AMPLE, until
 
@@ -44,6 +43,7 @@ from kgot_lab.benchmark.comparison.systems import (
     prompt_digests,
 )
 from kgot_lab.benchmark.questions.attempt import IN_JSON
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, Selection, musique_dev
 from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.embedding.vectors import Vectors, text_key

@@ -9,6 +9,10 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from support.birthplaces import ASKED, SETS, TINY, reader
+
+from benchmarks.questions.lost_answers import stage_of_loss
+from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, Slice, place_of
 from kgot_lab.benchmark.comparison.losses import (
     LOSSES,
     keep_losses,
@@ -17,16 +21,12 @@ from kgot_lab.benchmark.comparison.losses import (
     losses_grid,
     losses_on_file,
 )
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt
-from support.birthplaces import ASKED, SETS, TINY, reader
-
-from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, Slice, place_of
 from kgot_lab.benchmark.comparison.results import Findings
-from kgot_lab.benchmark.questions.lost import stage_of_loss
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.events import Answered, Asked, Parsed, ToolCall, ToolReturned
-from kgot_lab.loop.modes.paths.reader_prompt import few_prompt
+from kgot_lab.loop.modes.paths.reading import few_prompt
 from kgot_lab.types import Document
 
 LOVELACE = ASKED[0]

@@ -9,6 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
+from support.loop_script import WRITE, call, scripted, votes
+
+from kgot_lab.benchmark.questions.batch import Halted, alone_in, in_parallel, trace_name
+from kgot_lab.benchmark.questions.kit import ModelsBehind, all_that_work, nothing_more
+from kgot_lab.benchmark.questions.plan import Answerers, QuestionPlan, check_run, prepared, read_plan
+from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import (
     QuestionReceipt,
     append_receipt,
@@ -28,12 +34,6 @@ from kgot_lab.benchmark.questions.report import (
     spent_before,
     write_totals,
 )
-from support.loop_script import WRITE, call, scripted, votes
-
-from kgot_lab.benchmark.questions.batch import Halted, alone_in, in_parallel, trace_name
-from kgot_lab.benchmark.questions.kit import ModelsBehind, all_that_work, nothing_more
-from kgot_lab.benchmark.questions.plan import Answerers, QuestionPlan, check_run, prepared, read_plan
-from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.sets import Selection
 from kgot_lab.errors import BadInput, LLMError, TraceError
 from kgot_lab.evaluation.grading import Grade
@@ -41,7 +41,7 @@ from kgot_lab.llm.budget import Budget, Spending
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.loop.events import Answered, Asked, Read, Started
 from kgot_lab.loop.limits import REFERENCE
-from kgot_lab.loop.modes.paths.reader_prompt import few_prompt
+from kgot_lab.loop.modes.paths.reading import few_prompt
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Usage
 

@@ -10,11 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from kgot_lab.viz.plots.retrieval import rival, shown_systems
 from support.beir import to_beir
 from support.tiny_collection import QUESTIONS, TRIPLES, tiny
 
-from kgot_lab.benchmark.recall import benchmark as room
+from kgot_lab.benchmark.recall import bench as room
 from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, benchmark, indexing
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import file_name
@@ -26,6 +25,7 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
 from kgot_lab.types import Document, Query
 from kgot_lab.viz.html import recall_page
+from kgot_lab.viz.plots.retrieval import rival, shown_systems
 
 pytestmark = pytest.mark.extended
 

@@ -15,7 +15,7 @@ from support.tiny_collection import TRIPLES, tiny
 from support.waiting import until
 from support.workers import local_cluster
 
-from kgot_lab.benchmark.recall import sharing
+from kgot_lab.benchmark.recall import filling
 from kgot_lab.benchmark.recall.bench import bench, benchmark
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import systems
@@ -87,7 +87,7 @@ def test_workers_make_the_receipts_of_one_process_and_compute_no_vector(client, 
         there.asked
     ) <= 5
     assert [step[0] for step in told] == [*range(1, len(SOME) + 1), len(SOME)]
-    monkeypatch.setattr(sharing, "run_on_worker", None)  # nothing is sent again
+    monkeypatch.setattr(filling, "run_on_worker", None)  # nothing is sent again
     assert (
         bench(DATA, systems=built, plan=PLAN, folder=tmp_path / "shared", client=client).csv() == alone.csv()
     )
@@ -236,6 +236,6 @@ def test_an_error_of_a_system_is_told_and_leaves_what_was_finished(client, tmp_p
 
 
 def test_a_worker_with_another_version_is_refused():
-    answer = sharing.run_on_worker(sharing.Errand("bm25", "another", 20, PLAN, ("none", "", 0)), DATA)
-    assert isinstance(answer, sharing.TextsLacking)
+    answer = filling.run_on_worker(filling.Errand("bm25", "another", 20, PLAN, ("none", "", 0)), DATA)
+    assert isinstance(answer, filling.TextsLacking)
     assert answer.other_version == systems(DATA, SyntheticVectors(8))["bm25"].version

@@ -11,7 +11,7 @@ from browser.audit import FINE, faults, keyboard_goes_through, spoken
 from browser.lab import expect, open_notebook, run_cell
 from browser.window import SCREENSHOTS, open_from_disk
 from kgot_lab.memory.claims import Claims, SQLiteClaims
-from kgot_lab.viz.claims import over_time
+from kgot_lab.viz import claims
 
 CELLS = (
     """
@@ -143,7 +143,7 @@ def on_disk(page, watch, tmp_path):
                 said("Ada is human"),
             ]
         )
-        path = over_time(memory).page().save(tmp_path / "times.html")
+        path = claims(memory).page().save(tmp_path / "times.html")
     open_from_disk(page, watch, path)
     view = page.locator(".kl").first
     expect(view).to_be_visible()

@@ -16,7 +16,8 @@ from kgot_lab.evaluation.reports import derive
 from kgot_lab.io.files import bundled
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
-from kgot_lab.viz import export, html
+from kgot_lab.viz import html
+from kgot_lab.viz import page as export
 from kgot_lab.viz.course import write_course
 from kgot_lab.viz.external_requests import references
 

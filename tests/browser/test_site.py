@@ -3,13 +3,13 @@ walk, search and answer.
 """
 
 import pytest
-from kgot_lab.viz.exercises import sealed
 
 from browser.alive import blank_pictures, served, views_on
 from browser.audit import FINE, faults, follows_the_browser, keyboard_goes_through
 from browser.lab import REPOSITORY, expect
 from browser.window import SCREENSHOTS, Watch
 from kgot_lab.viz.course import write_course
+from kgot_lab.viz.exercises import sealed
 
 CHOSEN = ("00_tour", "75_an_expert")
 

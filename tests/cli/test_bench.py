@@ -21,7 +21,7 @@ from support.tiny_collection import tiny
 from support.waiting import AMPLE, until
 from support.workers import local_cluster
 
-from kgot_lab.benchmark.recall import benchmark
+from kgot_lab.benchmark.recall import bench as benchmark
 from kgot_lab.benchmark.recall.datasets import BUNDLED
 from kgot_lab.cli.terminal import bar
 from kgot_lab.evaluation.plan import Plan

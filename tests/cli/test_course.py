@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from kgot_lab.viz.exercises import digest_of
 from typer.testing import CliRunner
 
 from kgot_lab.cli.app import app
 from kgot_lab.errors import BadInput
+from kgot_lab.viz.exercises import digest_of
 
 
 def handed(folder, name, **right):

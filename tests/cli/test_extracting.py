@@ -2,8 +2,8 @@
 
 import pytest
 
+from kgot_lab.cli.answering import extract_graph
 from kgot_lab.cli.configuration import Configuration
-from kgot_lab.cli.extract import extract_graph
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import write_snapshot

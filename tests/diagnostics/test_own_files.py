@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt
 from support.saved_run import save_run
 
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt
 from kgot_lab.diagnostics.file_check import examine_file, salvage_file
 from kgot_lab.embedding.cache import CACHE_NAME, Cached
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered
-from kgot_lab.loop.ledger import Entry, Ledger
+from kgot_lab.loop.state import Entry, Ledger
 from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import open_claims
 from kgot_lab.stores import open_store

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from support.birthplaces import SETS, TINY, reader
 
 from benchmarks.graph_pays.telling import (
@@ -22,6 +21,7 @@ from benchmarks.graph_pays.telling import (
     trust_told,
 )
 from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 
 PLAN = TINY.plan(reader())
 ASKED = [(name, question.id) for name, sample in SETS.items() for question in sample.questions]

@@ -9,13 +9,13 @@ import json
 import pytest
 from support.expert_server import COOK_ID, expert_office
 
-from kgot_lab.experts import scores
+from kgot_lab.experts import portable
 from kgot_lab.experts.portable import expert_scores
 
 
 @pytest.fixture
 def service(tmp_path, monkeypatch):
-    monkeypatch.setattr(scores, "_MEASURED", tmp_path)
+    monkeypatch.setattr(portable, "_MEASURED", tmp_path)
     return expert_office()
 
 

@@ -22,7 +22,7 @@ from kgot_lab.embedding.cache import CACHE_NAME, Cached
 from kgot_lab.errors import LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Event, Forced
-from kgot_lab.loop.ledger import Entry, Ledger
+from kgot_lab.loop.state import Entry, Ledger
 from kgot_lab.loop.trace import load_run
 from kgot_lab.stores import open_store
 from kgot_lab.stores.files import read_graph, write_graph

@@ -8,13 +8,13 @@ import json
 from dataclasses import replace
 
 import pytest
+from kgot_lab.loop.retrieve import row_lines
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.saved_run import save_run
 from support.work import computing_at_most
 
 from kgot_lab.errors import BadInput, LLMError, SandboxError, ToolFailed, TraceError
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.loop.conclude import row_lines
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
     Answered,

@@ -26,8 +26,7 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.forecast import calls_by_role
-from kgot_lab.loop.limits import PATHS, Limits, preset
+from kgot_lab.loop.limits import PATHS, Limits, calls_by_role, preset
 from kgot_lab.loop.replay.replay import Resources, limits_of, resume, verify
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.retrieval.bm25 import bm25

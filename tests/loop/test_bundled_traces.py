@@ -7,6 +7,7 @@ import re
 from datetime import date
 
 import pytest
+from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from support.no_sandbox import no_sandbox
 from support.waiting import AMPLE
 
@@ -18,7 +19,6 @@ from kgot_lab.llm.local import Local
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Read, ToolReturned, Wrote
 from kgot_lab.loop.limits import Limits
-from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.replay.replay import fork, replay, same_event, verify
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.stores import InMemory, open_for

@@ -15,9 +15,7 @@ from benchmarks.competence.worlds import World, chain_world, comparing_world
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.provenance import Support, note
 from kgot_lab.io.files import bundled
-from kgot_lab.loop.certificate.certificate import certificate_of_run
-from kgot_lab.loop.certificate.contradictions import value_instead
-from kgot_lab.loop.certificate.requirements import question_names
+from kgot_lab.loop.certificate import certificate_of_run, question_names, value_instead
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Event, Started, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.limits import PATHS

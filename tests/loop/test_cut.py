@@ -6,11 +6,11 @@ import os
 import subprocess
 import sys
 
-from kgot_lab.loop.truncation import relevance
+from kgot_lab.loop.render import relevance
 
 SCRIPT = """
 from kgot_lab.io.files import bundled
-from kgot_lab.loop.truncation import relevance
+from kgot_lab.loop.render import relevance
 from kgot_lab.loop.events import ToolReturned
 from kgot_lab.loop.trace import load_run
 from kgot_lab.text.sentences import sentences

@@ -6,6 +6,7 @@ from collections import defaultdict, deque
 from dataclasses import replace
 
 import pytest
+from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from support.no_sandbox import no_sandbox
 from support.saved_run import save_run
@@ -15,7 +16,6 @@ from kgot_lab.io.files import bundled
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Ballot, Read, ToolReturned, Wrote
-from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.replay.forks import (
     aligned,
     change_of,

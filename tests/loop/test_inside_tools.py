@@ -9,8 +9,8 @@ from kgot_lab.errors import LLMError, OverBudget, ToolFailed
 from kgot_lab.llm.budget import Budget, Budgeted, Spending
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, ToolReturned
-from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.replay.replay import Resources, fork, resume, verify
+from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.tools.ask_model import ask_model

@@ -5,13 +5,13 @@ once.
 from __future__ import annotations
 
 import pytest
+from kgot_lab.loop.retrieve import facts_in
 from support.loop_script import ADA, FEW, call, of, scripted, votes
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Read, Refused, Repaired, Started, Wrote
 from kgot_lab.loop.limits import LOCAL
-from kgot_lab.loop.read import facts_in
 from kgot_lab.loop.replay.replay import fork, verify
 from kgot_lab.loop.trace import record
 from kgot_lab.retrieval.bm25 import bm25

@@ -20,11 +20,15 @@ from kgot_lab.llm.recorded import Recorder
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.loop.events import Asked, Event, Started, ToolReturned
 from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE
-from kgot_lab.loop.persistence.initial_graph import graph_of_claims, nearest_facts, remembered_near
-from kgot_lab.loop.persistence.learning import learn_run
-from kgot_lab.loop.persistence.memory_session import open_memory_session
-from kgot_lab.loop.persistence.retraction_filter import without_retracted
-from kgot_lab.loop.persistence.same_source import SameSources
+from kgot_lab.loop.persistence import (
+    SameSources,
+    graph_of_claims,
+    learn_run,
+    nearest_facts,
+    open_memory_session,
+    remembered_near,
+    without_retracted,
+)
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims, open_claims

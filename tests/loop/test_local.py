@@ -29,13 +29,12 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )
-from kgot_lab.loop.forecast import calls_by_role, forecast
 from kgot_lab.loop.insert import proper, sourced_sentences
-from kgot_lab.loop.ledger import ledger
-from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
+from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits, calls_by_role, forecast
+from kgot_lab.loop.render import fit
 from kgot_lab.loop.replay.extract import extract, left_to_read
+from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import graph_after
-from kgot_lab.loop.truncation import fit
 from kgot_lab.memory.extraction import (
     EXAMPLES,
     EXTRACT,

@@ -15,9 +15,9 @@ from kgot_lab.llm.recorded import Recorded, Recorder
 from kgot_lab.llm.scripted import Scripted
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, from_json, to_json
+from kgot_lab.loop.prompts import Answer
 from kgot_lab.loop.replay.recording import Recording, RememberedLLM
 from kgot_lab.loop.replay.replay import Resources, fork, resume, same_event, verify
-from kgot_lab.loop.reply_schemas import Answer
 from kgot_lab.loop.run_context import How, Loop, ask_for, ask_reply, ask_text
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import load_run, record

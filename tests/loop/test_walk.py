@@ -27,9 +27,9 @@ from kgot_lab.loop.events import (
     Voted,
     Wrote,
 )  # fmt: skip
-from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.limits import REFERENCE, Limits, preset
 from kgot_lab.loop.replay.replay import states
+from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.attachment import read_attachment

@@ -9,7 +9,7 @@ from support.every import every
 from support.store_kinds import KINDS, opened
 
 from kgot_lab.errors import BadInput
-from kgot_lab.loop.grounding import constants
+from kgot_lab.loop.run_context import constants
 from kgot_lab.stores import open_store
 from kgot_lab.stores.opening import Fused
 from kgot_lab.stores.protocol import readers

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from kgot_lab.experts.http.responses import StreamLimiter
+from kgot_lab.cli.serve import character_server
 from mcp.client import Client
 
 import kgot_lab
 from kgot_lab.cli.app import app as command_line
-from kgot_lab.cli.query.serving import character_server
 from kgot_lab.domains import npc
 from kgot_lab.experts.federation.delegation import Federation
 from kgot_lab.experts.federation.envelope import new_instance_key
 from kgot_lab.experts.federation.signing import Peers, open_nonces
 from kgot_lab.experts.http.mcp import expert_tools
+from kgot_lab.experts.http.responses import StreamLimiter
 from kgot_lab.experts.http.server import expert_app, pages_router
 from kgot_lab.experts.http.sharing_routes import federation_router
 from kgot_lab.experts.learning.ledger import open_proposals

@@ -19,8 +19,8 @@ from kgot_lab.loop.trace import load_run
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Diff, Document, Edge, Node
 from kgot_lab.viz.graph.marks import grounds
-from kgot_lab.viz.static.briefing import FactSelection, fact_graph
 from kgot_lab.viz.static.drawing import line_width
+from kgot_lab.viz.static.fact_pictures import FactSelection, fact_graph
 from kgot_lab.viz.static.markup import element
 
 ROOT = Path(__file__).parents[2]

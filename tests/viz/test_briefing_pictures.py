@@ -9,8 +9,6 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from kgot_lab.viz.plots.memory import briefing_curves, lifelines
-from kgot_lab.viz.static.fact_pictures import briefing_picture
 from support.small_market import EQUITIES, LANTERN, NOW, TECHNOLOGY, event, signal, with_market
 
 import kgot_lab as lab
@@ -21,6 +19,8 @@ from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.reach import PathHop
 from kgot_lab.evaluation.significance import share
 from kgot_lab.types import Edge
+from kgot_lab.viz.plots.memory import briefing_curves, lifelines
+from kgot_lab.viz.static.fact_pictures import briefing_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = '</title></text></svg><script>alert("1")</script>&amp;\x00\u202e'

@@ -6,13 +6,12 @@ import re
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
 
-from kgot_lab.viz.static.fact_pictures import LINK_LOOKS, certificate_in_words, certificate_picture
-
 from kgot_lab.memory.claims.certificate import FACT_STATES, Certificate, CertifiedFact, OpenFact, certify
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.types import Triple
+from kgot_lab.viz.static.fact_pictures import LINK_LOOKS, certificate_in_words, certificate_picture
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = '</title></text></svg><script>alert("1")</script>]]>&amp;\ud800\u202e<img src=//e.example> '

@@ -10,7 +10,9 @@ from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims import Claims, ReviewLedger, Span, SQLiteClaims
 from kgot_lab.memory.claims.claim import Fallen
 from kgot_lab.types import Document
-from kgot_lab.viz.claims import before_and_after, over_time, review
+from kgot_lab.viz import claims as before_and_after
+from kgot_lab.viz import claims as over_time
+from kgot_lab.viz import claims as review
 from kgot_lab.viz.external_requests import references
 from kgot_lab.viz.graph.view import GraphView
 

@@ -13,11 +13,10 @@ from itertools import combinations, product
 
 import numpy as np
 import pytest
-from kgot_lab.viz.plots.retrieval import LOST, PENS, WON
 from support.every import every
 
-from kgot_lab.viz.analogy import gauge as structure_gauge
-from kgot_lab.viz.analogy import picture as structure_picture
+from kgot_lab.viz import analogy_picture as structure_gauge
+from kgot_lab.viz import analogy_picture as structure_picture
 from kgot_lab.viz.explorer.hits import LANE_COLOURS as LANES
 from kgot_lab.viz.graph.marks import COLOURS, MARKS, ROUND, look_of, styles
 from kgot_lab.viz.live import script, style
@@ -32,8 +31,9 @@ from kgot_lab.viz.plots.figure import (
     bar_pen,
     line_pen,
 )
-from kgot_lab.viz.plots.outcomes import ENDS, EXACT, OUTCOMES, WORDS
-from kgot_lab.viz.plots.runs import BALLOTS, EDGES, NODES, USES
+from kgot_lab.viz.plots.questions import _PENS as ENDS
+from kgot_lab.viz.plots.retrieval import LOST, PENS, WON
+from kgot_lab.viz.plots.runs import BALLOTS, EDGES, NODES
 
 EYES = {
     "protanopia": (
@@ -195,13 +195,13 @@ def test_lines_of_a_plot_are_told_apart_by_marker_and_stand_out_from_the_paper()
     )
     assert contrast(INK) >= READABLE and contrast(MUTED) >= READABLE
     assert NODES.marker != EDGES.marker and NODES.dashes != EDGES.dashes
-    assert EXACT.marker != WORDS.marker and len({pen.marker for pen in PENS.values()}) == len(PENS)
+    assert len({pen.marker for pen in PENS.values()}) == len(PENS)
 
 
 @pytest.mark.parametrize(
     "pens",
-    [dict(enumerate(map(bar_pen, range(8)))), BALLOTS, USES, OUTCOMES, ENDS],
-    ids=["parts", "ballots", "uses", "outcomes", "ends"],
+    [dict(enumerate(map(bar_pen, range(8)))), BALLOTS, ENDS],
+    ids=["parts", "ballots", "ends"],
 )
 def test_parts_of_a_bar_are_told_apart_by_hatch_and_have_a_rim(pens):
     assert confused(of_pens(pens)) == []

@@ -8,10 +8,10 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from support.birthplaces import SETS, TINY, reader
 
 from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from kgot_lab.errors import UnknownName
 from kgot_lab.viz import plots
 

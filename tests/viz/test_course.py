@@ -6,10 +6,10 @@ import json
 import re
 
 import pytest
-from kgot_lab.viz.exercises import sealed
 
 from kgot_lab.errors import BadInput
 from kgot_lab.viz.course import SHARED_SCRIPT, SHARED_STYLE, chapter_of, write_course
+from kgot_lab.viz.exercises import sealed
 from kgot_lab.viz.external_requests import references, tags
 from kgot_lab.viz.notebook_page import read_notebook
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from kgot_lab.viz.exercises import exercise, sealed
 from support.every import every
 
 from kgot_lab.errors import BadInput
+from kgot_lab.viz.exercises import exercise, sealed
 
 
 class Odd:

@@ -5,10 +5,10 @@ written.
 import json
 
 import pytest
-from kgot_lab.viz.exercises import digest_of, exercise, gathered_marks, hand_in, read_hand_in, sealed
 
 from kgot_lab.errors import BadInput
-from kgot_lab.viz.course import attempts
+from kgot_lab.viz import exercises as attempts
+from kgot_lab.viz.exercises import digest_of, exercise, gathered_marks, hand_in, read_hand_in, sealed
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kgot_lab.viz.plots.retrieval import rival, shown_systems
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput, UnknownName
@@ -22,14 +21,12 @@ from kgot_lab.evaluation.reports import Report, derive, report
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.io.files import bundled
 from kgot_lab.loop import events as happened
-from kgot_lab.loop.events import ToolCall
-from kgot_lab.loop.ledger import Ledger, ledger
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.similarity.delta import Pair, Thresholds, per_band
-from kgot_lab.types import Diff, Document, Edge, Hit, Node, Prompt, Query, Usage
+from kgot_lab.types import Diff, Document, Edge, Hit, Node, Query
 from kgot_lab.viz import plots
 from kgot_lab.viz.plots.figure import bar_pen, line_pen, nothing, plot, plot_drawing, short_label
-from kgot_lab.viz.plots.outcomes import OUTCOMES, outcome, read_answers
+from kgot_lab.viz.plots.retrieval import rival, shown_systems
 from kgot_lab.viz.plots.runs import BALLOTS, runs_of
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -73,9 +70,9 @@ def delta_edges() -> tuple[list[Edge], Thresholds]:
 
 
 @pytest.fixture(scope="module")
-def spent() -> plots.Plot:
-    """What the run of two hops cost."""
-    return plots.costs(HOPS)
+def voted() -> plots.Plot:
+    """How the votes of the run of two hops fell."""
+    return plots.ballots(HOPS)
 
 
 def texts(drawn: plots.Plot) -> list[str]:
@@ -103,13 +100,8 @@ def every_plot(musique: Report, edges: list[Edge]) -> dict[str, plots.Plot]:
         "recall_curves": plots.recall_curves(musique),
         "scatter": plots.scatter(musique),
         "pace": plots.pace(musique),
-        "costs": plots.costs(HOPS),
-        "speed": plots.speed(HOPS),
         "ballots": plots.ballots(HOPS),
         "growth": plots.growth(HOPS),
-        "tool_use": plots.tool_use(HOPS),
-        "outcomes": plots.outcomes(RECEIPTS),
-        "steps": plots.steps(RECEIPTS),
         "bands": plots.bands(edges),
     }
 
@@ -131,24 +123,23 @@ def test_every_plot_is_a_picture_with_words_and_numbers_that_asks_for_nothing(re
         )
 
 
-def test_every_id_in_a_plot_is_referred_to_and_the_other_way_round(spent):
+def test_every_id_in_a_plot_is_referred_to_and_the_other_way_round(voted):
     assert (
-        set(re.findall(r' id="([^"]+)"', spent.svg)) == set(re.findall(r"#([mhp]\w{10})", spent.svg)) != set()
+        set(re.findall(r' id="([^"]+)"', voted.svg)) == set(re.findall(r"#([mhp]\w{10})", voted.svg)) != set()
     )
 
 
-def test_a_table_with_the_numbers_stands_beside_a_plot(spent):
-    told = spent.table()
-    assert "The numbers of the plot: 5 rows" in repr(told) and "tokens read" in told.html
-    assert sum(row["calls"] for row in spent.numbers) == len(ledger(HOPS.events).entries) == 19
-    assert "the first 2 shown" in repr(spent.table(limit=2))
+def test_a_table_with_the_numbers_stands_beside_a_plot(voted):
+    told = voted.table()
+    assert "The numbers of the plot: 1 row" in repr(told) and "not asked" in told.html
+    assert "the first 2 shown" in repr(plots.growth(HOPS).table(limit=2))
 
 
-def test_the_same_numbers_give_the_same_bytes_in_another_process_and_whatever_the_reader_has_set(spent):
+def test_the_same_numbers_give_the_same_bytes_in_another_process_and_whatever_the_reader_has_set(voted):
     code = (
         "import sys, matplotlib; matplotlib.rcParams.update({'font.size': 30, 'axes.facecolor': 'black', 'text.usetex': False})\n"
         "from kgot_lab.io.files import bundled; from kgot_lab.loop.trace import load_run; from kgot_lab.viz import plots\n"
-        "sys.stdout.write(plots.costs(load_run(bundled('traces') / 'hotpotqa_two_hops.jsonl')).svg)"
+        "sys.stdout.write(plots.ballots(load_run(bundled('traces') / 'hotpotqa_two_hops.jsonl')).svg)"
     )
     there = subprocess.run(
         [sys.executable, "-c", code],
@@ -158,7 +149,7 @@ def test_the_same_numbers_give_the_same_bytes_in_another_process_and_whatever_th
         encoding="utf-8",
         timeout=600,
     ).stdout
-    assert there == spent.svg
+    assert there == voted.svg
 
 
 def test_a_plot_is_saved_as_svg_pdf_and_png_and_as_nothing_else(tmp_path):
@@ -177,7 +168,7 @@ def test_series_can_be_told_apart_without_colour():
     lines, bars = [line_pen(number) for number in range(8)], [bar_pen(number) for number in range(56)]
     assert len({pen.marker for pen in lines}) == 8 and len({pen.hatch for pen in bars[:8]}) == 8
     assert len({(pen.colour, pen.hatch) for pen in bars}) == 56
-    for pens in (BALLOTS, OUTCOMES):
+    for pens in (BALLOTS,):
         assert len({(pen.hatch, pen.colour == "#FFFFFF") for pen in pens.values()}) == len(pens)
 
 
@@ -209,25 +200,11 @@ def test_whatever_a_name_says_it_stays_text():
 
 @pytest.mark.parametrize("name", ["漢" * 300, "_"], ids=["long and wide", "underscore"])
 def test_a_name_of_any_length_and_script_leaves_room_for_the_picture(name):
-    call, usage = ToolCall(name), Usage(10, 5, 1.0, 0.01)
-    said = [
-        happened.Asked(role=f"{name}{number}", model="m", prompt=Prompt((), None), reply="", usage=usage)
-        for number in range(9)
-    ]
     vote = happened.Voted(choice=name, inserts=1, retrieves=0, invalid=0, possible=3)
     write = happened.Wrote(statement="", diff=Diff((Node("a"),)))
-    run = [*said, vote, happened.ToolReturned(call=call, text=""), write]
+    run = [vote, write]
     many = {f"{number}{name}": run for number in range(4)}
-    made = [verb(run) for verb in (plots.speed, plots.ballots, plots.tool_use)] + [
-        plots.costs(many),
-        plots.growth(many),
-    ]
-    answers = [{"em": 0, "f1": 0.5, "answer": "a", "steps": 1}] * 2
-    made += [
-        plots.outcomes({name: answers}),
-        plots.steps({name: answers, "other": answers}),
-        plots.scatter(toy({name: "ab", "b": "ba"})),
-    ]
+    made = [plots.ballots(run), plots.growth(many), plots.scatter(toy({name: "ab", "b": "ba"}))]
     for drawn in made:
         assert ET.fromstring(drawn.svg).tag == "svg" and max(len(text) for text in texts(drawn)) <= 60
 
@@ -304,51 +281,6 @@ def test_pace_leaves_untimed_runs_out_and_says_so(report_on_musique):
 # -------------------------------------------------------------------------------------------------------------
 
 
-def test_costs_add_up_by_step_and_role_to_what_the_ledger_says(spent):
-    total = ledger(HOPS.events).total
-    assert sum(row["seconds"] for row in spent.numbers) == pytest.approx(total.seconds, rel=1e-4)
-    assert (
-        sum(row["tokens read"] + row["tokens written"] for row in spent.numbers)
-        == total.prompt_tokens + total.completion_tokens
-    )
-    assert {"step 1", "step 2", "write", "vote", "calls", "seconds", "tokens"} <= set(texts(spent))
-    assert "US dollars" not in texts(spent) and "no price" in spent.alt
-    assert plots.costs(ledger(HOPS.events)).svg == spent.svg == plots.costs(iter(HOPS.events)).svg
-
-
-def test_costs_of_calls_with_a_price_show_dollars():
-    paid = Ledger(tuple(replace(entry, cost=0.001) for entry in ledger(HOPS.events).entries))
-    drawn = plots.costs(paid)
-    assert (
-        "US dollars" in texts(drawn)
-        and "0.019 US dollars" in drawn.alt
-        and "US dollars a call" in texts(plots.speed(paid))
-    )
-
-
-def test_costs_of_several_runs_have_a_bar_for_each():
-    drawn = plots.costs(TRACES)
-    assert TRACES.keys() <= set(texts(drawn)) and "3 runs: 46 calls" in drawn.alt
-    asked = [event for event in HOPS.events if isinstance(event, happened.Asked)][:1]
-    many = plots.costs({f"run {number:02}": asked for number in range(40)})
-    assert (
-        "the first 30 are drawn" in many.alt
-        and len(many.numbers) == 40
-        and "run 29" in texts(many)
-        and "run 30" not in texts(many)
-    )
-
-
-def test_speed_tells_the_mean_the_least_and_the_most_of_a_call():
-    drawn = plots.speed(HOPS)
-    write = next(row for row in drawn.numbers if row["role"] == "write")
-    seconds = [entry.seconds for entry in ledger(HOPS.events).entries if entry.role == "write"]
-    assert write["calls"] == len(seconds) and write["seconds a call, mean"] == pytest.approx(
-        sum(seconds) / len(seconds), rel=1e-4
-    )
-    assert write["seconds a call, least"] < write["seconds a call, mean"] < write["seconds a call, most"]
-
-
 def test_ballots_show_how_each_vote_fell_and_what_share_agreed():
     drawn = plots.ballots(HOPS)
     assert [
@@ -385,46 +317,19 @@ def test_growth_of_many_writes_names_some_of_them_and_of_refusals_alone_shows_th
     assert "something refused" in texts(refused) and "0 writes" in refused.alt and "refused: 1" in refused.alt
 
 
-def test_calls_that_took_no_time_can_be_drawn():
-    free = [happened.Asked(role="", model="", prompt=Prompt((), None), reply="")]
-    assert (
-        plots.costs(free).numbers[0]["seconds"] == 0 == plots.speed(free).numbers[0]["tokens a second, mean"]
-    )
-
-
 def test_growth_of_several_runs_has_a_line_for_each_and_of_many_a_median():
     assert TRACES.keys() <= set(texts(plots.growth(TRACES)))
     many = plots.growth({f"run {number}": HOPS for number in range(9)})
     assert any(text.startswith("median") for text in texts(many)) and "9 graphs" in many.alt
 
 
-def test_tools_are_counted_with_what_failed_and_what_was_not_called_again():
-    call = ToolCall("search", {"query": "Ada"})
-    events = [
-        happened.ToolReturned(call=call, text="x", failed=True),
-        happened.Chose(calls=(), skipped=(call, ToolCall("zip"))),
-    ]
-    drawn = plots.tool_use([*HOPS.events, *events])
-    assert drawn.numbers[0] == {
-        "tool": "search",
-        "returned": 3,
-        "failed": 1,
-        "asked for again, not called": 1,
-        "runs": 1,
-    }
-    assert drawn.numbers[1]["tool"] == "zip" and {"returned", "failed", "asked for again, not called"} <= set(
-        texts(drawn)
-    )
-    assert "7 in 3 of 3 runs" in texts(plots.tool_use(TRACES))
-
-
-@pytest.mark.parametrize("verb", [plots.costs, plots.speed, plots.ballots, plots.growth, plots.tool_use])
+@pytest.mark.parametrize("verb", [plots.ballots, plots.growth])
 def test_a_run_without_the_events_a_plot_is_made_of_gives_a_picture_that_says_so(verb):
     for drawn in map(verb, ([], {}, HOPS.events[:1])):
         assert drawn.alt.startswith("Nothing to draw: ") and not drawn.numbers
 
 
-@pytest.mark.parametrize("verb", [plots.costs, plots.speed, plots.ballots, plots.growth, plots.tool_use])
+@pytest.mark.parametrize("verb", [plots.ballots, plots.growth])
 def test_what_is_no_run_is_refused_with_what_would_do(verb):
     for wrong in ([1, 2], {"a": ["text"]}, 7, "hotpotqa_demo"):
         with pytest.raises(BadInput, match=r"its events or its trace \(loop\.trace\.load\)"):
@@ -437,79 +342,6 @@ def test_runs_go_by_the_name_of_their_trace():
     assert list(runs_of(TRACES.values())) == [trace.run for trace in TRACES.values()] and runs_of(
         HOPS.events
     ) == {"": HOPS.events}
-
-
-# --- outcomes
-# ---------------------------------------------------------------------------------------------------------
-
-
-def test_outcomes_follow_from_the_receipts():
-    drawn = plots.outcomes(RECEIPTS)
-    for path, row in zip(RECEIPTS, drawn.numbers, strict=True):
-        system, rows = read_answers(path)
-        assert row["system"] == system and row["questions"] == len(rows) == sum(
-            row[kind] for kind in OUTCOMES
-        )
-        assert row["right"] + row["right, forced"] == sum(each["em"] for each in rows)
-        assert (
-            row["exact, low"] < row["exact"] < row["exact, high"]
-            and row["F1, low"] < row["F1 of words"] < row["F1, high"]
-        )
-        assert row["F1 of words"] == pytest.approx(sum(each["f1"] for each in rows) / len(rows), rel=1e-5)
-    assert {"kgot_local", "partly right", "wrong, forced"} <= set(texts(drawn))
-
-
-def test_outcomes_by_type_have_a_bar_for_each_type():
-    drawn = plots.outcomes(RECEIPTS, by="type")
-    assert {"rag, bridge", "rag, comparison"} <= set(texts(drawn)) and sum(
-        row["questions"] for row in drawn.numbers
-    ) == 30 * len(RECEIPTS)
-    with pytest.raises(UnknownName, match="unknown field 'level'"):
-        plots.outcomes(RECEIPTS, by="level")
-
-
-def test_an_answer_has_one_of_six_outcomes():
-    told = [
-        ({"em": 1, "f1": 1, "answer": "a"}, "right"),
-        ({"em": 1, "f1": 1, "answer": "a", "forced": True}, "right, forced"),
-        ({"em": 0, "f1": 0.5, "answer": "a b", "forced": False}, "partly right"),
-        ({"em": 0, "f1": 0, "answer": " "}, "no answer"),
-        ({"em": 0, "f1": 0, "answer": "b"}, "wrong"),
-        ({"em": 0, "f1": 0, "answer": "b", "out_of_steps": True}, "wrong, forced"),
-    ]
-    assert [outcome(row) for row, _ in told] == [kind for _, kind in told] == list(OUTCOMES)
-    [row] = plots.outcomes({"ours": [row for row, _ in told]}).numbers
-    assert row["right of attempted"] == pytest.approx(2 / 5) and row[
-        "harmonic mean of both"
-    ] == pytest.approx(2 * 2 / (6 + 5), rel=1e-5)
-
-
-def test_one_answer_alone_still_makes_a_picture_and_none_says_so():
-    assert plots.outcomes({"ours": [{"em": 1, "f1": 1, "answer": "a"}]}).numbers[0]["exact"] == 1.0
-    assert (
-        plots.outcomes({"ours": []}).alt
-        == plots.outcomes([]).alt
-        == "Nothing to draw: there are no answers to judge"
-    )
-    assert "only those of the loop do" in plots.steps([path for path in RECEIPTS if "rag" in path.name]).alt
-
-
-def test_steps_show_how_the_answers_of_each_number_of_steps_turned_out():
-    drawn = plots.steps(RECEIPTS)
-    assert sum(row["right"] + row["partly right"] + row["not right"] for row in drawn.numbers) == 30
-    assert {"2 steps", "3 steps"} <= set(texts(drawn))
-
-
-def test_a_receipt_that_is_none_is_refused_by_name(tmp_path):
-    (tmp_path / "bad.jsonl").write_text('["no head"]\n', encoding="utf-8")
-    with pytest.raises(BadInput, match=r"bad\.jsonl is no receipt"):
-        plots.outcomes([tmp_path / "bad.jsonl"])
-    with pytest.raises(BadInput, match=r"away\.jsonl is no receipt"):
-        plots.steps(tmp_path / "away.jsonl")
-    with pytest.raises(BadInput, match="needs numbers em and f1"):
-        plots.outcomes({"ours": [{"answer": "a"}]})
-    with pytest.raises(BadInput, match="two of these receipts are of rag"):
-        plots.outcomes([RESULTS / "hotpotqa_test_rag.jsonl", RESULTS / "hotpotqa_develop_rag.jsonl"])
 
 
 # --- bands

@@ -8,7 +8,15 @@ import json
 from dataclasses import asdict
 
 import pytest
+from support.every import every
+from support.saved_run import save_run
+
 from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt, with_grade
+from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.grading import Grade
+from kgot_lab.loop.events import Asked
+from kgot_lab.loop.state import ledger
+from kgot_lab.types import Message, Prompt, Usage
 from kgot_lab.viz.plots.questions import (
     TEN_PLOTS,
     category_of,
@@ -25,14 +33,6 @@ from kgot_lab.viz.plots.questions import (
     tool_match,
     tools_in_questions,
 )
-from support.every import every
-from support.saved_run import save_run
-
-from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.grading import Grade
-from kgot_lab.loop.events import Asked
-from kgot_lab.loop.ledger import ledger
-from kgot_lab.types import Message, Prompt, Usage
 
 WEB, CODE = ("A web browser", "a search engine"), ("Python",)
 RUN = [

@@ -31,9 +31,9 @@ from kgot_lab.loop.events import (
     Wrote,
 )
 from kgot_lab.loop.formatting import caption
-from kgot_lab.loop.ledger import ledger
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.replay.replay import Fork, Resources
+from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import Trace, graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory

@@ -7,7 +7,6 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass, replace
 
 import pytest
-from kgot_lab.viz.analogy_picture import COLUMN, FONT
 from support.every import every
 
 from benchmarks.structure import analogies
@@ -23,7 +22,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import BANDS, Pair, Thresholds
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.analogy import structure
-from kgot_lab.viz.analogy.picture import gauge
+from kgot_lab.viz.analogy_picture import COLUMN, FONT, gauge
 from kgot_lab.viz.static.drawing import fitted, wrapped
 
 pytest.importorskip("onnxruntime")

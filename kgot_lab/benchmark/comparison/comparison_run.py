@@ -5,22 +5,89 @@ same first questions.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import NamedTuple
+from statistics import fmean, median
+from typing import Any, NamedTuple
 
-from kgot_lab.benchmark.comparison.comparison_run import ReusingLLM, replies_on_file
 from kgot_lab.benchmark.comparison.plan import Design, check_sets, keep_comparison
-from kgot_lab.benchmark.comparison.systems import PassageSearches, check_systems, short_walk
-from kgot_lab.benchmark.questions.attempt import Equipment, is_damaged
+from kgot_lab.benchmark.comparison.systems import AnswerSystem, PassageSearches, check_systems, short_walk
+from kgot_lab.benchmark.questions.attempt import Equipment, is_damaged, read_events
 from kgot_lab.benchmark.questions.batch import RECEIPTS, TRACES, QuestionRun, trace_name
-from kgot_lab.benchmark.questions.question import Question
+from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import QuestionReceipt, read_receipts
-from kgot_lab.errors import LLMError
-from kgot_lab.loop.events import Event
-from kgot_lab.types import LLM
+from kgot_lab.errors import BadInput, LLMError
+from kgot_lab.evaluation.tables import Cell, Grid
+from kgot_lab.llm.budget import Rate
+from kgot_lab.llm.recorded import prompt_digest
+from kgot_lab.loop.events import Asked, Event
+from kgot_lab.loop.limits import forecast
+from kgot_lab.text.tokens import tokens
+from kgot_lab.types import LLM, Prompt, Reply, full_text
+
+# Replies that other systems were given to the very same prompt, so that what differs in one part is not
+# asked all over again.
+
+_ASKED = b'{"event":"Asked"'  # how the line of a reply begins: to count them, no trace need be read whole
+
+
+def replies_on_file(folders: Iterable[Path], set: str, question: str) -> dict[str, Reply]:
+    """The replies in the traces of a question by all systems of some folders, as `replies_in` gives them."""
+    return replies_in(
+        path for folder in folders for path in sorted(folder.glob(f"{set}/*/{TRACES}/{trace_name(question)}"))
+    )
+
+
+def replies_in(traces: Iterable[Path]) -> dict[str, Reply]:
+    """The replies in some traces, by digests of their prompts, of which the seed is a part; the first where
+    several are.
+    """
+    found: dict[str, Reply] = {}
+    for path in traces:
+        for event in read_events(path):
+            if isinstance(event, Asked) and not event.is_loss and not event.role.startswith("inside "):
+                found.setdefault(prompt_digest(event.prompt, event.model), event.as_reply)
+    return found
+
+
+def count_replies(folders: Iterable[Path], sets: Collection[str]) -> int:
+    """How many replies the traces of some sets hold in some folders; raises BadInput for a folder that is not
+    there.
+    """
+    replies = 0
+    for folder in folders:
+        if not folder.is_dir():
+            raise BadInput(f"--reuse {folder}: there is no such folder, so there are no replies to take")
+        for path in (path for name in sets for path in folder.glob(f"{name}/*/{TRACES}/*.jsonl")):
+            replies += sum(line.startswith(_ASKED) for line in path.read_bytes().splitlines())
+    return replies
+
+
+class ReusingLLM:
+    """A model that is not asked what it was asked before: `known` are its replies, by `prompt_digest`;
+    `reused` counts those given.
+
+    `told` hears of each.
+    """
+
+    def __init__(self, llm: LLM, known: Mapping[str, Reply], told: Callable[[], object] = lambda: None):
+        self.name, self.reused = llm.name, 0
+        self._llm, self._known, self._told = llm, known, told
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        reply = self._known.get(prompt_digest(prompt, self.name))
+        if reply is None:
+            return self._llm(prompt)
+        self.reused += 1
+        self._told()
+        return reply
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._llm, name)  # its hash, engine, price and account
+
 
 _IN_A_ROW = 5  # answers that end in an error before a sitting stops: then it is the model's server and not the question
 
@@ -189,3 +256,100 @@ class ComparisonRun:
 
 def _told(told: Callable[[Due, Event], None], due: Due, _: Question, event: Event) -> None:
     told(due, event)
+
+
+# How long the rest of the comparison will take: from what its receipts took, or from tokens and a rate
+# where there is none yet.
+
+_TURNS = 2  # that a question of the loop is reckoned to take
+_PROMPT, _FACT = 250, 35  # tokens of a prompt without its facts, and of a sentence
+_WRITTEN = 12  # tokens of an answer
+MEASURED, RECKONED = "median of this set", "reckoned"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """How many questions of a set a system has left, and the seconds that one takes; `by` says from what that
+    is known.
+    """
+
+    set: str
+    system: str
+    left: int
+    seconds: float
+    by: str
+
+    @property
+    def hours(self) -> float:
+        """How long all of them take."""
+        return self.left * self.seconds / 3600
+
+
+def expected_rest(design: Design, folder: Path, chosen: Slice = WHOLE) -> list[Expected]:
+    """What is missing by set and system, with the median seconds of the receipts on file: of the set, else of
+    the system's other sets.
+
+    Where a system has none, tokens are reckoned from its passages, and read and written at the rate of the
+    receipts of other systems, or of a 1.5B model on two cores.
+    """
+    left = Counter((due.set, due.system) for due in missing(design, folder, chosen))
+    there = {
+        (set, system): _answered(folder, set, system) for set in design.samples for system in design.systems
+    }
+    rate = _rate([receipt for some in there.values() for receipt in some])
+    rows = []
+    for (set, system), count in left.items():
+        elsewhere = [each for (_, other), some in there.items() if other == system for each in some]
+        for some, by in ((there[set, system], MEASURED), (elsewhere, "median of other sets")):
+            if known := [receipt.seconds for receipt in some if receipt.seconds is not None]:
+                rows.append(Expected(set, system, count, median(known), by))
+                break
+        else:
+            rows.append(
+                Expected(
+                    set, system, count, _reckoned(design.systems[system], design.samples[set], rate), RECKONED
+                )
+            )
+    return rows
+
+
+def forecast_grid(rows: list[Expected]) -> Grid:
+    """What is expected as a table, with the sum of all."""
+    columns = ("system on set", "questions left", "seconds each", "hours", "from")
+    cells = [
+        (f"{row.system} on {row.set}", f"{row.left:,}", f"{row.seconds:.1f}", f"{row.hours:.2f}", row.by)
+        for row in rows
+    ]
+    total = ("all", f"{sum(row.left for row in rows):,}", "", f"{sum(row.hours for row in rows):.2f}", "")
+    return Grid("What is left to answer", columns, tuple(tuple(map(Cell, each)) for each in (*cells, total)))
+
+
+def _answered(folder: Path, set: str, system: str) -> list[QuestionReceipt]:
+    return [receipt for receipt in receipts_of(folder, set, system).values() if not receipt.error]
+
+
+def _rate(receipts: list[QuestionReceipt]) -> Rate:
+    """The tokens that are read in a second of the receipts that make one call, which read much and write
+    little; else the usual rate.
+    """
+    once = [
+        receipt
+        for receipt in receipts
+        if receipt.calls == 1 and receipt.prompt_tokens and receipt.model_seconds > 0
+    ]
+    if not once:
+        return Rate()
+    usual = Rate()
+    read = sum(receipt.prompt_tokens for receipt in once)
+    seconds = sum(receipt.model_seconds - receipt.completion_tokens / usual.writing for receipt in once)
+    return Rate(reading=read / seconds) if seconds > 0 else usual
+
+
+def _reckoned(system: AnswerSystem, asked: QuestionSet, rate: Rate) -> float:
+    if system.preset:
+        return forecast(system.limits, steps=_TURNS, rate=rate).seconds
+    passage = fmean(tokens(full_text(document)) for document in asked.documents) if asked.documents else 0.0
+    facts = (
+        fmean(len(question.facts) for question in asked.questions) * _FACT if system.search == "gold" else 0.0
+    )
+    return rate.seconds(_PROMPT + system.passages * passage + facts, _WRITTEN)

@@ -6,32 +6,143 @@ from __future__ import annotations
 
 import json
 import platform
+import random
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from kgot_lab import __version__
-from kgot_lab.benchmark.comparison.plan import (
-    ANSWER_MEASURES,
-    DRAW_SEED,
-    GOALS,
-    SAMPLES,
-    SYSTEM_PAIRS,
-    Goal,
-    drawn_samples,
-)
 from kgot_lab.benchmark.comparison.systems import ABLATIONS, ANSWER_SYSTEMS, AnswerSystem, prompt_digests
 from kgot_lab.benchmark.questions.batch import RECEIPTS
 from kgot_lab.benchmark.questions.plan import PLAN_FILE, format_differences, hash_of_ids, plan_differences
 from kgot_lab.benchmark.questions.question import QuestionSet
-from kgot_lab.errors import BadInput
+from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, LOCKED
+from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.calibration import BINS
 from kgot_lab.evaluation.significance import ROUNDS
 from kgot_lab.io.files import write_whole
 from kgot_lab.loop.trace import made_by
 from kgot_lab.types import LLM, Json
+
+# What is compared with what, and what is aimed at: fixed before the run, so that no choice can follow the
+# results.
+
+ALL_SETS = "all sets"  # their questions together
+SYSTEM_PAIRS: tuple[tuple[str, str], ...] = (
+    ("paths", "rag"), ("paths", "rag-few"), ("paths", "follow-few"), ("paths", "local"), ("paths-fused", "paths"),
+    ("follow-few", "rag"), ("rag-few", "rag"), ("long-context", "rag-few"), ("local", "rag"), ("closed-book", "rag"), ("gold", "paths"),
+)  # fmt: skip
+ANSWER_MEASURES: Mapping[str, str] = {  # what is measured of each answer, and how
+    "em": "exact match after normalisation, with the right answer or an alias of it",
+    "f1": "harmonic mean of precision and recall of the answer's words, the best over the aliases",
+    "prompt tokens": "all that the model read, in all calls; the median",
+    "evidence tokens": "of the facts that the answer was read from, about four letters each; the median",
+    "seconds": "wall time of a question; the median",
+    "calls": "of the model; the mean",
+    "resting": "share of the answers but yes and no that stand in the facts as whole words",
+    "destroyed": "of the questions that the model alone answers right (em), the share that the system does not",
+    "calibration error": "expected calibration error of exp(logprob / tokens) of the answer against em, ten bins",
+    "risk area": "mean share of wrong answers (em) over all coverages, the surest answers first",
+}
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Something to reach: a value of a measure, or a difference between a system and another, on one set or
+    on all.
+
+    kind: "gain" (the mean difference is above `bound`, and p below .05 after Holm over all such aims), "not
+    below" (the mean difference is at least `bound`), "at least" (the value), "at most" (the value; with
+    `other`, as a share of the other's). `share`, where given, is the most evidence tokens the system may
+    take, as a share of the other's.
+    """
+
+    said: str
+    system: str
+    kind: str
+    bound: float
+    on: str = ALL_SETS
+    measure: str = "f1"
+    other: str = ""
+    share: float | None = None
+
+    def as_json(self) -> dict[str, Json]:
+        """The aim as plain values."""
+        return asdict(self)
+
+
+GOALS: tuple[Goal, ...] = (
+    Goal("paths above RAG as it is on HotpotQA", "paths", "gain", 0.0, "hotpotqa", other="rag"),
+    Goal("paths above RAG as it is on 2WikiMultiHopQA", "paths", "gain", 0.0, "2wiki", other="rag"),
+    Goal(
+        "paths not below RAG + follow by more than .03, at a quarter of its evidence tokens", "paths", "not below", -0.03,
+        other="follow-few", share=0.25,
+    ),
+    Goal("paths above RAG + follow on MuSiQue", "paths", "gain", 0.0, "musique-498", other="follow-few"),
+    Goal("F1 of paths on HotpotQA at least .60", "paths", "at least", 0.60, "hotpotqa"),
+    Goal("paths in 15 seconds a question", "paths", "at most", 15.0, measure="seconds"),
+    Goal("paths with at most half of the prompt tokens of RAG", "paths", "at most", 0.5, measure="prompt tokens", other="rag"),
+)  # fmt: skip
+
+
+# Which questions of which sets are asked, and in which order: drawn by seed before the first run, none of
+# them tuned on.
+
+DRAW_SEED = 20261123
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The parts of a set that are asked, in an order drawn by seed or as they are drawn already, and where
+    one may tune instead.
+    """
+
+    parts: tuple[str, ...]
+    tuned_on: tuple[str, str]  # set and part
+    seed: int | None = None
+
+    def of(self, questions: QuestionSet) -> QuestionSet:
+        """The questions in the order in which they are asked, which stands in the set unless a seed draws it."""
+        ids = [id for part in self.parts for id in (questions.parts or {})[part]]
+        if self.seed is not None:
+            random.Random(self.seed).shuffle(ids)
+        return questions.only(ids)
+
+
+SAMPLES: Mapping[str, Sample] = {
+    "hotpotqa": Sample((LOCKED, "test"), ("hotpotqa", "develop"), DRAW_SEED),
+    "2wiki": Sample((LOCKED,), ("2wiki", "develop")),
+    "musique-498": Sample((LOCKED,), ("musique", "develop")),
+}
+
+
+def drawn_samples() -> dict[str, QuestionSet]:
+    """The sets with the questions that are asked of each: 70 of HotpotQA, 150 of 2WikiMultiHopQA, 150 of
+    MuSiQue.
+    """
+    return {name: sample.of(BUNDLED_SETS[name]()) for name, sample in SAMPLES.items()}
+
+
+def check_sets(only: Sequence[str], sets: Mapping[str, QuestionSet]) -> None:
+    """Raise UnknownName for a set there is not."""
+    for name in only:
+        if name not in sets:
+            raise UnknownName("question set", name, sets)
+
+
+def develop_samples() -> dict[str, QuestionSet]:
+    """The questions that may be tuned on, by the set they are of: 30 of HotpotQA, 61 of 2WikiMultiHopQA, 60
+    of MuSiQue's training part.
+    """
+    found = {}
+    for sample in SAMPLES.values():
+        source, part = sample.tuned_on
+        whole = BUNDLED_SETS[source]()
+        found[source] = whole.only((whole.parts or {})[part])
+    return found
+
 
 _KIND = "does the graph pay"
 _PLAIN = "the plain comparison"

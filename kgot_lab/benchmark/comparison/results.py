@@ -4,7 +4,7 @@ which aims are reached.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,11 +12,13 @@ from statistics import fmean, median
 from typing import Any
 
 from kgot_lab.benchmark.comparison.comparison_run import receipts_of
-from kgot_lab.benchmark.comparison.plan import ALL_SETS, comparison_plan
+from kgot_lab.benchmark.comparison.plan import ALL_SETS, Goal, comparison_plan
 from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.calibration import calibration_error, reliability, risk_area, risk_curve
 from kgot_lab.evaluation.significance import Estimate, grouped_interval, grouped_p, holm
+from kgot_lab.evaluation.summary import format_p, span
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
 from kgot_lab.types import Json
 
 CLOSED_BOOK = "closed-book"  # the system that answers from what the model knows
@@ -220,3 +222,198 @@ class Findings:
 def _group(key: tuple[str, str], receipt: QuestionReceipt) -> str:
     """What a question is drawn together with: its group, or itself."""
     return f"{key[0]} {receipt.group or key[1]}"
+
+
+# Which aims of the plan are reached, each with the figure that says so.
+
+REACHED, MISSED, UNKNOWN = "reached", "missed", "open"
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What became of an aim: "reached", "missed", or "open" where the answers that would tell it are not
+    there; and the figure.
+    """
+
+    goal: Goal
+    verdict: str
+    figure: str
+
+
+def reached_goals(findings: Findings) -> list[Reached]:
+    """Each aim of the plan, judged by the receipts; one whose questions are not all answered is marked as
+    such in its figure.
+    """
+    rows = {(row.system, row.on): row for row in findings.measured}
+    pairs = {(pair.system, pair.other, pair.on): pair for pair in findings.pairs}
+    judged = []
+    for told in findings.plan["aims"]:
+        goal = Goal(**told)
+        own, other = rows.get((goal.system, goal.on)), rows.get((goal.other, goal.on))
+        pair = pairs.get((goal.system, goal.other, goal.on))
+        verdict = _judged(goal, own, other, pair)
+        of = _asked(findings, goal)
+        if own is not None and own.n < of:
+            verdict = Reached(goal, verdict.verdict, f"{verdict.figure}; so far {own.n} of {of} questions")
+        judged.append(verdict)
+    return judged
+
+
+def _judged(goal: Goal, own: Measured | None, other: Measured | None, pair: Paired | None) -> Reached:
+    if own is None or (goal.other and other is None) or (goal.kind in {"gain", "not below"} and pair is None):
+        return Reached(goal, UNKNOWN, "not answered yet")
+    if pair is not None and goal.kind in {"gain", "not below"}:
+        return _by_difference(goal, pair, own, other)
+    value, base = _value(goal, own), _value(goal, other) if other is not None else 1.0
+    if value is None or not base:
+        return Reached(goal, UNKNOWN, "no receipt tells it")
+    measured = value / base
+    holds = measured >= goal.bound if goal.kind == "at least" else measured <= goal.bound
+    shown = decimal(measured) if goal.other or goal.measure in {"f1", "em"} else f"{measured:.1f}"
+    if goal.measure == "f1" and not goal.other:
+        shown += f" [{decimal(own.f1.low)}, {decimal(own.f1.high)}]"
+    return Reached(goal, REACHED if holds else MISSED, shown + f" of {goal.other}" * bool(goal.other))
+
+
+def _by_difference(goal: Goal, pair: Paired, own: Measured, other: Measured | None) -> Reached:
+    gap = pair.difference
+    figure = f"{signed(gap.mean)} ({span(gap)}), p {format_p(pair.p_holm)} after Holm, {gap.n} questions"
+    if goal.kind == "gain":
+        holds = gap.mean > goal.bound and pair.p_holm < 0.05
+    else:
+        holds = gap.mean >= goal.bound
+        figure += (
+            ""
+            if gap.low >= goal.bound
+            else f"; the interval does not rule out a loss of more than {decimal(-goal.bound)}"
+        )
+    if goal.share is not None:
+        if own.evidence_tokens is None or other is None or not other.evidence_tokens:
+            return Reached(goal, UNKNOWN, f"{figure}; no receipt tells the evidence tokens")
+        taken = own.evidence_tokens / other.evidence_tokens
+        holds, figure = holds and taken <= goal.share, f"{figure}; {decimal(taken)} of its evidence tokens"
+    return Reached(goal, REACHED if holds else MISSED, figure)
+
+
+def _value(goal: Goal, row: Measured) -> float | None:
+    values = {
+        "f1": row.f1.mean,
+        "em": row.em.mean,
+        "seconds": row.seconds,
+        "prompt tokens": row.prompt_tokens,
+    }
+    return values[goal.measure]
+
+
+def _asked(findings: Findings, goal: Goal) -> int:
+    """How many questions the plan has for an aim."""
+    most = findings.plan["systems"][goal.system]["questions"]
+    sets = [
+        each["questions"]
+        for name, each in findings.plan["sets"].items()
+        if goal.on in (name, findings.sets[-1])
+    ]
+    return sum(count if most is None else min(count, most) for count in sets)
+
+
+# The results as tables: the systems on each set, the pairs, the aims, and how far the likelihoods can be
+# trusted.
+
+_COLUMNS = (
+    "system", "n", "errors", "EM", "F1 [95 %]", "prompt tokens", "evidence tokens", "median s", "calls", "resting", "destroyed",
+    "ECE", "risk area",
+)  # fmt: skip
+_COVERAGES = (0.2, 0.4, 0.6, 0.8, 1.0)
+_SAME = 1e-9  # a coverage of one is a quotient
+
+
+def comparison_grids(findings: Findings) -> list[Grid]:
+    """All tables: the systems on each set, the pairs, the aims, and how far the likelihoods of each system
+    can be trusted on all sets.
+    """
+    grids = [_systems(set, [row for row in findings.measured if row.on == set]) for set in findings.sets]
+    return [
+        grid
+        for grid in (*grids, _pairs(findings), _aims(findings), _reliability(findings), _risk(findings))
+        if grid.rows
+    ]
+
+
+def _systems(set: str, rows: Iterable[Measured]) -> Grid:
+    return Grid(f"Systems on {set}", _COLUMNS, tuple(tuple(map(Cell, _cells(row))) for row in rows))
+
+
+def _cells(row: Measured) -> Sequence[str]:
+    lost, of = row.destroyed
+    return (
+        row.system, f"{row.n:,}", str(row.errors), decimal(row.em.mean), f"{decimal(row.f1.mean)} {_interval(row.f1)}",
+        f"{row.prompt_tokens:,.0f}", _number(row.evidence_tokens, ",.0f"), _number(row.seconds, ".1f"), f"{row.calls:.1f}",
+        _share(row.resting), f"{lost} of {of}" if of else "", _share(row.calibration_error), _share(row.risk_area),
+    )  # fmt: skip
+
+
+def _pairs(findings: Findings) -> Grid:
+    columns = ("F1, paired", "on", "questions", "difference", "95 %", "p", "p Holm", "aimed at")
+    rows = [
+        (
+            Cell(f"{pair.system} − {pair.other}"), Cell(pair.on), Cell(str(pair.difference.n)),
+            Cell(signed(pair.difference.mean), pair.p_holm < 0.05), Cell(span(pair.difference)),
+            Cell(format_p_value(pair.p)), Cell(format_p_value(pair.p_holm)), Cell("yes" if pair.aimed else ""),
+        )
+        for pair in findings.pairs
+    ]  # fmt: skip
+    return Grid("Pairs of systems on the same questions", columns, tuple(rows))
+
+
+def _aims(findings: Findings) -> Grid:
+    rows = [
+        (Cell(each.goal.said), Cell(each.verdict, each.verdict != MISSED), Cell(each.figure))
+        for each in reached_goals(findings)
+    ]
+    return Grid("Aims", ("aim", "", "figure"), tuple(rows), words=True)
+
+
+def _reliability(findings: Findings) -> Grid:
+    columns = ("answers held likely, exp(logprob / tokens)", "n", "mean likelihood", "share right")
+    rows = []
+    for system in findings.answers:
+        likely, right = findings.sure(system, findings.sets[-1])
+        for row in reliability(likely, right) if likely else []:
+            shown = (
+                f"{system}, {row.low:.1f} to {row.high:.1f}",
+                str(row.n),
+                decimal(row.sure),
+                decimal(row.right),
+            )
+            rows.append(tuple(map(Cell, shown)))
+    return Grid("How often an answer is right that the model holds so likely", columns, tuple(rows))
+
+
+def _risk(findings: Findings) -> Grid:
+    """Of the surest answers of each system, so many and at least that share, how many are wrong."""
+    rows = []
+    for system in findings.answers:
+        likely, right = findings.sure(system, findings.sets[-1])
+        if likely:
+            curve = risk_curve(likely, right)
+            shown = [
+                next(risk for coverage, risk in curve if coverage >= least - _SAME) for least in _COVERAGES
+            ]
+            rows.append((Cell(system), *(Cell(decimal(risk)) for risk in shown)))
+    return Grid(
+        "Share of wrong answers among the surest",
+        ("coverage", *(f"{least:.0%}" for least in _COVERAGES)),
+        tuple(rows),
+    )
+
+
+def _interval(estimate: Estimate) -> str:
+    return f"[{decimal(estimate.low)}, {decimal(estimate.high)}]"
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else decimal(value)
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)

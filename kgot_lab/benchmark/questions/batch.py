@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import queue
 import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from kgot_lab.benchmark.questions.attempt import Equipment, attempt, grading_run, is_damaged, read_events
-from kgot_lab.benchmark.questions.batch import Halted, in_parallel
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import (
     QuestionReceipt,
@@ -49,6 +50,71 @@ from kgot_lab.errors import (
 from kgot_lab.evaluation.grading import grade_in
 from kgot_lab.loop.events import Answered, Asked, Event
 from kgot_lab.types import LLM, Usage
+
+# Work on many items in some threads, which ends in order: what is under way is finished, nothing further is
+# begun.
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+class Halted(Exception):
+    """Work was stopped because all of it is to end: no error of its own."""
+
+
+def in_parallel(
+    work: Callable[[_Item], _Result], items: Iterable[_Item], parallel: int, halt: threading.Event
+) -> Generator[_Result, None, None]:
+    """What `work` gives for each item, as it comes, from so many threads.
+
+    When it raises, or whoever takes the results stops, no further item is begun, `halt` is set, and those
+    under way are waited for; then the first error is raised.
+    """
+    todo, done = queue.SimpleQueue[_Item](), queue.SimpleQueue[_Result | BaseException | None]()
+    for item in items:
+        todo.put(item)
+
+    def run() -> None:
+        while not halt.is_set():
+            try:
+                done.put(work(todo.get_nowait()))
+            except queue.Empty:
+                break
+            except BaseException as error:  # it is raised in the thread that takes the results
+                halt.set()
+                done.put(error)
+        done.put(None)
+
+    # daemons: a second Ctrl-C leaves at once
+    threads = [threading.Thread(target=run, daemon=True) for _ in range(parallel)]
+    for thread in threads:
+        thread.start()
+    problem: BaseException | None = None
+    try:
+        for result in _until_all_ended(done, parallel):
+            if isinstance(result, BaseException):
+                problem = problem if problem is not None or isinstance(result, Halted) else result
+            else:
+                yield result
+    finally:
+        halt.set()
+        for thread in threads:
+            thread.join()
+    if problem is not None:
+        raise problem
+
+
+def _until_all_ended(
+    done: queue.SimpleQueue[_Result | BaseException | None], threads: int
+) -> Iterator[_Result | BaseException]:
+    left = threads
+    while left:
+        item = done.get()
+        if item is None:
+            left -= 1
+        else:
+            yield item
+
 
 RECEIPTS, TOOL_TIMES, LEDGER, TOTALS = "receipts.jsonl", "tool_times.jsonl", "ledger.jsonl", "totals.json"
 TRACES, GRADINGS = "traces", "gradings"  # folders

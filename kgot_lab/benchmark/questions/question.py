@@ -8,6 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from kgot_lab.documents.files import text_of
+from kgot_lab.documents.folder import read_documents
+from kgot_lab.documents.passages import first_heading, passages, without_heading
+from kgot_lab.errors import BadInput, shortly
+from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.types import Document, Json
 
 
@@ -80,3 +85,107 @@ class QuestionSet:
 
 def _plain(documents: Iterable[Document]) -> list[Json]:
     return [[document.id, document.title, document.text] for document in documents]
+
+
+# A question set of one's own: a file of JSON lines.
+
+_LISTS = ("aliases", "attachments", "documents", "tools")
+_TEXTS = ("id", "type", "level")
+_KNOWN = ("question", "answer", *_TEXTS, *_LISTS, "steps")
+
+
+def own_questions(path: Path) -> QuestionSet:
+    """The questions of a file of JSON lines: question and answer, and as it likes id, type, level, aliases,
+    documents, attachments.
+
+    A document is an object with title and text, or the path of a file or folder, as attachments are, from
+    where the file stands; `steps` and `tools` say what a person took. The name of the set is that of the
+    file. Raises BadInput, which names the line.
+    """
+    try:
+        # and at no other separator: JSON lets those stand in a text
+        lines = utf8_text(read_regular(path), path).split("\n")
+    except OSError as error:
+        raise BadInput(f"the questions {path} cannot be read: {error}") from None
+    questions = [_question(path, number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    if not questions:
+        raise BadInput(
+            f'{path} holds no question: a line is an object such as {{"question": "…", "answer": "…"}}'
+        )
+    seen: set[str] = set()
+    for question in questions:
+        if question.id in seen:
+            raise BadInput(f"two questions of {path} have the id {question.id!r}")
+        seen.add(question.id)
+    return QuestionSet([], questions, path.stem)
+
+
+def _question(path: Path, number: int, line: str) -> Question:
+    where = f"{path}, line {number}"
+    try:
+        row = json.loads(line)
+    except ValueError:
+        raise BadInput(f"{where}, is not JSON: {shortly(line)}") from None
+    _check(where, row)
+    files = tuple(path.parent / name for name in row.get("attachments", ()))
+    for file in files:
+        if not file.is_file():
+            raise BadInput(f"{where}: there is no attachment {file}")
+    documents = [
+        read
+        for place, item in enumerate(row.get("documents", ()), 1)
+        for read in _documents(where, path.parent, item, place)
+    ]
+    return Question(
+        id=str(row.get("id", number)), text=row["question"].strip(), answer=str(row["answer"]), type=str(row.get("type", "")),
+        level=str(row.get("level", "")), aliases=tuple(map(str, row.get("aliases", ()))), documents=tuple(documents), attachments=files,
+        steps=row.get("steps"), tools=tuple(row.get("tools", ())),
+    )  # fmt: skip
+
+
+def _check(where: str, row: Json) -> None:
+    if not isinstance(row, Mapping):
+        raise BadInput(f"{where}: a question is an object with question and answer, not {shortly(row)}")
+    if unknown := sorted(set(row) - set(_KNOWN)):
+        raise BadInput(f"{where}: there is no field {unknown[0]!r}; known are {', '.join(_KNOWN)}")
+    if not isinstance(row.get("question"), str) or not row["question"].strip():
+        raise BadInput(f'{where}: a question is a text under "question", not {shortly(row.get("question"))}')
+    if isinstance(row.get("answer"), list):
+        raise BadInput(
+            f'{where}: the right answer is one text; what else is right stands under "aliases", a list of texts'
+        )
+    if not isinstance(row.get("answer"), str | int | float) or not str(row["answer"]).strip():
+        raise BadInput(
+            f'{where}: the right answer is a text or a number under "answer", not {shortly(row.get("answer"))}'
+        )
+    for name in _LISTS:
+        if not isinstance(row.get(name, []), list):
+            example = (
+                " of objects with title and text, or of paths of files and folders,"
+                if name == "documents"
+                else ""
+            )
+            raise BadInput(f"{where}: {name} are a list{example or ','} not {shortly(row[name])}")
+
+
+def _documents(where: str, folder: Path, item: Json, place: int) -> list[Document]:
+    """The passages that an item of `documents` means."""
+    if isinstance(item, Mapping) and isinstance(item.get("text"), str):
+        return [Document(str(item.get("id", f"d{place}")), item["text"], str(item.get("title", "")))]
+    if not isinstance(item, str):
+        raise BadInput(
+            f"{where}: a document is an object with title and text, or the path of a file or folder, not {shortly(item)}"
+        )
+    if not (folder / item).exists():
+        raise BadInput(
+            f"{where}: a document is an object with title and text, or the path of a file or folder, from where the file of questions "
+            f"stands; there is no {shortly(item)} in {folder.resolve()}"
+        )
+    if (folder / item).is_dir():
+        return [replace(each, id=f"{item}/{each.id}") for each in read_documents(folder / item)]
+    text = text_of(folder / item).text
+    title = first_heading(text) or Path(item).stem
+    return [
+        Document(f"{item}#{number}", words, title)
+        for number, words in enumerate(passages(without_heading(text)), start=1)
+    ]

@@ -2,26 +2,380 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import os
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
+from http.client import HTTPMessage
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from typing import IO
+from urllib.parse import quote, urlencode, urlsplit
 
-from kgot_lab.benchmark.questions.question import QuestionSet, own_questions
-from kgot_lab.benchmark.questions.sets import (
-    frames,
-    gaia,
-    hotpotqa,
-    musique,
-    musique_dev,
-    own_hub,
-    simpleqa,
-    twowiki,
-)
+from kgot_lab.benchmark.questions.question import Question, QuestionSet, own_questions
 from kgot_lab.errors import BadInput, UnknownName, require_count
+from kgot_lab.evaluation.answers import holds
+from kgot_lab.evaluation.dataset import content_id, linked_by, musique_steps
+from kgot_lab.io.files import bundled, write_whole
+from kgot_lab.text.sentences import sentences
+from kgot_lab.types import Document, Json
+
+# The other question sets that come with the package: MuSiQue and 2WikiMultiHopQA with their passages,
+# SimpleQA and FRAMES without any.
+
+_MUSIQUE, _MUSIQUE_DEV = "musique-train-100", "musique-498"
+_TWOWIKI, _TWOWIKI_PASSAGES = "2wiki-1000", "2wiki-fastgraphrag-101"
+
+
+def musique() -> QuestionSet:
+    """100 questions of two to four hops and 1,890 Wikipedia passages (Trivedi et al. 2022, as the HippoRAG
+    project took them), CC BY 4.0.
+
+    The level of a question is its number of hops; facts and groups are those of musique_dev().
+    """
+    return _of_hops("musique", _MUSIQUE, "locked", "develop")
+
+
+def musique_dev() -> QuestionSet:
+    """498 questions of two, three and four hops, as many of each, and 5,966 passages, from MuSiQue's own
+    development part, CC BY 4.0.
+
+    `facts`: of each step's passage, the sentences that hold the step's answer as whole words; the whole
+    passage where none does. A group is all questions that are linked by shared steps: 196 of them. `locked`
+    are 150 for the last measurement, 50 of each number of hops in turn; all are `test`, none may be tuned on.
+    """
+    return _of_hops("musique-498", _MUSIQUE_DEV, "locked", "test")
+
+
+def twowiki() -> QuestionSet:
+    """989 questions over two or four of 6,119 Wikipedia passages (Ho et al. 2020), Apache-2.0; texts CC
+    BY-SA.
+
+    `facts`: of each gold passage, the first sentence that holds the object of an evidence triple, for each
+    triple whose object is there; its first sentence where none is. `develop` are those to tune on, `locked`
+    150 for the last measurement, and `test` the others like them: none of their gold passages is gold for any
+    of the first 101 questions, which other experiments have used.
+    """
+    passages = _passages(_TWOWIKI_PASSAGES)
+    gold: dict[str, list[str]] = {}
+    for line in bundled(f"{_TWOWIKI}/qrels.tsv").read_text(encoding="utf-8").splitlines()[1:]:
+        question, document, _ = line.split("\t")
+        gold.setdefault(question, []).append(document)
+    questions = [
+        _of_triples(row, [passages[old] for old in gold[row["_id"]]])
+        for row in packed_rows(_TWOWIKI, "queries.jsonl.gz")
+    ]
+    return QuestionSet(
+        _by_id(passages.values()), questions, "2wiki", parts=split_of(_TWOWIKI, "locked", "test", "develop")
+    )
+
+
+def simpleqa() -> QuestionSet:
+    """4,326 short factual questions (Wei et al. 2024), MIT; the type of a question is its topic, `links` are
+    where its answer was found.
+    """
+    questions = [
+        Question(row["_id"], row["question"], row["answer"], row["topic"], links=tuple(row["urls"]))
+        for row in packed_rows("simpleqa", "simpleqa.jsonl.gz")
+    ]
+    return QuestionSet([], questions, "simpleqa", "grader")
+
+
+def frames() -> QuestionSet:
+    """824 questions over several Wikipedia pages each (Krishna et al. 2024), Apache-2.0; the pages are not
+    here, only their addresses.
+    """
+    questions = [
+        Question(
+            row["_id"],
+            row["question"].strip(),
+            row["answer"],
+            ", ".join(row["reasoning_types"]),
+            links=tuple(row["wiki_links"]),
+        )
+        for row in packed_rows("frames", "frames.jsonl.gz")
+    ]
+    return QuestionSet([], questions, "frames", "grader")
+
+
+# --- packed files
+# -----------------------------------------------------------------------------------------------------
+
+
+def packed_rows(folder: str, name: str) -> Iterator[Json]:
+    """The rows of a packed file of JSON lines in a bundled folder."""
+    with gzip.open(bundled(f"{folder}/{name}"), "rt", encoding="utf-8") as lines:
+        yield from map(json.loads, lines)
+
+
+def split_of(folder: str, *names: str) -> dict[str, tuple[str, ...]]:
+    """Which questions of a bundled folder serve what."""
+    split = json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))
+    return {name: tuple(split[name]) for name in names}
+
+
+def _passages(folder: str) -> dict[str, Document]:
+    """The passages of a folder by their ids in its files, each with an id that does not follow the order of
+    the questions.
+    """
+    rows = packed_rows(folder, "corpus.jsonl.gz")
+    return {
+        row["_id"]: Document(content_id(row["title"], row["text"]), row["text"], row["title"]) for row in rows
+    }
+
+
+def _by_id(documents: Iterable[Document]) -> list[Document]:
+    return sorted(documents, key=lambda document: document.id)
+
+
+# --- questions and the sentences that hold their answers
+# --------------------------------------------------------------
+
+
+def _of_hops(name: str, folder: str, *parts: str) -> QuestionSet:
+    passages, rows = _passages(folder), list(packed_rows(folder, "queries.jsonl.gz"))
+    groups = linked_by({row["_id"]: musique_steps(row["_id"]) for row in rows})
+    questions = [_composed(row, passages, groups[row["_id"]]) for row in rows]
+    return QuestionSet(_by_id(passages.values()), questions, name, parts=split_of(folder, *parts))
+
+
+def _composed(row: Json, passages: dict[str, Document], group: str) -> Question:
+    steps = [(passages[step["doc_id"]], step["answer"]) for step in row["decomposition"]]
+    gold = tuple(sorted({passage.id for passage, _ in steps}))
+    facts = [
+        sentence for passage, answer in steps for sentence in _holding(passage.text, answer) or [passage.text]
+    ]
+    level, aliases = f"{row['hops']} hops", tuple(row["answer_aliases"])
+    return Question(
+        row["_id"],
+        row["text"],
+        row["answer"],
+        row["hop_type"],
+        level,
+        gold,
+        _once(facts),
+        aliases,
+        group=group,
+    )
+
+
+def _of_triples(row: Json, gold: Sequence[Document]) -> Question:
+    facts: list[str] = []
+    for passage in gold:
+        first = [
+            sentence for _, _, value in row["evidences"] for sentence in _holding(passage.text, value)[:1]
+        ]
+        facts += first or sentences(passage.text)[:1]
+    ids = tuple(sorted(document.id for document in gold))
+    return Question(row["_id"], row["text"], row["answer"], row["type"], gold=ids, facts=_once(facts))
+
+
+def _holding(text: str, answer: str) -> list[str]:
+    """The sentences of a text that hold an answer."""
+    return [sentence for sentence in sentences(text) if holds(sentence, answer)]
+
+
+def _once(facts: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(facts))
+
+
+# The questions and passages of HotpotQA that come with the package.
+
+_HOTPOTQA = "hotpotqa-train-100"
+
+
+def hotpotqa() -> QuestionSet:
+    """100 multi-hop questions and 994 Wikipedia passages (Yang et al. 2018, as the HippoRAG project took
+    them), CC BY-SA 4.0.
+
+    Ids and order of the passages come from a hash of their content: the file has them in the order of the
+    questions, which would tell a ranking that breaks ties by id where to look. Exact duplicates are dropped.
+    """
+    rows = {row["_id"]: row for row in packed_rows(_HOTPOTQA, "corpus.jsonl.gz")}
+    ids = {old: content_id(row["title"], row["text"]) for old, row in rows.items()}
+    documents = {ids[old]: Document(ids[old], row["text"], row["title"]) for old, row in rows.items()}
+    questions = [_hotpot_question(row, rows, ids) for row in packed_rows(_HOTPOTQA, "queries.jsonl.gz")]
+    return QuestionSet(
+        [documents[id] for id in sorted(documents)], questions, "hotpotqa", parts=question_split()
+    )
+
+
+def question_split() -> dict[str, tuple[str, ...]]:
+    """Which question ids of hotpotqa() serve what: `locked` and `test` are for measuring, `develop` is for
+    tuning.
+    """
+    return split_of(_HOTPOTQA, "locked", "test", "develop")
+
+
+def demo_questions() -> list[Question]:
+    """The three questions of the demo: of those for tuning, so that no measured question is shown off."""
+    by_id = {question.id: question for question in hotpotqa().questions}
+    develop = question_split()["develop"]
+    return [by_id[develop[number]] for number in (1, 7, 4)]
+
+
+def _hotpot_question(row: Json, rows: dict[str, Json], ids: dict[str, str]) -> Question:
+    support = row["supporting_facts"]
+    gold = tuple(sorted({ids[document] for document, _ in support}))
+    facts = tuple(rows[document]["sentences"][number].strip() for document, number in support)
+    return Question(row["_id"], row["text"], row["answer"], row["type"], row["level"], gold, facts)
+
+
+# Rows and files of data sets on the Hugging Face hub, read over the network and kept in memory.
+
+TOKEN_VARIABLE = "HF_TOKEN"
+_PAGE = 100  # rows, the most that one request may ask for
+_LARGEST = 200_000_000  # bytes of an answer; a file that is larger is not for us
+
+
+@dataclass(frozen=True)
+class Hub:
+    """Where rows and files are, and the user's token, which is sent to these two places only and is in no
+    text.
+    """
+
+    rows: str = "https://datasets-server.huggingface.co"
+    files: str = "https://huggingface.co"
+    token: str = field(default="", repr=False)
+    timeout: float = 60.0
+
+    def all_rows(self, dataset: str, config: str, split: str) -> Iterator[Json]:
+        """The rows of a data set, page by page; raises BadInput."""
+        offset = 0
+        while True:
+            where = urlencode(
+                {"dataset": dataset, "config": config, "split": split, "offset": offset, "length": _PAGE}
+            )
+            try:
+                page = [
+                    each["row"]
+                    for each in json.loads(self._get(f"{self.rows}/rows?{where}", dataset))["rows"]
+                ]
+            except (ValueError, KeyError, TypeError) as error:
+                raise BadInput(f"{self.rows} did not answer with rows of {dataset}: {error!r}") from None
+            yield from page
+            offset += len(page)
+            if len(page) < _PAGE:
+                return
+
+    def file(self, dataset: str, path: str) -> bytes:
+        """The content of a file of a data set; raises BadInput."""
+        return self._get(f"{self.files}/datasets/{dataset}/resolve/main/{quote(path)}", dataset)
+
+    def _get(self, url: str, dataset: str) -> bytes:
+        request = urllib.request.Request(url)
+        if self.token:
+            request.add_unredirected_header("Authorization", f"Bearer {self.token}")
+        try:
+            with urllib.request.build_opener(_Elsewhere()).open(request, timeout=self.timeout) as answer:
+                content: bytes = answer.read(_LARGEST + 1)
+        except urllib.error.HTTPError as error:
+            error.close()
+            raise BadInput(_advice(dataset, error.code, bool(self.token))) from None
+        except (OSError, ValueError) as error:  # no network, a time-out, an address that is none
+            raise BadInput(f"{dataset} cannot be fetched from {urlsplit(url).netloc}: {error}") from None
+        if len(content) > _LARGEST:
+            raise BadInput(f"{url} is larger than {_LARGEST:,} bytes")
+        return content
+
+
+class _Elsewhere(urllib.request.HTTPRedirectHandler):
+    """Follows to where a file really is, which is another host with a signed address: the token does not go
+    there.
+    """
+
+    def redirect_request(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: HTTPMessage,
+        newurl: str,
+    ) -> urllib.request.Request | None:
+        following = super().redirect_request(req, fp, code, msg, headers, newurl)
+        token = req.unredirected_hdrs.get("Authorization")
+        if following is not None and token and urlsplit(newurl).netloc == urlsplit(req.full_url).netloc:
+            following.add_unredirected_header("Authorization", token)
+        return following
+
+
+def own_hub() -> Hub:
+    """The hub with the user's own token, from the environment; raises BadInput where there is none."""
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
+    if not token:
+        raise BadInput(
+            "this set is open to those who agreed to its terms, on its page on huggingface.co: do so, make a token of your own there, and "
+            f"set the environment variable {TOKEN_VARIABLE}. The token is not stored."
+        )
+    return Hub(token=token)
+
+
+def _advice(dataset: str, status: int, token: bool) -> str:
+    if status in {401, 403}:
+        told = (
+            f"the token in {TOKEN_VARIABLE} may not read it"
+            if token
+            else f"it needs a token in {TOKEN_VARIABLE}"
+        )
+        return (
+            f"{dataset} was refused (HTTP {status}): {told}; agree to its terms on its page on huggingface.co"
+        )
+    return f"{dataset} cannot be fetched: HTTP {status}. Try again later."
+
+
+# GAIA, fetched with the user's own token and kept in memory: its owners ask that it is not passed on, so
+# none of it is stored here.
+
+_DATASET, _CONFIG, _SPLIT = "gaia-benchmark/GAIA", "2023_all", "validation"
+
+
+def gaia(hub: Hub, files: Path) -> QuestionSet:
+    """The validation questions of GAIA (Mialon et al. 2023); attached files are put into `files`, a folder
+    for the time of the run.
+
+    Raises BadInput where the hub does not give them, or gives rows of another form.
+    """
+    try:
+        questions = [_gaia_question(row, hub, files) for row in hub.all_rows(_DATASET, _CONFIG, _SPLIT)]
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadInput(
+            f"the rows of {_DATASET} have another form than they had: {type(error).__name__} at {error}"
+        ) from None
+    return QuestionSet([], questions, "gaia", "gaia", private=True)
+
+
+def _gaia_question(row: Json, hub: Hub, files: Path) -> Question:
+    about = row.get("Annotator Metadata") or {}
+    attached = (_attached(row, hub, files),) if row.get("file_name") else ()
+    steps = re.search(r"\d+", str(about.get("Number of steps", "")))
+    return Question(
+        id=str(row["task_id"]), text=row["Question"], answer=str(row["Final answer"]), level=f"level {row['Level']}", attachments=attached,
+        steps=int(steps[0]) if steps else None, tools=_tools(str(about.get("Tools", ""))),
+    )  # fmt: skip
+
+
+def _attached(row: Json, hub: Hub, files: Path) -> Path:
+    name = PurePosixPath(str(row["file_name"])).name  # of a path that leads elsewhere the name is left
+    path = files / name
+    if not path.exists():
+        write_whole(
+            path, hub.file(_DATASET, str(row.get("file_path") or f"2023/{_SPLIT}/{name}")), "the file"
+        )
+    return path
+
+
+def _tools(listed: str) -> tuple[str, ...]:
+    """The tools that a person listed, a line each, with or without numbers; "None" is none."""
+    lines = (re.sub(r"^\s*(\d+[.)]|[-*])\s*", "", line).strip() for line in listed.splitlines())
+    return tuple(line for line in lines if line and line.lower().rstrip(".") != "none")
+
 
 BUNDLED_SETS: Mapping[str, Callable[[], QuestionSet]] = {
     "hotpotqa": hotpotqa, "2wiki": twowiki, "musique": musique, "musique-498": musique_dev, "simpleqa": simpleqa, "frames": frames,

@@ -4,27 +4,43 @@ runs.
 
 from __future__ import annotations
 
+import gc
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Set
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kgot_lab.benchmark.recall.datasets import opened_data
-from kgot_lab.benchmark.recall.filling import Contender, Filled, earlier, file_name, fill, fill_by_workers
-from kgot_lab.benchmark.recall.systems import BASELINE
+from kgot_lab.benchmark.recall.datasets import load_dataset, opened_data, published
+from kgot_lab.benchmark.recall.filling import (
+    Contender,
+    Filled,
+    earlier,
+    file_name,
+    fill,
+    fill_by_workers,
+    receipt,
+)
+from kgot_lab.benchmark.recall.growth import SyntheticVectors, held_bytes, synthetic
+from kgot_lab.benchmark.recall.systems import BASELINE, WRITTEN_BEFORE, systems
 from kgot_lab.benchmark.recall.systems import systems as ours
+from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.minilm import MiniLM
-from kgot_lab.errors import BadInput, UnknownName, described_value, require
+from kgot_lab.embedding.vectors import minilm
+from kgot_lab.errors import BadInput, LabError, UnknownName, described_value, require
 from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_parts
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.reports import PLAN, Report, report
-from kgot_lab.evaluation.results import EMBEDDER_HASH
-from kgot_lab.evaluation.runs import Run, unique
+from kgot_lab.evaluation.reports import PLAN, Report, derive, report
+from kgot_lab.evaluation.results import EMBEDDER_HASH, circumstances, fingerprints, load_receipt, save_receipt
+from kgot_lab.evaluation.runs import Latency, Run, unique
+from kgot_lab.evaluation.significance import compare
+from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import checked_documents
+from kgot_lab.types import Json, checked_documents
 
 BenchmarkProgress = Callable[[int, int, str], object]  # done, total, what is next
 _LONGEST = 200  # characters in the name of a receipt
@@ -206,3 +222,268 @@ def begin(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, object]])
         if plan.expected and plan.expected not in known:
             raise UnknownName("system expected best", plan.expected, known)
     plan.write_down(folder / PLAN)
+
+
+# The recall benchmark: every system on every data set, into receipts that an interruption leaves whole.
+
+DATASETS = ("musique", "2wiki", "hotpotqa", "musique-steps")
+PUBLISHED = Plan("vector database", primary="all@8", measures=("recall@2", "recall@5", "all@8"))
+BESIDE_PUBLISHED = ("bm25", "embeddings", BASELINE, "pagerank, titles", "follow", "follow, sentences")
+_DEEP = 8  # what the published systems gave
+
+
+def benchmark(
+    folder: Path,
+    embedder: Embedder,
+    *,
+    names: Sequence[str] = DATASETS,
+    only: Sequence[str] = (),
+    develop: bool = False,
+    plan: Plan | None = None,
+    progress: BenchmarkProgress = lambda done, total, what: None,
+    client: Any = None,
+) -> list[Report]:
+    """Run the systems on some data sets, named or in a folder as BEIR has them, and report them and what else
+    the folder holds.
+
+    Receipts go to folder/<data set>/<system>.jsonl.gz; one that is there is kept while code, embedder and
+    data are those it names. `only` names the systems wanted besides the baseline, `develop` leaves the locked
+    queries shut. Without a plan, that of the folder is followed, or else ours. The embedder's vector of a
+    query is computed before the clock runs; lanes with an embedder of their own compute theirs. With a Dask
+    `client` its workers share the systems on all data sets, and the embedder still computes here. Raises
+    UnknownName for a data set, a system or a baseline, BadInput for a data set with less than two queries,
+    for a receipt that is broken or was made on other data, and for a folder that holds another plan, or
+    receipts of data that are not named and cannot be found by their name.
+    """
+    opened = _opened(names, develop)
+    known = {name: list(systems(dataset, embedder)) for name, dataset in opened.items()}
+    _check_names(only, [system for own in known.values() for system in own])
+    plan = plan or plan_of(folder, WRITTEN_BEFORE)
+    wanted = {
+        name: [system for system in own if not only or system in {*only, plan.baseline}]
+        for name, own in known.items()
+    }
+    for dataset in opened.values():
+        earlier(folder, dataset)  # what cannot be used is said now, not after minutes
+    beside = _beside(folder, opened, plan)
+    begin(folder, plan, {name: dict.fromkeys(own) for name, own in known.items()})
+    steps = [f"{system} on {name}" for name, some in wanted.items() for system in some]
+
+    def tell(data: str, system: str, also: str = "") -> None:
+        what = f"{system} on {data}"
+        progress(steps.index(what), len(steps), what + also)
+
+    told = dict[str, Filled]()
+    if client is not None:
+        ours = {name: systems(dataset, embedder) for name, dataset in opened.items()}
+        shared = [
+            (dataset, {system: ours[name][system] for system in wanted[name]})
+            for name, dataset in opened.items()
+        ]
+        told = fill_by_workers(client, folder, shared, plan, progress)
+    for name, dataset in opened.items() if client is None else ():
+        made = systems(dataset, embedder)  # lets go of what was built for the data set before
+        some = {system: made[system] for system in wanted[name]}
+        told[name] = fill(folder, dataset, some, plan, partial(tell, name), also=partial(tell, name))
+    progress(len(steps), len(steps), "the report")
+    found = {dataset.name: dataset for dataset in (*opened.values(), *beside)}
+    return [report_on(folder, dataset, plan, told.get(name, Filled())) for name, dataset in found.items()]
+
+
+def compare_with_published(folder: Path, embedder: Embedder) -> list[Report]:
+    """Some systems on the 780 passages that four published systems searched, eight deep, beside the rankings
+    these published.
+    """
+    PUBLISHED.write_down(folder / PLAN)
+    dataset = load_dataset("2wiki-780")
+    for (size, system), rankings in published().items():
+        if size == len(dataset.queries):
+            hits = {ranking.query.id: tuple(ranking.hits) for ranking in rankings}
+            unknown = Latency(float("nan"), float("nan"))
+            said = "published by circlemind-ai/fast-graphrag, eight deep"
+            path = receipt(folder, dataset, system)
+            save_receipt(
+                Run(system, said, dataset.name, _DEEP, hits, unknown, {}, fingerprints(dataset)), path
+            )
+    made = systems(dataset, embedder)
+    fill(folder, dataset, {system: made[system] for system in BESIDE_PUBLISHED}, PUBLISHED, keep=_DEEP)
+    return derive(folder, load_dataset)
+
+
+def indexing(
+    name: str, embedder: Embedder, *, progress: BenchmarkProgress = lambda done, total, what: None
+) -> list[dict[str, Json]]:
+    """What it takes to build each system for a data set from nothing but the vectors: seconds, and megabytes
+    kept.
+
+    Systems share parts, so the sum over systems is more than all of them take together.
+    """
+    dataset, rows = load_dataset(name), list[dict[str, Json]]()
+    remembered = Remembered(embedder)
+    remembered.remember([query.text for query in dataset.queries])
+    warm = systems(synthetic(16, 4), SyntheticVectors())
+    for done, system in enumerate(wanted := list(systems(dataset, remembered))):
+        progress(done, len(wanted), f"indexing {name} for {system}")
+        if system in warm:
+            warm[system]()  # imports what it needs, which is not its index
+        build = systems(dataset, remembered)[system]
+        gc.collect()
+        start = time.perf_counter()
+        stage = build()
+        seconds = time.perf_counter() - start
+        size = held_bytes(stage, (dataset, remembered)) / 1e6
+        rows.append(
+            {"dataset": name, "system": system, "seconds": round(seconds, 3), "megabytes": round(size, 1)}
+        )
+    return [{"circumstances": circumstances()}, *rows]
+
+
+# --- parts
+# ------------------------------------------------------------------------------------------------------------
+
+
+def _opened(names: Sequence[str], develop: bool) -> dict[str, Dataset]:
+    opened = dict[str, Dataset]()
+    for name in dict.fromkeys(names):
+        whole = opened_data(name)
+        if whole.name in opened:
+            raise BadInput(
+                f"two of the data sets are called {whole.name!r}; give one folder another name, or run them one after the other"
+            )
+        opened[whole.name] = checked_data(whole.develop if develop else whole)
+    return opened
+
+
+def _beside(folder: Path, opened: Mapping[str, Dataset], plan: Plan) -> list[Dataset]:
+    """The other data sets whose receipts a folder holds, that of the baseline among them: a report without
+    them would take their place.
+
+    Raises BadInput for one that cannot be found by its name.
+    """
+    named, found = {file_name(name) for name in opened}, list[Dataset]()
+    for path in sorted(folder.glob(f"*/{file_name(plan.baseline)}.jsonl.gz")):
+        if path.parent.name in named:
+            continue
+        made = load_receipt(path)
+        try:
+            dataset = load_dataset(made.dataset).only(made.hits)
+        except LabError:
+            held = f"{folder} also holds runs on {made.dataset}, which the report would lose"
+            raise BadInput(
+                f"{held}: name the folder of those data too, or take another folder with --folder DIR"
+            ) from None
+        earlier(folder, dataset)
+        found.append(dataset)
+    return found
+
+
+def _check_names(only: Sequence[str], known: Sequence[str]) -> None:
+    for name in only:
+        if name not in known:
+            raise UnknownName("system of these data", name, dict.fromkeys(known))
+
+
+# Compare five retrieval families on every bundled set: dense, BM25, two fusions, and delta edges.
+
+WITHOUT_EDGES, WITH_EDGES, SHUFFLED = (
+    "neighbours, turns",
+    "neighbours, turns + delta",
+    "control: delta shuffled",
+)
+FAMILIES = {  # the name of the column, and that of the system
+    "dense": "embeddings",
+    "BM25": "bm25",
+    "hybrid (convex)": BASELINE,
+    "RRF": "rrf",
+    "graph walk": WITHOUT_EDGES,
+    "walk + delta edges": WITH_EDGES,
+}
+FAMILY_SYSTEMS = (*FAMILIES.values(), SHUFFLED)
+FAMILY_SETS = {  # and what the table calls them
+    "musique": "MuSiQue",
+    "musique-498": "MuSiQue, 498 questions",
+    "2wiki": "2WikiMultiHopQA",
+    "2wiki-1000": "2WikiMultiHopQA, 989 questions",
+    "hotpotqa": "HotpotQA",
+    "cookbook": "curated graph",
+    "parallelparc": "analogous processes (ParallelPARC)",
+    "storyanalogy-mc": "analogous stories (StoryAnalogy)",
+}
+FAMILY_PLAN = Plan(BASELINE, measures=("recall@5", "recall@10"))
+_TEST = "locked"
+
+
+def bench_families(
+    folder: Path | str | None = None,
+    *,
+    names: Sequence[str] = (),
+    embedder: Embedder | None = None,
+    table: bool = False,
+    measure: str = "recall@5",
+    progress: BenchmarkProgress = lambda done, total, what: None,
+) -> Grid:
+    """Measure the five retrieval families and return their table for the test split, with 95 % intervals.
+
+    `names` are data sets, by default FAMILY_SETS. The per-query results go to `folder`, one file of JSON
+    lines a system and data set. With `table` nothing runs: the numbers are recomputed from those files.
+    Raises BadInput where they do not fit the data.
+    """
+    if table and folder is not None:
+        return family_table(derive(Path(folder), load_dataset), measure)
+    with TemporaryDirectory(prefix="kgot_lab-families-") as made:
+        where = Path(made if folder is None else folder)
+        reports = benchmark(
+            where,
+            embedder or minilm(),
+            names=names or tuple(FAMILY_SETS),
+            only=FAMILY_SYSTEMS,
+            plan=FAMILY_PLAN,
+            progress=progress,
+        )
+        return family_table(reports, measure)
+
+
+def family_table(reports: Sequence[Report], measure: str = "recall@5", part: str = _TEST) -> Grid:
+    """Tabulate the families: mean and 95 % interval of each, and what the delta edges add to the same walk.
+
+    `part` is "locked", the test split, or "all". Bold: the best family of a row; a difference whose interval
+    excludes zero.
+    """
+    order = list(FAMILY_SETS)
+    by_name = {report.dataset.name: report for report in reports}
+    names = [name for name in order if name in by_name] + sorted(set(by_name) - set(order))
+    split = "test split (held out)" if part == _TEST else f"{part} questions"
+    columns = ("set", "documents", "questions", *FAMILIES, "delta edges add", "shuffled edges add")
+    return Grid(
+        f"{measure}, {split}, 95 % intervals",
+        columns,
+        tuple(_row(by_name[name], measure, part) for name in names),
+    )
+
+
+def _row(report: Report, measure: str, part: str) -> tuple[Cell, ...]:
+    part = part if part in report.parts else report.parts[0]
+    there = {name: report.row(name, measure, part) for name in FAMILY_SYSTEMS if name in report.scores}
+    best = max(there[name].mean for name in FAMILIES.values() if name in there)
+    name = report.dataset.name
+    cells = [Cell(FAMILY_SETS.get(name, name)), Cell(f"{len(report.dataset.documents):,}")]
+    cells.append(Cell(str(there[BASELINE].n)))
+    for name in FAMILIES.values():
+        row = there.get(name)
+        cells.append(_interval(row.mean, row.low, row.high, row.mean == best) if row else Cell(""))
+    return *cells, *(_added(report, name, measure, part) for name in (WITH_EDGES, SHUFFLED))
+
+
+def _added(report: Report, system: str, measure: str, part: str) -> Cell:
+    """The paired difference to the same walk without delta edges."""
+    if system not in report.scores:
+        return Cell("not computed")
+    ids = query_parts(report.dataset)[part]
+    both = {name: report.scores[name].only(ids) for name in (WITHOUT_EDGES, system)}
+    gap = compare(both, WITHOUT_EDGES, measure, groups=report.dataset.groups)[system].difference
+    text = f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]"
+    return Cell(text, gap.low > 0 or gap.high < 0)
+
+
+def _interval(mean: float, low: float, high: float, bold: bool) -> Cell:
+    return Cell(f"{decimal(mean)} [{decimal(low)}, {decimal(high)}]", bold)

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
-from kgot_lab.benchmark.recall.systems import ByPlan
-from kgot_lab.errors import BadInput, InsufficientData
+import numpy as np
+
+from kgot_lab.benchmark.recall.systems import BundledSystem, ByPlan, Stages, systems
+from kgot_lab.embedding.embedder import Embedder, Matrix
+from kgot_lab.embedding.vectors import text_key
+from kgot_lab.errors import BadInput, InsufficientData, LabError
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import depth
 from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.results import KEEP, fingerprints, load_receipt
-from kgot_lab.evaluation.runner import rerun_reason, run_to
+from kgot_lab.evaluation.results import KEEP, additions, fingerprints, load_receipt, save_receipt
+from kgot_lab.evaluation.runner import question_put, rerun_reason, run_to, run_whole, stored_run
 from kgot_lab.evaluation.runs import Run
+from kgot_lab.evaluation.source import declared_version, embedders_in
+from kgot_lab.io.dask_workers import part_failed
+from kgot_lab.io.processes import one_at_a_time
 from kgot_lab.retrieval.stage import Stage
 
 Contender = Stage | Callable[[], Stage]
@@ -117,3 +127,320 @@ def earlier(folder: Path, dataset: Dataset) -> list[Run]:
             )
         runs.append(made)
     return runs
+
+
+# The systems of a benchmark shared out among the workers of a Dask client; the receipts are written here,
+# as one process writes them.
+#
+# Workers are sent the data, and the vectors of texts as they lack them: those are computed in one place,
+# here, so that none is computed twice and no receipt depends on which worker did what.
+
+SharingProgress = Callable[[int, int, str], object]  # done, total, what was done or is waited for
+_RETRIES = 3  # how often one job is sent again after data that it needs were lost with a worker
+
+
+@dataclass(frozen=True)
+class Errand:
+    """One system on one data set, as a worker is sent it: by its name where it is one of ours, else as bytes."""
+
+    system: str
+    version: str
+    keep: int
+    plan: Plan
+    embedder: tuple[str, str, int] | None = None  # of ours: name, digest and dimension of the one it is given
+    packed: bytes = b""
+
+
+@dataclass(frozen=True, eq=False)
+class VectorLot:
+    """The vectors of some texts by the digest of their embedder."""
+
+    digest: str
+    keys: tuple[bytes, ...]
+    matrix: Matrix
+
+
+@dataclass(frozen=True)
+class TextsLacking:
+    """What a worker answers that needs the vectors of some texts first, or whose data are too little, or
+    whose version is another.
+    """
+
+    texts: tuple[str, ...] = ()
+    too_little: str = ""
+    other_version: str = ""
+
+
+def fill_by_workers(
+    client: Any,
+    folder: Path,
+    wanted: Sequence[tuple[Dataset, Mapping[str, Contender]]],
+    plan: Plan,
+    progress: SharingProgress = lambda done, total, what: None,
+) -> dict[str, Filled]:
+    """Do what fill does for some data sets, each system on each by a worker of a Dask client; what it tells
+    is told by data set.
+
+    Receipts are those of one process but for their last line, which says how long it took there. A system
+    that was stopped begins anew. Ours travel by their names; any other is pickled. Raises BadInput for one
+    that cannot be, and LabError for another error of a worker, or one that has another version than runs
+    here.
+    """
+    jobs = [_Job(dataset, name, system) for dataset, some in wanted for name, system in some.items()]
+    told = {dataset.name: Filled() for dataset, _ in wanted}
+    with ExitStack() as held:
+        left = _left(held, folder, jobs, plan, progress)
+        done = len(jobs) - len(left)
+        for job, made in _answers(client, left):
+            done += 1
+            if isinstance(made, Run):
+                path = receipt(folder, job.dataset, job.name)
+                save_receipt(made, path, result_depth(plan))
+                path.with_name(f"{path.name}.partial").unlink(missing_ok=True)
+                told[job.dataset.name].again.update({job.name: job.again} if job.again else {})
+            elif job.name == plan.baseline:
+                raise InsufficientData(made)
+            else:
+                told[job.dataset.name].left_out[job.name] = made
+            progress(
+                done,
+                len(jobs),
+                f"{job.name} on {job.dataset.name}{rerun_note(job.again) if job.again else ''}",
+            )
+    return told
+
+
+@dataclass(eq=False)
+class _Job:
+    """A system on a data set, and how it is sent."""
+
+    dataset: Dataset
+    name: str
+    system: Contender
+    errand: Errand = Errand("", "", 0, Plan("none"))
+    embedder: Embedder | None = None
+    lost: int = 0
+    again: str = ""  # why, of one that has a receipt
+
+
+def _left(
+    held: ExitStack, folder: Path, jobs: Sequence[_Job], plan: Plan, progress: SharingProgress
+) -> list[_Job]:
+    """The jobs whose receipts are not there, their locks held; they are taken in one order, or two processes
+    could wait for each other.
+    """
+    left = []
+    for job in sorted(jobs, key=lambda job: receipt(folder, job.dataset, job.name)):
+        path, system = receipt(folder, job.dataset, job.name), by_plan(job.system, plan)
+        wanted = question_put(job.dataset, job.name, result_depth(plan))
+        if stored_run(path, system, job.dataset, wanted) is not None:
+            continue
+        held.enter_context(
+            one_at_a_time(
+                path, partial(progress, 0, len(jobs), f"{job.name} on {job.dataset.name}{WAITED_FOR}")
+            )
+        )
+        if stored_run(path, system, job.dataset, wanted) is None:
+            job.again = rerun_reason(path, system, job.dataset)
+            job.errand = Errand(job.name, declared_version(system), result_depth(plan), plan)
+            if isinstance(system, BundledSystem) and system.name == job.name:
+                job.embedder = cast(Embedder, next(iter(embedders_in(system)), _Lent("", "", 0)))
+            left.append(job)
+    # those of one data set together, whose parts a worker keeps
+    return [_ready(job, left) for job in sorted(left, key=jobs.index)]
+
+
+def _ready(job: _Job, others: Sequence[_Job]) -> _Job:
+    """A job with what is sent of it; raises BadInput for a system that cannot be sent."""
+    if job.embedder is not None:
+        embedders = [
+            each.embedder
+            for each in others
+            if each.dataset is job.dataset and each.embedder and each.embedder.digest
+        ]
+        # who needs none shares parts with the others
+        given = job.embedder if job.embedder.digest else next(iter(embedders), job.embedder)
+        job.embedder = given
+        job.errand = replace(job.errand, embedder=(given.name, given.digest, given.dimension))
+        return job
+    from distributed.protocol import pickle
+
+    packed: Any = pickle
+    try:
+        job.errand = replace(job.errand, packed=packed.dumps(by_plan(job.system, job.errand.plan)))
+    except Exception as error:
+        why = f"{job.name!r} cannot be sent to other processes ({type(error).__name__}: {str(error)[:120]})"
+        raise BadInput(
+            f"{why}; let a function build it there, with the files or connections it needs, or run it without workers"
+        ) from None
+    return job
+
+
+def _digest_of(job: _Job) -> str:
+    return job.embedder.digest if job.embedder else ""
+
+
+# --- here
+# -------------------------------------------------------------------------------------------------------------
+
+
+def _answers(client: Any, jobs: Sequence[_Job]) -> Any:
+    """What workers make of each job, as they finish: a run, or why the data are too little; lacking vectors
+    are computed and sent.
+    """
+    import distributed
+
+    as_completed: Any = distributed.as_completed
+    cloud, sent = _Sent(client), dict[Any, _Job]()
+    coming = as_completed([])
+
+    def send(job: _Job) -> None:
+        future = client.submit(
+            run_on_worker, job.errand, cloud.data(job.dataset), *cloud.lots(job), pure=False
+        )
+        sent[future] = job
+        coming.add(future)
+
+    try:
+        for job in jobs:
+            send(job)
+        for future in coming:
+            job = sent.pop(future)
+            # what it needed went with a worker
+            if future.status in ("lost", "cancelled") and job.lost < _RETRIES:
+                job.lost += 1
+                cloud.forget()
+                send(job)
+                continue
+            made = _result(future)
+            if isinstance(made, TextsLacking) and made.texts:
+                cloud.embed(job, made.texts)
+                send(job)
+            elif isinstance(made, TextsLacking) and made.other_version:
+                same = "install the same kgot_lab on each, and start it anew"
+                raise LabError(f"a worker has another version of {job.name!r} than runs here: {same}")
+            else:
+                yield job, made.too_little if isinstance(made, TextsLacking) else made
+    finally:
+        client.cancel(list(sent))
+
+
+def _result(future: Any) -> Any:
+    try:
+        return future.result()
+    except LabError:
+        raise
+    except Exception as error:
+        raise part_failed(error) from error
+
+
+@dataclass(eq=False)
+class _Sent:
+    """What workers were sent: data sets, and lots of vectors for each, which stay here too."""
+
+    client: Any
+    _there: dict[Any, Any] = field(default_factory=dict)
+    _lots: dict[tuple[str, str], dict[tuple[str, ...], VectorLot]] = field(default_factory=dict)
+
+    def data(self, dataset: Dataset) -> Any:
+        """The place of a data set at the workers."""
+        return self._at(("data", dataset.name), dataset)
+
+    def lots(self, job: _Job) -> list[Any]:
+        """The places of the vectors that systems on its data were found to lack."""
+        known = self._lots.get(_whose(job), {})
+        return [self._at((*_whose(job), number), lot) for number, lot in enumerate(known.values())]
+
+    def embed(self, job: _Job, texts: tuple[str, ...]) -> None:
+        """Compute the vectors of some texts, if that was not done for another worker, by the call that one
+        process makes.
+        """
+        known = self._lots.setdefault(_whose(job), {})
+        if texts not in known and job.embedder is not None:
+            keys = tuple(text_key(job.embedder.digest, text) for text in texts)
+            known[texts] = VectorLot(job.embedder.digest, keys, job.embedder.embed(texts))
+
+    def forget(self) -> None:
+        """Send all again with the next job."""
+        self._there.clear()
+
+    def _at(self, name: Any, value: Any) -> Any:
+        if name not in self._there:
+            self._there[name] = self.client.scatter([value], broadcast=True, hash=False)[0]
+        return self._there[name]
+
+
+def _whose(job: _Job) -> tuple[str, str]:
+    return job.dataset.name, _digest_of(job)
+
+
+# --- there
+# ------------------------------------------------------------------------------------------------------------
+
+
+class _NotSent(LabError):
+    """A worker was not sent the vectors of some texts; one of our errors, so that it is not taken for one of
+    the system's own code.
+    """
+
+
+class _Lent:
+    """An embedder that has the vectors it was sent and computes none."""
+
+    def __init__(self, name: str, digest: str, dimension: int) -> None:
+        self.name, self.digest, self.dimension = name, digest, dimension
+        self.known: dict[bytes, Matrix] = {}
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        keys = [text_key(self.digest, text) for text in texts]
+        if any(key not in self.known for key in keys):
+            raise _NotSent(tuple(texts))
+        return np.array([self.known[key] for key in keys], np.float32).reshape(len(texts), self.dimension)
+
+
+_ALONE = threading.Lock()  # one system at a time in a process, for it is timed
+_HELD: dict[
+    object, tuple[Stages, _Lent]
+] = {}  # of the data that were searched last: what its systems share is built once
+
+
+def run_on_worker(errand: Errand, dataset: Dataset, *lots: VectorLot) -> Run | TextsLacking:
+    """A Dask task: run a system on a data set, or say which texts lack a vector."""
+    with _ALONE:
+        try:
+            system = (
+                _unpacked(errand)
+                if errand.embedder is None
+                else by_plan(_ours(errand, dataset, lots), errand.plan)
+            )
+            if errand.embedder is not None and declared_version(system) != errand.version:
+                return TextsLacking(other_version=declared_version(system))
+            return run_whole(system, dataset, name=errand.system, keep=errand.keep, ties=errand.plan.ties)
+        except _NotSent as lacking:
+            return TextsLacking(lacking.args[0])
+        except InsufficientData as error:
+            return TextsLacking(too_little=str(error))
+
+
+def _unpacked(errand: Errand) -> Contender:
+    from distributed.protocol import pickle
+
+    packed: Any = pickle
+    return cast(Stage, packed.loads(errand.packed))
+
+
+def _ours(errand: Errand, dataset: Dataset, lots: Sequence[VectorLot]) -> Contender:
+    """One of our systems by its name, over what was built of these data before."""
+    given = errand.embedder or ("", "", 0)
+    key = given, tuple(fingerprints(dataset).values()), additions(dataset)
+    if key not in _HELD:
+        of_another = [other for other in _HELD if other[1:] != key[1:]]  # type: ignore[index]
+        for other in of_another:
+            del _HELD[other]
+        lent = _Lent(*given)
+        _HELD[key] = systems(dataset, lent), lent
+    stages, lent = _HELD[key]
+    for lot in lots:
+        lent.known.update(zip(lot.keys, lot.matrix, strict=True))
+    return stages[errand.system]

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.experts.market import FolderOfGraphs, StoreOfExperts
-from kgot_lab.cli.experts.opening import open_review_queue
+from kgot_lab.cli.experts import FolderOfGraphs, StoreOfExperts, open_review_queue
 from kgot_lab.cli.memory import print_rows
 from kgot_lab.text.counted import counted
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.experts.opening import open_review_queue, open_service
+from kgot_lab.cli.experts import open_review_queue, open_service
 from kgot_lab.cli.memory import print_rows
 from kgot_lab.errors import BadInput
 from kgot_lab.text.counted import counted

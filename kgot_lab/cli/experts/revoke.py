@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.experts.market import StoreOfExperts
-from kgot_lab.cli.experts.opening import place_of_store
+from kgot_lab.cli.experts import StoreOfExperts, place_of_store
 from kgot_lab.cli.memory import print_rows
 from kgot_lab.errors import BadInput
 from kgot_lab.text.counted import counted

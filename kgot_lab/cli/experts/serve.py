@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kgot_lab.cli import terminal
-from kgot_lab.cli.experts.opening import open_service, place_of_proposals, place_of_store
+from kgot_lab.cli.experts import open_service, place_of_proposals, place_of_store
 from kgot_lab.cli.options import MODELS, with_option_groups
 from kgot_lab.errors import BadInput, LabError, NotInstalled
 

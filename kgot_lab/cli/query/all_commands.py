@@ -3,6 +3,6 @@
 from kgot_lab.cli.query import answer_commands as words
 from kgot_lab.cli.query import concepts
 from kgot_lab.cli.query import graph_commands as whole
-from kgot_lab.cli.query.group import queries
+from kgot_lab.cli.query.shared import queries
 
 __all__ = ["concepts", "queries", "whole", "words"]

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.query.group import queries
-from kgot_lab.cli.query.shared import NOTHING, AnswerFile, Named, put_text, within_time
+from kgot_lab.cli.query.shared import NOTHING, AnswerFile, Named, put_text, queries, within_time
 from kgot_lab.errors import BadInput
 
 if TYPE_CHECKING:

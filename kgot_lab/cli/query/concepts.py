@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.query.group import queries
-from kgot_lab.cli.query.shared import Named, put_text
+from kgot_lab.cli.query.shared import Named, put_text, queries
 from kgot_lab.errors import BadInput
 
 

@@ -13,7 +13,6 @@ from typing import Annotated
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.query.group import queries
 from kgot_lab.cli.query.shared import (
     RULES_BROKEN,
     AnswerFile,
@@ -21,6 +20,7 @@ from kgot_lab.cli.query.shared import (
     OutputForm,
     OutputShape,
     put_text,
+    queries,
     shown_rows,
     tell_result,
     within_time,

@@ -1,32 +1,129 @@
-"""A change of the graph: the versions of nodes and edges that it closes and opens, all dated by one time.
+"""Validate a batch of nodes and edges, give each its lifetime, and write it as versions, all dated by one
+time.
 
-No version is ever rewritten, so any time can be looked at again. What is written again never expires earlier
-than it would have.
+No version is ever rewritten, so any time can be looked at again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from kgot_lab.domains.investment import statements as sql
-from kgot_lab.domains.investment.versions import Lifetime, edge_expiry, later, node_expiry
 from kgot_lab.domains.investment.view import (
+    LONGEST_ID,
     DatedEdge,
     DatedNode,
     InvestmentView,
     dated_edge,
     dated_node,
     fold,
+    owned_prefix,
     shown_name,
     symbol_of,
 )
+from kgot_lab.errors import BadInput, described_value, require, shortly
 from kgot_lab.graph.changes import merged_properties
+from kgot_lab.graph.validation import fit_edge, fit_node, fit_text
 from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.kgos.schemas.check import Fault, time_of
 from kgot_lab.memory.claims.claim import instant
 from kgot_lab.memory.tables import TableStorage
 from kgot_lab.types import Edge, Json, Node
+
+# How long facts stay fresh: a table of lifetimes by type, by where an edge starts, and by the class an
+# asset belongs to itself.
+#
+# The figures are settings of ours. The document only says that stale facts must not be used.
+
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Lifetime:
+    """How long nodes or edges of a type are live (None: for ever): those from nodes of type `source`, those
+    of assets of a class.
+    """
+
+    type: str
+    days: float | None
+    source: str = ""
+    asset_class: str = ""
+
+    def __post_init__(self) -> None:
+        if self.days is not None and not (isinstance(self.days, int | float) and 0 < self.days < 36_525):
+            raise BadInput(
+                f"a lifetime is a number of days, more than 0, or None, not {described_value(self.days)}"
+            )
+
+
+LIFETIMES = (
+    Lifetime("MarketEvent", 30),
+    Lifetime("News", 7),
+    Lifetime("Insight", 14),
+    Lifetime("affects", 30),
+    Lifetime(
+        "affects", None, source="Institution"
+    ),  # how a central bank bears upon a class stands; what it decided passes
+    Lifetime("mentions", 7),
+    Lifetime("about", 14),
+    Lifetime("derived_from", 30),
+    Lifetime("correlated", 30),
+    Lifetime("affects", 7, asset_class="Crypto"),
+    Lifetime("about", 3, asset_class="Crypto"),
+    Lifetime("correlated", 7, asset_class="Crypto"),
+)
+_DATED_BY = ("date", "published_at", "generated_at")  # the property that says since when a node is news
+
+
+def node_expiry(node: Node, at: int, lifetimes: Collection[Lifetime]) -> int | None:
+    """When a node written at a time expires, in microseconds; old news is old when it comes, and a date in
+    the future is not believed.
+    """
+    return _after(_since(node, at), _days(lifetimes, node.labels[0], "", ()))
+
+
+def edge_expiry(
+    edge: Edge, source: Node, classes: Collection[str], at: int, lifetimes: Collection[Lifetime]
+) -> int | None:
+    """When an edge expires that is written at a time; `classes` are those that the assets it joins belong to
+    themselves.
+
+    It counts from the date of the node it starts from, where that has one, so to write it again makes it no
+    fresher.
+    """
+    return _after(_since(source, at), _days(lifetimes, edge.type, source.labels[0], classes))
+
+
+def _since(node: Node, at: int) -> int:
+    dated = next(
+        (time for name in _DATED_BY if (time := time_of(node.properties.get(name))) is not None), None
+    )
+    return at if dated is None else min(at, instant(dated, "the date of a node"))
+
+
+def _days(lifetimes: Collection[Lifetime], type: str, source: str, classes: Collection[str]) -> float | None:
+    """The shortest of a class, or else that of where it starts, or else that of the type; a type without a
+    row lives for ever.
+    """
+    of_type = [each for each in lifetimes if each.type == type]
+    of_classes = [each.days for each in of_type if each.asset_class in classes and each.asset_class]
+    if of_classes:
+        return min((days for days in of_classes if days is not None), default=None)
+    plain = {each.source: each.days for each in of_type if not each.asset_class}
+    return plain.get(source, plain.get(""))
+
+
+def _after(since: int, days: float | None) -> int | None:
+    return None if days is None else since + timedelta(days=days) // _MICROSECOND
+
+
+def later(one: int | None, other: int | None) -> int | None:
+    """The later of two expiries, None being never."""
+    return None if one is None or other is None else max(one, other)
+
 
 EdgeIds = tuple[str, str, str]  # source, type, target
 # when what is written expires, where that was said, in microseconds
@@ -178,3 +275,72 @@ def edge_ids(edge: Edge) -> EdgeIds:
 
 def _json(properties: Mapping[str, Json]) -> str:
     return json.dumps(dict(properties), sort_keys=True)
+
+
+# What is given to be written to the graph: each node once, edges in order, and ids that say whose they are.
+
+
+def one_each(nodes: Iterable[Node]) -> list[Node]:
+    """The nodes that were given, one for each id: what is said twice is joined."""
+    found: dict[str, Node] = {}
+    for node in nodes:
+        node = fit_node(node)
+        require_key(node.id, "the id of a node")
+        before = found.get(node.id)
+        if before is not None and before.labels != node.labels:
+            raise BadInput(
+                f"node {shortly(node.id)} is given with two types: {before.labels} and {node.labels}"
+            )
+        found[node.id] = Node(
+            node.id,
+            node.labels,
+            dict(before.properties) | dict(node.properties) if before else node.properties,
+        )
+    return list(found.values())
+
+
+def require_owner(owner: str) -> None:
+    """Raise BadInput for what is no owner."""
+    require(owner, str, "an owner is a text, '' for what all share")
+    if owner:
+        require_key(owner, "an owner")
+    if "/" in owner:
+        raise BadInput("an owner is a text without /, which ends it in the ids of its nodes")
+
+
+def require_key(text: str, what: str) -> None:
+    """Raise BadInput for what no table takes as an id or a name, saying what it is."""
+    fit_text(text, what)
+    if "\0" in text or len(text) > LONGEST_ID:
+        raise BadInput(
+            f"{what} is a text of at most {LONGEST_ID} characters without a NUL, not {shortly(text)}"
+        )
+
+
+def edge_in_order(edge: Edge, vocabulary: Vocabulary) -> Edge:
+    """An edge that says the same both ways in the order of its ends; its key is the owner's, and not the
+    caller's.
+    """
+    edge = fit_edge(edge)
+    for end in (edge.source, edge.target):
+        require_key(end, "an end of an edge")
+    return vocabulary.in_order(edge)
+
+
+def ownership_faults(nodes: Sequence[Node], there: Mapping[str, DatedNode], owner: str) -> Iterable[Fault]:
+    """What is wrong with the ids and types of nodes that an owner is to have."""
+    prefix = owned_prefix(owner)
+    for node in nodes:
+        where = f"node {shortly(node.id)}"
+        if not node.id.startswith(prefix) or (not owner and "/" in node.id):
+            do = (
+                f"begin it with {shortly(prefix)}"
+                if owner
+                else "write it without / in its id, or give its owner"
+            )
+            yield Fault(
+                "error", "its id does not say whose it is", where, do + "; investment_node makes such ids"
+            )
+        elif node.id in there and node.labels != there[node.id].node.labels:
+            do = "give the new one another id, or expire this one"
+            yield Fault("error", f"it is there with the type {there[node.id].node.labels[0]}", where, do)

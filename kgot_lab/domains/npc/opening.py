@@ -1,16 +1,150 @@
-"""Opening a world: by the name of a file, in memory, or by the address of a server."""
+"""Open a world: in an SQLite file, in memory, or in a schema of a PostgreSQL server."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from kgot_lab.domains.npc.opening import WORLD_NAMESPACE, PostgresWorld, SQLiteWorld
-from kgot_lab.domains.npc.statements import WorldStorage
+from kgot_lab.domains.npc.models import VisibleWorld
+from kgot_lab.domains.npc.policy import VisibilityPolicy
+from kgot_lab.domains.npc.statements import WORLD_LAYOUT, WorldRow, WorldStorage, in_sqlite, plain_column
+from kgot_lab.domains.npc.visibility import VISIBLE, policy_parameters, visible_in_python, visible_of
 from kgot_lab.domains.npc.world import NpcWorld
+from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims.claim import probability, utc_now
-from kgot_lab.memory.sqlite_tables import opened_at
+from kgot_lab.memory.postgres_tables import PostgresTables, server_error_message
+from kgot_lab.memory.sqlite_tables import SQLiteTables, opened_at
+from kgot_lab.stores.postgres.connection import driver
+from kgot_lab.stores.postgres.rows import require_pgvector, value_of_postgres
+from kgot_lab.stores.postgres.tables import create_role, named, quoted, role_of
+
+# A world in one SQLite file, or in memory.
+
+
+class SQLiteWorld(SQLiteTables):
+    """A WorldStorage in a file, made if there is none there, or in memory (":memory:"); raises what every
+    file of tables does.
+    """
+
+    def __init__(self, path: Path | str = ":memory:") -> None:
+        super().__init__(WORLD_LAYOUT, path)
+        self.rows("PRAGMA foreign_keys = ON")  # who is deleted goes with its relationships
+
+    def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
+        return super().rows(
+            in_sqlite(statement), {name: plain_column(value) for name, value in (values or {}).items()}
+        )
+
+    def visible(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
+        return visible_in_python(self, npc_id, policy)
+
+    def define(self, table: str, statements: Iterable[str]) -> None:
+        with self.changing():
+            if not self.rows("SELECT 1 FROM sqlite_master WHERE name = :table", {"table": table}):
+                for statement in statements:
+                    self.rows(statement)
+
+
+# A world in a schema of a PostgreSQL server, under a role of its own that has rights to nothing else.
+#
+# Worlds of one database are kept apart by schemas and not by row-level security. No statement has a filter
+# that could be forgotten: tables are named without a schema, so those of other worlds have no name here,
+# and one that is spelt out is refused to the role. Policies on rows would not bind the owner of the tables
+# or a superuser, and each key and index would carry the world. The price is a set of tables for each world:
+# thousands of them weigh on the server's catalogue. Where the login may make no roles, the schemas alone
+# keep worlds apart.
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[Any]
+
+WORLD_NAMESPACE = "kgot_world"
+_GRANTS = """GRANT USAGE ON SCHEMA {namespace} TO {role};
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {namespace} TO {role}"""
+
+_GRANTED = """SELECT bool_and(has_table_privilege(%s, oid, 'DELETE')) FROM pg_class
+  WHERE relnamespace = %s::regnamespace AND relkind = 'r'"""
+
+
+class PostgresWorld(PostgresTables):
+    """A WorldStorage in the schema `namespace` of the server at a URL, made if there is none there; raises
+    what every such schema does.
+    """
+
+    alone = ""
+
+    def __init__(self, url: str, *, namespace: str = WORLD_NAMESPACE) -> None:
+        super().__init__(WORLD_LAYOUT, url, namespace=namespace)
+
+    def visible(self, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
+        return visible_of(self.rows(VISIBLE, policy_parameters(npc_id, policy)))
+
+    def define(self, table: str, statements: Iterable[str]) -> None:
+        with self._as_owner() as connection:
+            if connection.execute("SELECT to_regclass(%s)", (quoted(table),)).fetchone() == (None,):
+                for statement in statements:
+                    connection.execute(statement)
+
+    def vectors(self) -> str:
+        """The schema in which the database has pgvector, put there if need be; raises StoreUnavailable where
+        the server has none.
+        """
+        with self._as_owner() as connection:
+            return require_pgvector(connection)
+
+    @contextmanager
+    def _as_owner(self) -> Iterator[Connection]:
+        """A change with the rights of the login, which the role of the world has not; what it makes is
+        granted to the role.
+        """
+        with self.changing(), self._transaction("") as connection:
+            connection.execute("RESET ROLE")
+            yield connection
+            if (role := self.role(connection)) is not None:
+                connection.execute(named("SET ROLE {role}", role=role))
+
+    def role(self, connection: Connection) -> str | None:
+        """The role of a world, made if need be; None where we may not make one."""
+        from psycopg import errors
+
+        role = role_of(f"world {self.namespace}")
+        usable = "SET" if connection.info.server_version >= 160_000 else "MEMBER"
+        try:
+            with connection.transaction():
+                if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (role,)).fetchone() is None:
+                    create_role(connection, role)
+                if connection.execute(
+                    f"SELECT pg_has_role(current_user, %s, '{usable}')", (role,)
+                ).fetchone() != (True,):
+                    connection.execute(named("GRANT {role} TO CURRENT_USER", role=role))
+                if connection.execute(_GRANTED, (role, quoted(self.namespace))).fetchone() != (True,):
+                    connection.execute(named(_GRANTS, namespace=self.namespace, role=role))
+        except errors.InsufficientPrivilege:
+            return None
+        return role
+
+    def _greet(self, connection: Connection) -> None:
+        from psycopg.types.json import set_json_loads
+
+        super()._greet(connection)
+        set_json_loads(
+            lambda text: value_of_postgres(text if isinstance(text, str) else text.decode()), connection
+        )
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        psycopg = driver()
+        with super()._told():
+            try:
+                yield
+            except (psycopg.errors.ProgramLimitExceeded, psycopg.DataError) as error:
+                raise BadInput(
+                    f"{self!r} cannot hold this, and nothing was changed: {server_error_message(error)}"
+                ) from None
 
 
 def open_world(

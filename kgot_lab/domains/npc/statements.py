@@ -1,12 +1,95 @@
-"""All SQL of a world but that of its visibility, in what PostgreSQL and SQLite have in common; `=
-ANY(:names)` takes a list.
+"""The tables of a world, all SQL but that of its visibility and layers (what PostgreSQL and SQLite have in
+common; `= ANY(:names)` takes a list), and their rows as entities and relationships.
 """
 
 from __future__ import annotations
 
-from kgot_lab.domains.npc.models import EntityFilter, RelationshipFilter
-from kgot_lab.domains.npc.statements import CONFIDENCE
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any, Protocol, TypeVar
+from uuid import UUID
+
+from kgot_lab.domains.npc.models import (
+    Entity,
+    EntityFilter,
+    Provenance,
+    Relationship,
+    RelationshipFilter,
+    RelationshipStanding,
+    VisibleWorld,
+)
+from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.graph.property_graph import Direction
+from kgot_lab.memory.tables import Layout, TableStorage
+from kgot_lab.stores.postgres.rows import jsonb_text, value_of_postgres
+from kgot_lab.stores.sql import json_text
+from kgot_lab.types import Json
+
+# The tables of a world; each statement may be run again, and changes nothing then.
+#
+# To what the document on the entity graph states, they add a row for each session that speaks for a
+# relationship (`support`), whether that is accepted, when it last changed, whether it is marked as secret,
+# and the index on its confidence as a number.
+
+CONFIDENCE = "(r.provenance->>'confidence')::float8"  # the index of PostgreSQL is on these words, so questions use them too
+_TABLES = (
+    """CREATE TABLE IF NOT EXISTS entities (
+         id UUID PRIMARY KEY DEFAULT gen_random_uuid(), type TEXT NOT NULL, name TEXT NOT NULL, attributes JSONB NOT NULL DEFAULT '{}',
+         created_at TIMESTAMPTZ NOT NULL DEFAULT now(), updated_at TIMESTAMPTZ NOT NULL DEFAULT now())""",
+    """CREATE TABLE IF NOT EXISTS relationships (
+         source_id UUID NOT NULL REFERENCES entities (id) ON DELETE CASCADE,
+         target_id UUID NOT NULL REFERENCES entities (id) ON DELETE CASCADE,
+         rel_type TEXT NOT NULL, attributes JSONB NOT NULL DEFAULT '{}', provenance JSONB NOT NULL DEFAULT '{}',
+         standing TEXT NOT NULL DEFAULT 'accepted', secret BOOLEAN NOT NULL GENERATED ALWAYS AS (
+           coalesce(attributes->'secret', 'false') <> 'false' OR coalesce(attributes->'hidden', 'false') <> 'false') STORED,
+         created_at TIMESTAMPTZ NOT NULL DEFAULT now(), updated_at TIMESTAMPTZ NOT NULL DEFAULT now(),
+         PRIMARY KEY (source_id, target_id, rel_type))""",
+    """CREATE TABLE IF NOT EXISTS support (
+         source_id UUID NOT NULL, target_id UUID NOT NULL, rel_type TEXT NOT NULL, session_id TEXT NOT NULL,
+         said_at TIMESTAMPTZ NOT NULL, confidence DOUBLE PRECISION NOT NULL, source TEXT NOT NULL, dm_confirmed BOOLEAN NOT NULL,
+         standing TEXT NOT NULL, PRIMARY KEY (source_id, target_id, rel_type, session_id),
+         FOREIGN KEY (source_id, target_id, rel_type) REFERENCES relationships ON DELETE CASCADE)""",
+)
+_INDEXES = (
+    "CREATE INDEX IF NOT EXISTS idx_entities_type ON entities (type)",
+    "CREATE INDEX IF NOT EXISTS idx_entities_name ON entities (name)",
+    "CREATE INDEX IF NOT EXISTS idx_rel_source ON relationships (source_id)",
+    "CREATE INDEX IF NOT EXISTS idx_rel_target ON relationships (target_id)",
+    "CREATE INDEX IF NOT EXISTS idx_rel_type ON relationships (rel_type)",
+    "CREATE INDEX IF NOT EXISTS idx_rel_provenance_confidence ON relationships (((provenance->>'confidence')::float8))",
+    "CREATE INDEX IF NOT EXISTS idx_support_queued ON support (standing) WHERE standing = 'queued'",
+)
+_IN_SQLITE = {
+    "UUID": "TEXT",
+    "JSONB": "TEXT",
+    "TIMESTAMPTZ": "TEXT",
+    " DEFAULT gen_random_uuid()": "",
+    " DEFAULT now()": "",
+    "attributes->'secret'": "json_type(attributes, '$.secret')",
+    "attributes->'hidden'": "json_type(attributes, '$.hidden')",
+    "(r.provenance->>'confidence')::float8": "CAST(json_extract(r.provenance, '$.confidence') AS REAL)",
+    "((provenance->>'confidence')::float8)": "CAST(json_extract(provenance, '$.confidence') AS REAL)",
+}
+
+
+@cache
+def in_sqlite(statement: str) -> str:
+    """A statement or definition for PostgreSQL as SQLite says it."""
+    for theirs, ours in _IN_SQLITE.items():
+        statement = statement.replace(theirs, ours)
+    return statement
+
+
+WORLD_LAYOUT = Layout(
+    "world",
+    0x6B676C77,  # "kglw"
+    (),
+    sqlite=tuple(map(in_sqlite, (*_TABLES, *_INDEXES))),
+    postgres=(*_TABLES, *_INDEXES),
+    repeatable=True,
+)
+
 
 _ENTITY = "e.id, e.type, e.name, e.attributes, e.created_at, e.updated_at"
 _RELATIONSHIP = (
@@ -101,3 +184,114 @@ WITH RECURSIVE walked (id, depth) AS (
   SELECT {to[direction]}, w.depth + 1 FROM walked w JOIN relationships r ON {on[direction]}
     WHERE w.depth < :depth AND r.standing <> 'rejected'{typed})
 SELECT {_ENTITY}, near.depth FROM (SELECT id, min(depth) AS depth FROM walked GROUP BY id) AS near JOIN entities e ON e.id = near.id"""
+
+
+# The tables of a world, in SQLite or in PostgreSQL.
+
+WorldRow = tuple[Any, ...]
+
+
+class WorldStorage(TableStorage, Protocol):
+    """One world, which no other world's statements reach; raises StoreUnavailable and StoreDamaged."""
+
+    def visible(
+        self, npc_id: str, policy: VisibilityPolicy
+    ) -> VisibleWorld | None: ...  # None: there is no such entity
+
+
+# Rows of a world's tables as entities and relationships, and back, whichever engine they are of.
+
+Made = TypeVar("Made")
+
+
+def entity_of(row: WorldRow) -> Entity:
+    """An entity from its row."""
+    id, type, name, attributes, created_at, updated_at = row
+    times = {"created_at": utc_time(created_at), "updated_at": utc_time(updated_at)}
+    return unchecked(Entity, type=type, name=name, attributes=json_of(attributes), id=str(id), **times)
+
+
+def relationship_of(row: WorldRow) -> Relationship:
+    """A relationship from its row."""
+    source, target, type, attributes, provenance, standing, created_at, updated_at = row
+    ends = {"source_id": str(source), "target_id": str(target)}
+    told = {
+        "attributes": json_of(attributes),
+        "provenance": _provenance(json_of(provenance)),
+        "standing": standing,
+    }
+    return unchecked(
+        Relationship,
+        **ends,
+        type=type,
+        **told,
+        created_at=utc_time(created_at),
+        updated_at=utc_time(updated_at),
+    )
+
+
+def _provenance(told: Mapping[str, Json]) -> Provenance:
+    return (
+        unchecked(Provenance, **{**told, "timestamp": utc_time(told["timestamp"])}) if told else Provenance()
+    )
+
+
+def unchecked(kind: type[Made], **values: Any) -> Made:
+    """A thing of what was checked when it was put into the tables; to check it again would take longer than
+    to read it.
+    """
+    made = object.__new__(kind)
+    vars(made).update(values)
+    return made
+
+
+def provenance_text(provenance: Provenance) -> str:
+    """A provenance as JSON text."""
+    at = provenance.timestamp
+    return json_text(
+        {**vars(provenance), "timestamp": None if at is None else at.isoformat()}, "a provenance"
+    )
+
+
+def attributes_text(attributes: Mapping[str, Json]) -> str:
+    """Attributes as JSON text that both engines give back exactly."""
+    return jsonb_text(json_text(dict(attributes), "the attributes"))
+
+
+def support_of(row: WorldRow) -> tuple[Provenance, RelationshipStanding]:
+    """What one session says for a relationship, and what became of that."""
+    _, _, _, session, said_at, confidence, source, confirmed, standing = row
+    return Provenance(session, utc_time(said_at), confidence, source, bool(confirmed)), standing
+
+
+def row_key(row: WorldRow) -> tuple[str, str, str]:
+    """What a row of a relationship, or of its support, begins with: the ids of its ends, and its type."""
+    source, target, type = row[:3]
+    return str(source), str(target), type
+
+
+def uuids(*ids: str) -> list[UUID]:
+    """Ids as PostgreSQL compares them."""
+    return list(map(UUID, ids))
+
+
+def json_of(value: Any) -> Any:
+    """A column of JSON as a value."""
+    return value_of_postgres(value) if isinstance(value, str) else value
+
+
+def plain_column(value: Any) -> Any:
+    """A value for a storage that has no type for ids and times: they are texts there."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="microseconds")
+    if isinstance(value, list | tuple | set):
+        return list(map(plain_column, value))
+    return str(value) if isinstance(value, UUID) else value
+
+
+def utc_time(value: Any) -> datetime | None:
+    """A column of times as a time in UTC."""
+    if value is None:
+        return None
+    time = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return time.astimezone(UTC)

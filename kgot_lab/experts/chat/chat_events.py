@@ -1,16 +1,118 @@
-"""What happens while an expert answers, in its order: a start, what was put into the prompt, its sources,
-pieces of text, an end.
-"""
+"""Events of an answer in their order, and the record of how it came about."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from kgot_lab.experts.chat.chat_events import Thought
+from pydantic import BaseModel
+
 from kgot_lab.experts.chat.citations import CitableNode
+from kgot_lab.experts.chat.prompting import PlaybookSection, PromptContext
+from kgot_lab.experts.graph_folder import KnownGraphs
+from kgot_lab.kgos.methods.compose_for import Composition
+from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.types import Json, Usage
+
+# The train of thought of an answer: what was asked for, which lanes and methods said what, what was
+# followed, told and cut.
+
+
+class ThoughtNode(BaseModel):
+    """A node that was found: its score, what each lane added to it, and how the graph lane came to it."""
+
+    graph: str
+    id: str
+    name: str
+    type: str
+    score: float
+    embedding: float
+    text: float
+    by_graph: float
+    intent: float
+    path: str
+    told: bool
+
+
+class ThoughtStep(BaseModel):
+    """A method that was invoked, why, and what came of it."""
+
+    method: str
+    reason: str
+    found: str
+
+
+class Thought(BaseModel):  # 15 fields: the JSON that is kept with each answer
+    """How an answer came about, up to what the model was told."""
+
+    intent: str | None
+    intent_score: float
+    purpose: str
+    weights: dict[str, float]
+    steps: list[ThoughtStep]
+    nodes: list[ThoughtNode]
+    edges: list[dict[str, str]]
+    limitations: list[str]
+    plan: list[str]
+    playbooks: list[str]
+    memories: int
+    unsaid: list[str] = []  # telling words of the question that nothing found says, where they are over half
+    delegated: list[dict[str, Any]]
+    cut: list[str]
+    graphs: dict[str, str]  # their digest
+
+
+def thought_of(
+    known: KnownGraphs,
+    found: SearchResult,
+    told: PromptContext,
+    sections: tuple[PlaybookSection, ...],
+    memories: int,
+    delegated: Sequence[Mapping[str, Any]] = (),
+    unsaid: Sequence[str] = (),
+) -> Thought:
+    """The train of thought behind a search and what of it is told."""
+    shown = {(node.graph, node.id) for node in told.nodes}
+    nodes = []
+    for node in found.nodes:
+        graph, id = known.split_id(node.id)
+        lanes: dict[str, Any] = {
+            "embedding": node.embedding,
+            "text": node.text,
+            "by_graph": node.graph,
+            "intent": node.intent,
+        }
+        lanes = {lane: round(value, 4) for lane, value in lanes.items()}
+        about: dict[str, Any] = {
+            "graph": graph,
+            "id": id,
+            "name": node.name,
+            "type": node.type,
+            "score": round(node.score, 4),
+            "path": node.path,
+        }
+        nodes.append(ThoughtNode(**about, **lanes, told=(graph, id) in shown))
+    plan = found.answers.get("compose_for")
+    best = found.intents.best
+    weights = found.weights
+    return Thought(
+        intent=best.name if best else None,
+        intent_score=round(best.score, 4) if best else 0.0,
+        purpose=str(found.intents.purpose),
+        weights={name: round(getattr(weights, name), 4) for name in ("embedding", "text", "graph", "intent")},
+        steps=[ThoughtStep(method=each.method, reason=each.reason, found=each.found) for each in found.trace],
+        nodes=nodes,
+        edges=[{"source": each.source, "type": each.type, "target": each.target} for each in told.edges],
+        limitations=[each.handle for each in told.limitations],
+        plan=[f"{step.name}: {step.action}" for step in plan.steps] if isinstance(plan, Composition) else [],
+        playbooks=[f"{each.playbook}: {each.heading}" for each in sections],
+        memories=memories,
+        unsaid=list(unsaid),
+        delegated=[dict(each) for each in delegated],
+        cut=list(told.cut),
+        graphs=dict.fromkeys(known.names, known.digest),
+    )
 
 
 class _Event:

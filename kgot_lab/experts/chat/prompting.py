@@ -10,20 +10,148 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
+from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.chat.citations import KNOWS_NOT, NO_SOURCE, CitableNode, sentences_schema
-from kgot_lab.experts.chat.prompting import PlaybookSection
 from kgot_lab.experts.expert import ExpertConfig
 from kgot_lab.experts.graph_folder import KnownGraphs
+from kgot_lab.io.files import read_regular_text
 from kgot_lab.kgos.methods.can_it import Limitation, limitations_of
 from kgot_lab.kgos.methods.compose_for import Composition
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
+from kgot_lab.kgos.methods.intents import INTENTS
 from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
+from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.harmless import harmless
+from kgot_lab.text.stems import stem
 from kgot_lab.text.tokens import shorten
-from kgot_lab.types import Edge, Message, Prompt
+from kgot_lab.text.words import STOP_WORDS, content_words, folded_words
+from kgot_lab.types import Document, Edge, Message, Prompt
+
+# Playbooks: short guides in Markdown, whose sections go into the prompt of an expert that has the skill,
+# where a question calls for one.
+#
+# A playbook is a file with a head between two lines of ---: `name`, `title`, `words` (what questions that
+# need it say) and, if it serves some, `intents`. Its sections begin with ## and are told whole. A question
+# calls for a playbook by its words, compared without their endings; of several words by all of them side by
+# side. No model is asked.
+
+_FOLDER = Path(__file__).parent / "playbooks"
+_LEAST = 2.0  # what a section has to score: a word of the playbook's own counts 2, one of its text 1 (of several, at most 3)
+_MOST = 2  # sections in a prompt
+_ASKING = STOP_WORDS | frozenset(  # words of any question, which call for nothing
+    "about all am any can could did do does from get give go had has have he her him his how itself just know let like make me more most "
+    "much my need one only our out over should so some something than them us want we were what when where which who whom whose why would "
+    "you your".split()
+)
+
+
+@dataclass(frozen=True)
+class PlaybookSection:
+    """A part of a playbook: its heading and its text."""
+
+    playbook: str
+    heading: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Playbook:
+    """A guide: what it is called, what questions that need it say, and its sections."""
+
+    name: str
+    title: str
+    words: tuple[str, ...]
+    intents: tuple[str, ...]
+    sections: tuple[PlaybookSection, ...]
+
+
+def read_playbook(path: Path) -> Playbook:
+    """The playbook in a file; raises BadInput with what is wrong in it."""
+    import yaml
+
+    text = read_regular_text(path).replace("\r\n", "\n")
+    head, marks, body = text.removeprefix("---\n").partition("\n---\n")
+    if not text.startswith("---\n") or not marks:
+        raise BadInput(f"{path.name} has no head between two lines of ---")
+    try:
+        told = yaml.safe_load(head)
+    except yaml.YAMLError as error:
+        raise BadInput(f"the head of {path.name} is not YAML ({type(error).__name__})") from None
+    if not isinstance(told, Mapping) or not all(
+        isinstance(told.get(field), str) for field in ("name", "title")
+    ):
+        raise BadInput(f"the head of {path.name} has no name and title")
+    words, intents = (_listed(told, field, path) for field in ("words", "intents"))
+    for intent in intents:
+        if intent not in INTENTS:
+            raise UnknownName(f"intent in the head of {path.name}", intent, INTENTS)
+    sections = [part.partition("\n") for part in f"\n{body}".split("\n## ")[1:]]
+    if not sections or not words:
+        raise BadInput(f"{path.name} has no {'words' if sections else 'sections that begin with ##'}")
+    name = str(told["name"])
+    parts = tuple(PlaybookSection(name, heading.strip(), text.strip()) for heading, _, text in sections)
+    if any(not part.heading or not part.text for part in parts):
+        raise BadInput(
+            f"a section of {path.name} has no {'text' if all(part.heading for part in parts) else 'heading'}"
+        )
+    return Playbook(name, str(told["title"]), words, intents, parts)
+
+
+def _listed(told: Mapping[str, Any], field: str, path: Path) -> tuple[str, ...]:
+    value = told.get(field, [])
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise BadInput(f"{field} in the head of {path.name} is a list of words")
+    return tuple(value)
+
+
+@cache
+def authored_playbooks() -> Mapping[str, Playbook]:
+    """The playbooks that come with the package, by name."""
+    found = [read_playbook(path) for path in sorted(_FOLDER.glob("*.md"))]
+    return {each.name: each for each in found}
+
+
+def matching_sections(
+    question: str, allowed: Iterable[str], playbooks: Mapping[str, Playbook], *, intent: str = ""
+) -> tuple[PlaybookSection, ...]:
+    """The sections, two at most, that a question calls for, of the playbooks that are allowed; unknown names
+    are passed over.
+    """
+    said, asked = _standing(question), _telling(question)
+    scored = []
+    for name in dict.fromkeys(allowed):
+        playbook = playbooks.get(name)
+        if playbook is None:
+            continue
+        own = 2.0 * len({word for word in map(_standing, playbook.words) if word.strip() and word in said})
+        own += 1.0 * (intent in playbook.intents)
+        for section in playbook.sections:
+            score = own + min(
+                3.0, len(asked & _telling(section.text)) + len(asked & _telling(section.heading))
+            )
+            if own and score >= _LEAST:
+                scored.append((score, section))
+    scored.sort(key=lambda each: -each[0])  # stable: equal ones in the order of the skills
+    return tuple(section for _, section in scored[:_MOST])
+
+
+def _standing(text: str) -> str:
+    """The words of a text without their endings, each between spaces, so that some of them can be looked up
+    side by side.
+    """
+    return f" {' '.join(map(stem, folded_words(text)))} "
+
+
+def _telling(text: str) -> set[str]:
+    """The words of a text that tell what it is about, without their endings."""
+    return {stem(word) for word in folded_words(text) if len(word) > 1 and word not in _ASKING}
+
 
 MOST_TOLD_NODES, MOST_TOLD_EDGES = 10, 15
 _TURNS = 6  # of the conversation that are told again
@@ -273,3 +401,34 @@ def _named(index: GraphIndex, id: str) -> str:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
+
+
+# What an expert remembers: what was said in earlier conversations of the same person with the same expert,
+# and in no other.
+
+_LOOKED_AT = 2_000  # messages of the past, the last first
+_LONGEST = 400  # characters of each that are told
+
+
+def recollected(
+    question: str, said: Sequence[tuple[str, str, str]], *, limit: int = 5
+) -> tuple[tuple[str, str], ...]:
+    """Of what was said, as (id, role, content), that which shares most with a question, as (id, text); by
+    BM25, at most `limit`.
+    """
+    asked = set(content_words(question))
+    documents = [
+        Document(id, content) for id, _, content in said[:_LOOKED_AT] if asked & set(content_words(content))
+    ]
+    if not documents:
+        return ()
+    roles = {id: role for id, role, _ in said}
+    texts = {each.id: " ".join(each.text.split())[:_LONGEST] for each in documents}
+    found = bm25(documents).search(question).hits
+    told: dict[str, str] = {}
+    for id, score in found:
+        if score > 0 and texts[id] not in told.values():
+            told[id] = texts[id]
+        if len(told) == limit:
+            break
+    return tuple((id, f"{roles[id]}: {text}") for id, text in told.items())

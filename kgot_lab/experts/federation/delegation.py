@@ -1,17 +1,17 @@
-"""The side that asks: a question goes to experts of other instances, and each comes back in time with an
-answer or a reason.
-"""
+"""Ask experts of other instances, and answer their questions, in signed messages and in bounded time."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Annotated, Any, ClassVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from kgot_lab.errors import BadInput, LabError, RefusedEnvelope, ToolFailed
-from kgot_lab.experts.federation.delegation import ASK_PATH, RemoteAnswer, RemoteQuestion
+from kgot_lab.experts.expert import first_problem
 from kgot_lab.experts.federation.envelope import (
     CLOCK_SKEW,
     LONGEST_LIFE,
@@ -19,12 +19,14 @@ from kgot_lab.experts.federation.envelope import (
     REFUSALS,
     Envelope,
     InstanceKey,
+    refused,
 )
 from kgot_lab.experts.federation.signing import (
     NOT_IN_TIME,
     Exchanged,
     Peer,
     Peers,
+    SeenNonces,
     all_in_time,
     exchanged,
     opened_envelope,
@@ -33,6 +35,142 @@ from kgot_lab.experts.federation.signing import (
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.fence import fenced
 from kgot_lab.text.harmless import harmless
+
+# What stands in a question to another instance's expert, and in its answer; of either only what is sound is
+# taken in.
+
+MOST_QUESTION, MOST_ANSWER = 20_000, 200_000  # characters
+MOST_SOURCES = 200
+
+
+def _check_line(text: str) -> str:
+    if not text.strip() or harmless(text) != text:
+        raise ValueError("it is blank, or has more than one line")
+    return text
+
+
+def _check_not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it is blank")
+    return text
+
+
+def _check_source(text: str) -> str:
+    graph, _, node = text.partition(":")
+    if not graph or not node:
+        raise ValueError("a source is written GRAPH:NODE")
+    return text
+
+
+Line = Annotated[str, Field(max_length=200), AfterValidator(_check_line)]
+_Source = Annotated[str, Field(max_length=500), AfterValidator(_check_line), AfterValidator(_check_source)]
+
+
+class SentValue(BaseModel):
+    """A value that is sent or came: frozen, with no field that is not known; raises BadInput."""
+
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid", "frozen": True}
+
+    def __init__(self, /, **fields: Any) -> None:
+        try:
+            super().__init__(**fields)
+        except ValidationError as error:
+            raise BadInput(first_problem(error)) from None
+
+    def to_json(self) -> dict[str, Any]:
+        """The value as JSON has it."""
+        return self.model_dump(mode="json")
+
+
+class RemoteQuestion(SentValue):
+    """A question to an expert, by the id that its instance knows it by."""
+
+    expert: Line
+    question: Annotated[str, Field(max_length=MOST_QUESTION), AfterValidator(_check_not_blank)]
+
+
+class RemoteAnswer(SentValue):
+    """What an expert answers, with the nodes it cites as GRAPH:NODE; or no answer and the reason."""
+
+    expert: Line
+    answer: Annotated[str, Field(max_length=MOST_ANSWER), AfterValidator(_check_not_blank)] | None
+    sources: Annotated[tuple[_Source, ...], Field(max_length=MOST_SOURCES)] = ()
+    reason: Annotated[str, Field(max_length=500)] = ""
+
+    @model_validator(mode="after")
+    def _check_reason(self) -> RemoteAnswer:
+        if self.answer is not None and self.reason:
+            raise ValueError("an answer has no reason")
+        if self.answer is None and (self.sources or not self.reason.strip()):
+            raise ValueError("without an answer there is a reason, and no source")
+        return self
+
+
+# The side that is asked: a question that came is opened, and what is answered is signed. Routes of a server
+# only carry the bytes.
+#
+# A route reads the body as it came (of at most MOST_ENVELOPE bytes), and sends `wire` as it is: whoever
+# parses and writes JSON again breaks the signature. A refusal is `refusal_json` with the status
+# `refusal_status`.
+
+ASK_PATH = "/federation/ask"
+CAPABILITIES_PATH = "/federation/capabilities"
+
+
+@dataclass(frozen=True)
+class Federation:
+    """An instance among others: its key, whom it knows, and what it has received."""
+
+    key: InstanceKey
+    peers: Peers
+    seen: SeenNonces
+    now: Callable[[], datetime] = utc_now
+
+    def opened(self, data: bytes, kind: str) -> tuple[Envelope, Peer]:
+        """What a peer sent, once, of a kind that asks, and the peer; raises RefusedEnvelope."""
+        envelope = opened_envelope(data, self.peers, self.key.public, kind=kind, now=self.now, seen=self.seen)
+        peer = self.peers.with_key(envelope.sender)
+        if peer is None:
+            raise refused("unknown sender")
+        return envelope, peer
+
+    def reply(self, kind: str, body: Mapping[str, Any], to: Envelope) -> bytes:
+        """The bytes of a signed reply to what was opened."""
+        return signed_envelope(kind, body, self.key, to.sender, in_reply_to=to.digest, now=self.now).wire
+
+
+@dataclass(frozen=True)
+class DelegatedQuestion:
+    """A question that a peer asked, and that may be answered: it is to be answered here, never passed on."""
+
+    peer: Peer
+    asked: RemoteQuestion
+    envelope: Envelope
+
+
+def accepted_question(data: bytes, federation: Federation) -> DelegatedQuestion:
+    """The question in the bytes that a peer sent; raises RefusedEnvelope."""
+    envelope, peer = federation.opened(data, "question")
+    try:
+        return DelegatedQuestion(peer, RemoteQuestion(**envelope.body), envelope)
+    except BadInput:
+        raise refused("malformed") from None
+
+
+def signed_answer(answer: RemoteAnswer, to: DelegatedQuestion, federation: Federation) -> bytes:
+    """The bytes that answer a question."""
+    return federation.reply("answer", answer.to_json(), to.envelope)
+
+
+def refusal_json(error: RefusedEnvelope) -> dict[str, str]:
+    """What a peer that was refused is told."""
+    return {"refused": error.code, "error": str(error)}
+
+
+def refusal_status(error: RefusedEnvelope) -> int:
+    """The HTTP status of a refusal."""
+    return REFUSALS[error.code][0]
+
 
 MOST_ASKED = 32  # experts at once
 

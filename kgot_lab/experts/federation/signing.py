@@ -1,14 +1,22 @@
-"""Signing an envelope for one recipient, and opening one that came."""
+"""Sign an envelope for one recipient and open one that came; the peers that are known, the nonces that
+were received, and one HTTP exchange with a peer.
+"""
 
 from __future__ import annotations
 
 import hmac
+import json
 import secrets
-from collections.abc import Callable, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, ToolFailed, UnknownName, require, require_amount, require_count, shortly
 from kgot_lab.experts.federation.envelope import (
     CLOCK_SKEW,
     ENVELOPE_KINDS,
@@ -24,8 +32,260 @@ from kgot_lab.experts.federation.envelope import (
     signed_part,
     text_of_bytes,
 )
-from kgot_lab.experts.federation.signing import Peers, SeenNonces
+from kgot_lab.io.files import read_regular, utf8_text
+from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library, is_loopback, way_to
 from kgot_lab.memory.claims.claim import instant, utc_now
+from kgot_lab.memory.sqlite_tables import open_tables
+from kgot_lab.memory.tables import Layout, TableStorage
+
+# Which envelopes were received: each counts once, for all processes of an instance that share the file.
+
+NONCES_LAYOUT = Layout(
+    "seen nonces",
+    0x6B676C78,  # "kglx"
+    (
+        "CREATE TABLE nonces (sender TEXT NOT NULL, nonce TEXT NOT NULL, gone_at BIGINT NOT NULL, PRIMARY KEY (sender, nonce))",
+    ),
+    ("CREATE INDEX nonces_gone ON nonces (gone_at)",),
+)
+_FORGET = "DELETE FROM nonces WHERE gone_at < :now"
+_SEEN = "SELECT count(*) FROM nonces WHERE sender = :sender AND nonce = :nonce"
+_HELD = "SELECT count(*) FROM nonces WHERE sender = :sender"
+_KEEP = "INSERT INTO nonces (sender, nonce, gone_at) VALUES (:sender, :nonce, :gone_at)"
+
+
+class SeenNonces:
+    """Remembers the nonces of envelopes until these have expired, at most so many of a sender at a time.
+
+    Where it is full, that sender is refused rather than an old nonce forgotten, which could be replayed then;
+    others are still heard.
+    """
+
+    def __init__(self, storage: TableStorage, *, most: int = 10_000) -> None:
+        require_count(most, 1, "most", "so many nonces of a sender are remembered")
+        self.storage, self.most = storage, most
+
+    def __repr__(self) -> str:
+        return f"<SeenNonces in {self.storage!r}>"
+
+    def take(self, envelope: Envelope, now: datetime) -> None:
+        """Note an envelope; raises RefusedEnvelope where it was received before, or its sender has sent too
+        many.
+        """
+        own = {"sender": envelope.sender, "nonce": envelope.nonce}
+        with self.storage.changing():
+            self.storage.rows(_FORGET, {"now": instant(now, "now")})
+            if self.storage.rows(_SEEN, own)[0][0]:
+                raise refused("replayed")
+            if self.storage.rows(_HELD, {"sender": envelope.sender})[0][0] >= self.most:
+                raise refused("too many")
+            gone = instant(envelope.expires_at + CLOCK_SKEW, "when an envelope expires")
+            self.storage.rows(_KEEP, own | {"gone_at": gone})
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self.storage.close()
+
+
+def open_nonces(place: Path | str = ":memory:", *, most: int = 10_000) -> SeenNonces:
+    """The memory of nonces in an SQLite file, in memory, or in PostgreSQL by its address; raises what
+    `open_tables` does.
+    """
+    return SeenNonces(open_tables(NONCES_LAYOUT, place), most=most)
+
+
+# One exchange with another server: no redirect is followed, and neither its time nor its size is the
+# server's to choose.
+
+_Made = TypeVar("_Made")
+MOST_SECONDS = 3_600.0
+NOT_IN_TIME = "it did not answer in time"
+
+
+class Exchanged(NamedTuple):
+    """What a server said: the status of HTTP, and its body."""
+
+    status: int
+    body: bytes
+
+
+def is_plain_url(url: str) -> bool:
+    """Whether a text is http(s)://HOST[:PORT][/PATH], without a password, a query or a fragment."""
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # a port that is none
+        return False
+    more = "@" in parts.netloc or parts.query or parts.fragment
+    return bool(whole) and not more and url.isprintable() and " " not in url
+
+
+def exchanged(url: str, seconds: float, most: int, *, sent: bytes | None = None) -> Exchanged:
+    """What a server says to a GET, or to a POST of JSON that is `sent`; raises ToolFailed with the reason,
+    without the address.
+    """
+    library = client_library()
+    headers = {"content-type": "application/json", "accept": "application/json"}
+    try:
+        with bounded_client(seconds, most, redirects=0, **way_to(url)) as client:
+            answer = client.request(
+                "GET" if sent is None else "POST", url, content=sent, headers=headers, timeout=seconds
+            )
+    except (library.TimeoutException, TimeoutError):
+        raise ToolFailed(NOT_IN_TIME, again=True) from None
+    except UnusableBody as error:
+        raise ToolFailed(f"what it said cannot be used: {error}") from None
+    except BadInput as error:  # a proxy that cannot be used
+        raise ToolFailed(str(error)) from None
+    except (library.HTTPError, library.InvalidURL, OSError, UnicodeError) as error:
+        raise ToolFailed(f"it cannot be reached ({type(error).__name__})", again=True) from None
+    if 300 <= answer.status_code < 400:
+        raise ToolFailed(
+            "it redirects to another address, which is not followed: name the address where it answers"
+        )
+    return Exchanged(answer.status_code, answer.content)
+
+
+def all_in_time(jobs: Sequence[Callable[[], _Made]], seconds: float) -> list[_Made | Exception | None]:
+    """What each of some jobs made or raised, done side by side; None for one that is not done after so many
+    seconds.
+
+    Such a one is left behind in a thread of its own, which the end of this program does not wait for: looking
+    up a name cannot be stopped.
+    """
+    require_amount(seconds, "the seconds to wait", some=True)
+    if seconds > MOST_SECONDS:
+        raise BadInput(f"the seconds to wait are at most {MOST_SECONDS:g}")
+    client_library()  # loading it is no part of the time that a server has
+    found: list[_Made | Exception | None] = [None] * len(jobs)
+
+    def do(number: int) -> None:
+        try:
+            found[number] = jobs[number]()
+        except Exception as error:  # told to the one who waits
+            found[number] = error
+
+    until = time.monotonic() + seconds
+    threads = [
+        threading.Thread(target=do, args=(number,), daemon=True, name=f"delegation-{number}")
+        for number in range(len(jobs))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(until - time.monotonic(), 0))
+    return list(found)
+
+
+# The instances that are known, by name and by key: no other is asked or answered.
+
+_MOST_FILE, _MOST_PEERS = 1_000_000, 100  # each is asked in a thread of its own
+_FIELDS = {"name", "url", "public_key", "plain_http"}
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Another instance: what we call it, where it is asked, and the public key that it signs with.
+
+    A question may be private, so an address that is not of this computer begins with https, unless
+    `plain_http` allows http, as within a closed network. Raises BadInput.
+    """
+
+    name: str
+    url: str
+    public_key: str
+    plain_http: bool = False
+
+    def __post_init__(self) -> None:
+        if (
+            not isinstance(self.name, str)
+            or not self.name.isprintable()
+            or not 1 <= len(self.name.strip()) <= 100
+        ):
+            raise BadInput("the name of a peer is 1 to 100 characters on one line")
+        if not is_public_key(self.public_key):
+            raise BadInput(
+                f"the public key of the peer {shortly(self.name)} is 43 characters of base64url, as its instance shows it"
+            )
+        require(self.url, str, "the url of a peer is a text")
+        if not is_plain_url(self.url):
+            raise BadInput(
+                f"the url of the peer {shortly(self.name)} is https://HOST[:PORT][/PATH], without a password or a query"
+            )
+        if self.url.casefold().startswith("http:") and not self.plain_http and not is_loopback(self.url):
+            told = (
+                "a question may be private: use https, or say plain_http where the network between is yours"
+            )
+            raise BadInput(f"the url of the peer {shortly(self.name)} begins with http://; {told}")
+
+    def at(self, path: str) -> str:
+        """The address of one of its routes."""
+        return self.url.rstrip("/") + path
+
+
+class Peers:
+    """Peers with names and keys of their own; raises BadInput for two of one name or one key."""
+
+    def __init__(self, *peers: Peer) -> None:
+        self._named = {peer.name: peer for peer in peers}
+        self._keyed = {peer.public_key: peer for peer in peers}
+        if not len(self._named) == len(self._keyed) == len(peers):
+            raise BadInput("two peers have one name or one public key: give each its own")
+
+    def __iter__(self) -> Iterator[Peer]:
+        return iter(self._named.values())
+
+    def __len__(self) -> int:
+        return len(self._named)
+
+    def __repr__(self) -> str:
+        return f"<Peers {', '.join(sorted(self._named)) or 'none'}>"
+
+    def named(self, name: str) -> Peer:
+        """A peer by its name; raises UnknownName."""
+        if name not in self._named:
+            raise UnknownName("peer", name, self._named)
+        return self._named[name]
+
+    def with_key(self, public: str) -> Peer | None:
+        """The peer with a public key, which is None for a stranger's."""
+        return self._keyed.get(public)
+
+
+def read_peers(path: Path | str) -> Peers:
+    """The peers of a file `peers.json`: {"peers": [{"name", "url", "public_key"}, …]}; raises BadInput for
+    what is none, or is missing.
+    """
+    try:
+        told: Any = json.loads(utf8_text(read_regular(path, _MOST_FILE), "peers.json"))
+    except OSError as error:
+        raise BadInput(
+            f"the file of peers cannot be read: {error.strerror or type(error).__name__}"
+        ) from None
+    except (ValueError, RecursionError):
+        raise BadInput("the file of peers is no JSON") from None
+    return peers_from_json(told)
+
+
+def peers_from_json(told: object) -> Peers:
+    """The peers in a JSON value; raises BadInput with what would do."""
+    listed = told.get("peers") if isinstance(told, Mapping) else None
+    if (
+        not isinstance(listed, list)
+        or len(listed) > _MOST_PEERS
+        or not all(isinstance(each, dict) for each in listed)
+    ):
+        raise BadInput(
+            f'peers are {{"peers": [{{"name", "url", "public_key"}}, …]}}, at most {_MOST_PEERS:,}'
+        )
+    for each in listed:
+        if not {"name", "url", "public_key"} <= set(each) <= _FIELDS or not isinstance(
+            each.get("plain_http", False), bool
+        ):
+            raise BadInput(
+                "a peer has name, url and public_key, perhaps plain_http (true or false), and nothing else"
+            )
+    return Peers(*(Peer(**each) for each in listed))
 
 
 def signed_envelope(

@@ -1,5 +1,5 @@
 """Limit the connections of a server: how many are open, how many one client has, how long a request head
-may take.
+may take; and open the socket it listens on.
 """
 
 from __future__ import annotations
@@ -7,15 +7,16 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import socket
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-if TYPE_CHECKING:
-    import socket
+from kgot_lab.errors import BadInput
 
+if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 _SHUTDOWN_SECONDS = 5  # for answers that are not complete when the server ends
@@ -129,3 +130,30 @@ class _LimitedConnection(H11Protocol):
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
+
+
+# Where a server listens: on a port of its own, or on one that several processes of this computer share.
+
+
+def listening_socket(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """A socket that listens; `shared` lets other processes that say so too listen there, and the system gives
+    each some of what comes.
+
+    Raises BadInput where the port is taken, or a system cannot share one.
+    """
+    if shared and not hasattr(socket, "SO_REUSEPORT"):
+        raise BadInput("this system cannot share a port: let a proxy stand before several servers")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        opened.bind((host, port))
+    except OSError as error:
+        opened.close()
+        raise BadInput(
+            f"cannot listen on {host}, port {port}: {error.strerror}; choose another --port"
+        ) from None
+    opened.set_inheritable(True)
+    return opened

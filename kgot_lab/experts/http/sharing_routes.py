@@ -1,18 +1,48 @@
-"""Routes for experts that travel and are compared: export, import, scores, trials, spans."""
+"""Routes of exchange: export, import, scores, trials, spans, the marketplace, and questions of other
+instances.
+"""
 
 from __future__ import annotations
 
+import pathlib
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
-from fastapi import APIRouter, Body, Path
+from fastapi import APIRouter, Body, Path, Request
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import JSONResponse, Response
 
-from kgot_lab.experts.http.responses import NOT_FOUND, Admin, Caller
+from kgot_lab.errors import LabError, RefusedEnvelope, UnknownName
+from kgot_lab.experts.error_messages import log, reason_logged
+from kgot_lab.experts.federation.delegation import (
+    ASK_PATH,
+    CAPABILITIES_PATH,
+    DelegatedQuestion,
+    Federation,
+    RemoteAnswer,
+    accepted_question,
+    refusal_json,
+    refusal_status,
+    signed_answer,
+)
+from kgot_lab.experts.federation.marketplace import (
+    HASH_MISMATCH,
+    AdvertisedExpert,
+    AdvertisedGraph,
+    fetched_expert,
+    listed_experts,
+    signed_capabilities,
+)
+from kgot_lab.experts.http.responses import NOT_FOUND, Admin, Caller, MarketAway, StreamLimiter
 from kgot_lab.experts.portable import KIND, expert_scores, exported, genai_spans, taken
-from kgot_lab.experts.repository import StoredTrial
-from kgot_lab.experts.service import ExpertService
+from kgot_lab.experts.repository import NotFound, StoredTrial
+from kgot_lab.experts.service import PEER_OWNER, ExpertService
 from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict, verdict_on
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.text.harmless import harmless
 
 _Id = Annotated[str, Path(max_length=200)]
 _Json = dict[str, Any]
@@ -157,3 +187,154 @@ def _verdict(verdict: TrialVerdict) -> _Json:
         "correction": verdict.correction,
         "comparisons": rows,
     }
+
+
+# Routes of the one marketplace that whoever runs the server named: what it offers, and taking an expert in.
+# No request names a place.
+
+_SECONDS = 10.0  # that the marketplace has to answer
+_AWAY = "the marketplace of this server gives nothing that can be used: the owner of the server finds the reason in its log"
+
+
+class OfferedExpert(BaseModel):
+    """An expert of the marketplace: what it is fetched by, and its scores as its publisher measured them."""
+
+    name: str
+    description: str
+    sha256: str
+    scores: dict[str, float] | None
+
+
+class MarketImport(BaseModel):
+    """The name of an expert of the marketplace; `graphs` says which graph of this server stands for one of its own, `dry` only looks."""
+
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
+    name: Annotated[str, Field(min_length=1, max_length=200)]
+    graphs: Annotated[dict[str, Annotated[str, Field(max_length=100)]], Field(max_length=20)] = {}
+    dry: bool = False
+
+
+def trading_router(service: ExpertService, market: pathlib.Path | str) -> APIRouter:
+    """The routes of a marketplace: a folder, or an address."""
+    router = APIRouter(prefix="/api/market", tags=["sharing"])
+
+    @router.get("", response_model=list[OfferedExpert])
+    def list_market(who: Admin) -> Any:
+        """The experts of the marketplace of this server."""
+        try:
+            return [each.to_json() for each in listed_experts(market, timeout=_SECONDS)]
+        except LabError as error:
+            raise _away(error) from None
+
+    @router.post("/import", response_model=ImportedExpert, status_code=201, responses=NOT_FOUND)
+    def import_from_market(who: Admin, sent: Annotated[MarketImport, Body()]) -> Any:
+        """Take an expert of the marketplace in, if its hash is that of the index and it fits; what is lacking
+        is told.
+        """
+        try:
+            told = fetched_expert(market, sent.name, timeout=_SECONDS)
+        except UnknownName:
+            raise NotFound("expert in the marketplace") from None
+        except LabError as error:
+            raise _away(error) from None
+        found = taken(told, service, graphs=sent.graphs)
+        made = None if sent.dry else service.add(found.config)
+        return {"id": made and made.id, "name": found.config.name, "warnings": list(found.warnings)}
+
+    return router
+
+
+def _away(error: LabError) -> MarketAway:
+    """What is told of a marketplace that fails: that a file was changed, or else nothing that says where it
+    lies.
+    """
+    log.warning("the marketplace: %s: %s", type(error).__name__, reason_logged(error))
+    return MarketAway(HASH_MISMATCH if str(error) == HASH_MISMATCH else _AWAY)
+
+
+# The routes by which instances ask each other: what is signed is opened, answered and signed; a question
+# from afar is never passed on.
+
+_MOST_TOPICS = 50
+
+
+def federation_router(service: ExpertService, limiter: StreamLimiter, federation: Federation) -> APIRouter:
+    """The two routes of a federation; they are no part of the API that is described, since only signed bytes
+    pass through.
+    """
+    router = APIRouter(include_in_schema=False)
+
+    @router.post(ASK_PATH)
+    async def ask(request: Request) -> Response:
+        data = await request.body()
+        try:
+            question = await run_in_threadpool(accepted_question, data, federation)
+        except RefusedEnvelope as error:
+            return JSONResponse(refusal_json(error), refusal_status(error))
+        said = await answered_for_peer(service, limiter, question)
+        return Response(
+            await run_in_threadpool(signed_answer, said, question, federation), media_type="application/json"
+        )
+
+    @router.post(CAPABILITIES_PATH)
+    async def capabilities(request: Request) -> Response:
+        data = await request.body()
+        try:
+            told = await run_in_threadpool(lambda: signed_capabilities(data, federation, advertised(service)))
+        except RefusedEnvelope as error:
+            return JSONResponse(refusal_json(error), refusal_status(error))
+        return Response(told, media_type="application/json")
+
+    return router
+
+
+async def answered_for_peer(
+    service: ExpertService, limiter: StreamLimiter, question: DelegatedQuestion
+) -> RemoteAnswer:
+    """What an expert answers to a peer, whose conversations are apart from all others, or why there is no
+    answer, without the inside.
+    """
+    expert, owner = question.asked.expert, f"{PEER_OWNER}{question.peer.name}"
+    try:
+        _, pour = await limiter.begin(partial(service.ask, expert, owner, question.asked.question))
+        text, _, done = await pour.whole()
+    except NotFound:
+        return RemoteAnswer(expert=expert, answer=None, reason="there is no such expert here")
+    except LabError:
+        return RemoteAnswer(expert=expert, answer=None, reason="the expert could not answer")
+    if not text.strip():
+        return RemoteAnswer(expert=expert, answer=None, reason="the expert said nothing")
+    return RemoteAnswer(expert=expert, answer=text, sources=tuple(node.handle for node in done.cited))
+
+
+def advertised(service: ExpertService) -> list[AdvertisedExpert]:
+    """The experts as they are offered to peers: what each is for, and how large its graphs are."""
+    offered = []
+    for each in service.tables.experts():
+        graphs = {name: service.graphs.graph(name) for name in each.graphs}
+        topics = [
+            name for graph in graphs.values() for name in _best_linked(graph, _MOST_TOPICS // len(graphs))
+        ]
+        sizes = tuple(
+            AdvertisedGraph(name=name, nodes=len(graph), edges=len(graph.edge_keys))
+            for name, graph in graphs.items()
+        )
+        name, about = " ".join(each.name.split()), each.description[:2000]
+        offered.append(
+            AdvertisedExpert(
+                id=each.id,
+                name=name,
+                description=about,
+                topics=tuple(dict.fromkeys(topics)),
+                graphs=sizes,
+                schema_version=each.schema_version,
+            )
+        )
+    return offered
+
+
+def _best_linked(graph: PropertyGraph, most: int) -> list[str]:
+    """The names of the best linked nodes, which say what a graph is about."""
+    index = index_of(graph)
+    rows = sorted(range(len(graph)), key=lambda row: (-int(index.degrees[row]), index.names[row]))[:most]
+    return [harmless(" ".join(index.names[row].split()))[:200] for row in rows]

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Literal
 
 from kgot_lab.errors import BadInput
-from kgot_lab.experts import statements as sql
+from kgot_lab.experts import repository as sql
 from kgot_lab.experts.repository import ExpertTables
 from kgot_lab.memory.claims.claim import instant, moment
 

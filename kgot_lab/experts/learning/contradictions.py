@@ -1,21 +1,234 @@
-"""Dimensions that people contradict: which node, which dimension, which way, on whose words; silent where
-nothing has drifted.
+"""Dimensions of graph nodes that people contradict: what their messages say of a dimension, and where it
+drifts from the graph; silent where nothing has.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import Literal
 
-from kgot_lab.errors import BadInput
-from kgot_lab.experts.learning.contradictions import DimensionEvidence
+from kgot_lab.errors import BadInput, UnknownName, require_count
 from kgot_lab.experts.learning.ledger import GraphProposal, PropertyToChange
+from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.editing.editor import MADE_BY_HAND
+from kgot_lab.kgos.methods.dimension_filter import Filters, bounds_of
+from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
+from kgot_lab.kgos.schemas.dimensions.cues import in_stems
 from kgot_lab.text.counted import counted
+from kgot_lab.text.sentences import rough_sentences
+from kgot_lab.text.words import content_stems
+
+# Which nodes a text names: by their whole name, word for word.
+
+_KEPT = "_learning_names"
+
+
+def named_node(graph: PropertyGraph, name: str) -> tuple[str, ...]:
+    """The ids of the nodes that are called so; an id itself names its node."""
+    if name in graph:
+        return (name,)
+    return tuple(graph.ids[row] for row in _names(graph).get(content_stems(name), ()))
+
+
+def nodes_named_in(graph: PropertyGraph, text: str) -> tuple[int, ...]:
+    """The rows of the nodes whose whole name stands in a text, in the order of the text; of names within
+    names the longest.
+    """
+    names, words = _names(graph), content_stems(text)
+    longest = max((len(name) for name in names), default=0)
+    found: dict[int, None] = {}
+    start = 0
+    while start < len(words):
+        for length in range(min(longest, len(words) - start), 0, -1):
+            if rows := names.get(words[start : start + length]):
+                found.update(dict.fromkeys(rows))
+                start += length - 1
+                break
+        start += 1
+    return tuple(found)
+
+
+def _names(graph: PropertyGraph) -> dict[tuple[str, ...], list[int]]:
+    kept: dict[tuple[str, ...], list[int]] | None = vars(graph).get(_KEPT)
+    if kept is None:
+        kept = {}
+        for row, name in enumerate(index_of(graph).names):
+            if words := content_stems(name):
+                kept.setdefault(words, []).append(row)
+        vars(graph)[_KEPT] = kept  # with the graph, as its index is, so that both go together
+    return kept
+
+
+# What people say of a dimension of a node: sentences that name one node and use words that speak for an end
+# of a dimension.
+#
+# The words are those of the catalogue for both ends of each dimension, and for some what people say every
+# day. A question, a wish and a sentence that names two nodes say nothing; "not cheap" and "no longer cheap"
+# speak for the other end.
+
+DimensionEnd = Literal["low", "high"]
+_EVERY_DAY = """
+    pricing_tier | cheap, cheaper, free, inexpensive, affordable | expensive, costly, overpriced, pricey
+    learning_curve | easy to learn, easy to understand | hard to learn, hard to understand
+    implementation_complexity | easy to build, easy to implement, simple to build | hard to build, hard to implement, complicated to build
+    configuration_depth | easy to set up | hard to set up, hard to configure
+    debugging_difficulty | easy to debug | hard to debug
+    maintenance_burden | easy to maintain | hard to maintain
+    compute_intensity | lightweight | heavy on hardware
+    error_handling_need | reliable, dependable | unreliable, fails often
+    batch_suitability | useless for batches | good for batches
+    multilingual_support | english only | multilingual
+    multimodal_support | text only | multimodal
+    data_sensitivity_level | public | confidential
+    schema_strictness | free of any schema | strict about its schema"""
+_NEGATED = frozenset({"not", "never", "no", "isn", "aren", "wasn", "hardly", "without"})
+_UNSURE = frozenset(
+    {"if", "would", "could", "should", "might", "may", "whether", "wish", "hope", "suppos", "were"}
+)
+_MONTH = re.compile(r"(?<=\w )May\b")  # since May, which is no "may"
+_BEFORE = 4  # words before the end's own in which a negation counts
+
+
+def _phrases() -> dict[str, dict[DimensionEnd, tuple[str, ...]]]:
+    made: dict[str, dict[DimensionEnd, tuple[str, ...]]] = {
+        name: {"low": (each.low,), "high": (each.high,)} for name, each in BY_NAME.items()
+    }
+    for line in _EVERY_DAY.strip().splitlines():
+        name, low, high = (part.strip() for part in line.split(" | "))
+        made[name]["low"] += tuple(low.split(", "))
+        made[name]["high"] += tuple(high.split(", "))
+    return made
+
+
+END_PHRASES: Mapping[str, Mapping[DimensionEnd, tuple[str, ...]]] = _phrases()
+
+
+def _by_stems() -> dict[tuple[str, ...], set[tuple[str, DimensionEnd]]]:
+    made: dict[tuple[str, ...], set[tuple[str, DimensionEnd]]] = {}
+    for name, ends in END_PHRASES.items():
+        for end, phrases in ends.items():
+            for phrase in phrases:
+                made.setdefault(in_stems(phrase), set()).add((name, end))
+    return made
+
+
+_BY_STEMS = _by_stems()
+_LONGEST = max(map(len, _BY_STEMS))
+
+
+@dataclass(frozen=True)
+class DimensionEvidence:
+    """That somebody speaks for an end of a dimension of a node: by whom, with which words, in which message
+    and when.
+    """
+
+    node: str
+    dimension: str
+    end: DimensionEnd
+    by: str
+    words: str
+    message: str = ""
+    at: datetime | None = None
+
+
+def stated_dimensions(
+    graph: PropertyGraph, text: str, *, by: str, message: str = "", at: datetime | None = None
+) -> tuple[DimensionEvidence, ...]:
+    """What a message says of dimensions of nodes that have them, sentence by sentence."""
+    found = []
+    for sentence in rough_sentences(text):
+        stems = in_stems(sentence)
+        if sentence.rstrip().endswith("?") or not _UNSURE.isdisjoint(in_stems(_MONTH.sub("", sentence))):
+            continue
+        said = list(_phrases_in(stems))
+        names = {
+            row: _places(in_stems(index_of(graph).names[row]), stems)
+            for row in nodes_named_in(graph, sentence)
+        }
+        # "public data" may be in such a phrase
+        rows = [row for row, own in names.items() if not any(own <= places for places, _ in said)]
+        if len(rows) != 1:
+            continue
+        own, known = names[rows[0]], graph.node_properties[rows[0]]
+        ends = {
+            (dimension, _other(end) if _is_negated(stems, places, own) else end)
+            for places, spoken in said
+            if own.isdisjoint(places)
+            for dimension, end in spoken
+            if _number(known.get(dimension)) is not None
+        }
+        for dimension, end in sorted(ends):
+            if (dimension, _other(end)) not in ends:
+                found.append(
+                    DimensionEvidence(graph.ids[rows[0]], dimension, end, by, sentence.strip(), message, at)
+                )
+    return tuple(found)
+
+
+def filter_evidence(
+    graph: PropertyGraph, right: str, filters: Filters, said: DimensionEvidence
+) -> tuple[DimensionEvidence, ...]:
+    """What it says that filters of an expert exclude the right answer: for each that does, evidence that the
+    value belongs inside.
+
+    `said` tells who asked, with which words and when; its node, dimension and end are not looked at. Such
+    evidence only ever speaks against a value: a wrong answer that many take for right is told as drift, so
+    its words are to be read. Raises UnknownName for a node that is not there, BadInput for filters that make
+    no sense.
+    """
+    if right not in graph:
+        raise UnknownName("node", right, ())
+    found = []
+    for name, (least, most) in bounds_of(filters).items():
+        value = _number(graph.node(right).properties.get(name))
+        if value is not None and (
+            (most is not None and value > most) or (least is not None and value < least)
+        ):
+            end: DimensionEnd = "low" if most is not None and value > most else "high"
+            found.append(DimensionEvidence(right, name, end, said.by, said.words, said.message, said.at))
+    return tuple(found)
+
+
+def _phrases_in(stems: tuple[str, ...]) -> Iterator[tuple[frozenset[int], set[tuple[str, DimensionEnd]]]]:
+    """The phrases for ends of dimensions in a sentence, of phrases within phrases the longest: their places,
+    and the ends.
+    """
+    at = 0
+    while at < len(stems):
+        length = next(
+            (n for n in range(min(_LONGEST, len(stems) - at), 0, -1) if stems[at : at + n] in _BY_STEMS), 0
+        )
+        if length:
+            yield frozenset(range(at, at + length)), _BY_STEMS[stems[at : at + length]]
+        at += length or 1
+
+
+def _places(name: tuple[str, ...], stems: tuple[str, ...]) -> frozenset[int]:
+    """Where the words of a name stand in a sentence."""
+    starts = [at for at in range(len(stems)) if name and stems[at : at + len(name)] == name]
+    return frozenset(at + step for at in starts for step in range(len(name)))
+
+
+def _is_negated(stems: tuple[str, ...], places: frozenset[int], name: frozenset[int]) -> bool:
+    """Whether one of the words shortly before a phrase negates it; those of the node's own name do not."""
+    first = min(places)
+    return any(stems[at] in _NEGATED for at in range(max(0, first - _BEFORE), first) if at not in name)
+
+
+def _other(end: DimensionEnd) -> DimensionEnd:
+    return "low" if end == "high" else "high"
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 @dataclass(frozen=True)
@@ -164,3 +377,33 @@ def _is_stale(graph: PropertyGraph, each: DimensionEvidence, since: datetime | N
     except (KeyError, ValueError):
         return False  # a mark of other makers says no time
     return changed is not None and changed.tzinfo is not None and each.at < changed
+
+
+# Dimensions of an expert's graphs that the people who talk to it contradict: read off what all of them
+# said.
+
+# the days that are looked back, where nobody says how many, and at most
+DRIFT_DAYS, MOST_DRIFT_DAYS = (90, 3650)
+_MOST = 20_000  # messages that are read, the last ones
+
+
+def drift_of_expert(
+    service: ExpertService, id: str, *, days: int = DRIFT_DAYS
+) -> dict[str, ContradictionReport]:
+    """What is contradicted in each graph of an expert by what people said to it in the last days; raises
+    NotFound and BadInput.
+
+    A person is whoever a conversation belongs to, so on a server without tokens all are one, and one is never
+    believed alone. The reports hold the words of everybody: whoever shows them to others leaves those out.
+    """
+    require_count(days, 1, "days")
+    known = service.expert(id)
+    said = service.tables.spoken(id, service.tables.now() - timedelta(days=min(days, MOST_DRIFT_DAYS)), _MOST)
+    reports = {}
+    for name in known.graphs:
+        graph = service.graphs.graph(name)
+        evidence = chain.from_iterable(
+            stated_dimensions(graph, text, by=owner, message=id, at=at) for owner, id, text, at in said
+        )
+        reports[name] = contradicted_dimensions(graph, evidence)
+    return reports

@@ -1,5 +1,5 @@
-"""What a message says that would change a graph, read by a model; of its reply counts what stands in the
-message word for word.
+"""Extract proposed graph changes from a message with a model; of its reply only what stands in the message
+word for word counts.
 """
 
 from __future__ import annotations
@@ -8,16 +8,13 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
+
+from pydantic import BaseModel, Field
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import slug
-from kgot_lab.experts.learning.contradictions import named_node
-from kgot_lab.experts.learning.extracting import (
-    MOST_OF_MESSAGE,
-    StatedChange,
-    StatedChanges,
-    changes_prompt,
-)
+from kgot_lab.experts.learning.contradictions import named_node, nodes_named_in
 from kgot_lab.experts.learning.ledger import (
     EdgeToAdd,
     EdgeToRemove,
@@ -30,11 +27,55 @@ from kgot_lab.experts.learning.ledger import (
     StoredProposal,
 )
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
-from kgot_lab.llm.structured import structured
+from kgot_lab.llm.structured import schema_of, structured
+from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.tokens import shorten
 from kgot_lab.text.words import stands_in
-from kgot_lab.types import LLM, Json
+from kgot_lab.types import LLM, Json, Message, Prompt
+
+# What a model is asked of a message, and the form in which it notes the changes that the message states.
+
+MOST_OF_MESSAGE = 2000  # tokens of a message
+_REPLY = 800
+_SYSTEM = (
+    "You read a message to an expert and note what it states that would correct or add to a knowledge graph. Kinds: node (subject is a "
+    "thing that is not known yet, type is its type), edge (subject, relation, object), no edge (the message says that this relation is "
+    "wrong), property (subject, property, value). Copy subject, object, value and quote from the message, word for word; quote is the "
+    f"clause that says it. Note no questions, wishes or guesses. Most messages state nothing: an empty list is a good answer. {FENCES}"
+)
+
+
+class StatedChange(BaseModel):
+    """A change as a model notes it."""
+
+    kind: Literal["node", "edge", "no edge", "property"]
+    subject: str = Field(max_length=200)
+    type: str = ""
+    relation: str = ""
+    object: str = ""
+    property: str = ""
+    value: str = ""
+    quote: str = Field(max_length=1000)
+
+
+class StatedChanges(BaseModel):
+    """The changes that a model notes of a message."""
+
+    changes: list[StatedChange] = Field(max_length=20)
+
+
+def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
+    """What a model is asked of a message."""
+    index = index_of(graph)
+    known = ", ".join(index.names[row] for row in nodes_named_in(graph, message)) or "none"
+    told = f"Types: {', '.join(graph.labels())}.\nRelations: {', '.join(graph.types())}.\n"
+    asked = f"{told}{fenced(known, 'known things that it names')}\n{fenced(shorten(message, MOST_OF_MESSAGE), 'a message')}"
+    return Prompt(
+        (Message("system", _SYSTEM), Message("user", asked)), schema_of(StatedChanges), max_tokens=_REPLY
+    )
+
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)")
 

@@ -1,29 +1,201 @@
-"""Why answers failed: a graph that lacks something, a search that is set so that it does not find it, and
-what failed questions share.
+"""Explain failed answers: a graph that lacks something, a search that is set so that it does not find it,
+and what failed questions share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.errors import BadInput
-from kgot_lab.experts.learning.gaps import FailurePattern, QuestionRecord, failure_patterns
+from kgot_lab.errors import BadInput, require_count
+from kgot_lab.evaluation.significance import holm
 from kgot_lab.experts.learning.growth_regions import (
     NodeMatches,
     ProposedRegion,
     joined_regions,
     proposed_region,
 )
+from kgot_lab.experts.repository import ChatMessage, ExpertTables
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.retrieval.presets import lane_weights
 from kgot_lab.text.counted import counted
+from kgot_lab.text.stems import stem
+from kgot_lab.text.words import searched_words
+
+# Questions to an expert and what came of them: which answers failed, and how one knows.
+
+FAILURES = ("thumbs down", "does not know", "false citations", "nothing retrieved")
+_DOES_NOT_KNOW = re.compile(
+    r"\b(i|we) (do not|don['’]?t|cannot|can['’]?t|could not|couldn['’]?t|am unable to|['’]m unable to) (know|say|tell|answer|find)\b"
+    r"|\bi have no (information|knowledge|data)\b"
+    r"|\b(graph|context|sources?|material)\b[^.!?\n]{0,40}\b(does|do|did) ?(not|n['’]t) "
+    r"(say|tell|know|hold|contain|cover|mention|include|answer)\b"
+    r"|\b(graph|context)\b[^.!?\n]{0,30}\b(holds|contains|has|says|knows) nothing\b"
+    r"|\bnothing (in|of) the (knowledge )?(graph|context)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class QuestionRecord:
+    """A question and what came of it: the nodes of one graph that were told and cited, best first, false
+    citations, and a thumb or None.
+    """
+
+    message: str  # the id of the answer
+    question: str
+    answer: str = ""
+    told: tuple[str, ...] = ()
+    cited: tuple[str, ...] = ()
+    false: tuple[str, ...] = ()
+    thumb: int | None = None
+    intent: str = ""
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """In which of the four ways the answer failed; a thumb up says that it did not, whatever else."""
+        if self.thumb == 1:
+            return ()
+        signs = (self.thumb == -1, admits_not_knowing(self.answer), bool(self.false), not self.told)
+        return tuple(name for name, there in zip(FAILURES, signs, strict=True) if there)
+
+
+def admits_not_knowing(answer: str) -> bool:
+    """Whether an answer says, in English, that it does not know or that the graph does not say it."""
+    return _DOES_NOT_KNOW.search(answer) is not None
+
+
+def question_records(
+    messages: Sequence[ChatMessage], thumbs: Mapping[str, int], graph: str
+) -> tuple[QuestionRecord, ...]:
+    """The questions of a conversation with what came of them, as one graph of the expert has it; `thumbs` are
+    by the id of the answer.
+
+    An answer that was stopped, or that a model failed to give, says nothing of the graph and is left out.
+    """
+    found = []
+    for before, answer in pairwise(messages):
+        about = answer.metadata
+        if (
+            (before.role, answer.role) != ("user", "assistant")
+            or about.get("failed")
+            or about.get("stopped")
+            or "trace" not in about
+        ):
+            continue
+        nodes = [each["id"] for each in about["trace"]["nodes"] if each["told"] and each["graph"] == graph]
+        cited = tuple(each["id"] for each in about.get("citations", ()) if each["graph"] == graph)
+        false = tuple(about.get("false_citations", ()))
+        thumb, intent = thumbs.get(answer.id), str(about.get("intent") or "")
+        found.append(
+            QuestionRecord(
+                answer.id, before.content, answer.content, tuple(nodes), cited, false, thumb, intent
+            )
+        )
+    return tuple(found)
+
+
+def questions_of(
+    tables: ExpertTables, expert: str, owner: str, graph: str, *, most: int = 200
+) -> tuple[QuestionRecord, ...]:
+    """The questions of somebody to an expert, of at most so many conversations, the last first.
+
+    What several people asked is the sum of these; whoever joins them shows the words of one to whoever reads
+    the report.
+    """
+    thumbs = {each.message: each.thumb for each in tables.judged(expert) if each.thumb is not None}
+    talks, _ = tables.conversations(expert, owner, limit=most)
+    return tuple(each for talk in talks for each in question_records(tables.messages(talk.id), thumbs, graph))
+
+
+# What failed questions have in common: an intent or a word whose questions fail more often than the others
+# do.
+
+
+@dataclass(frozen=True)
+class FailurePattern:
+    """Questions of one kind that fail more often: an intent or a word, how many were asked and failed, and p,
+    corrected for all kinds.
+    """
+
+    kind: str  # "intent" or "word"
+    name: str
+    asked: int
+    failed: int
+    p: float
+    messages: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}: {self.failed} of {self.asked} failed (p {self.p:.2g})"
+
+
+def failure_patterns(
+    asked: Sequence[QuestionRecord], *, alpha: float = 0.05, least: int = 3
+) -> tuple[FailurePattern, ...]:
+    """The intents, and words of questions, of which at least `least` failed, and more than chance explains;
+    the surest first.
+
+    Fisher's exact test, one-sided: the chance that of k questions so many are among the failed f of n, drawn
+    without replacement, corrected by Holm over every intent and word that at least `least` questions have.
+    Raises BadInput.
+    """
+    require_count(least, 1, "least")
+    if not 0 < alpha < 1:
+        raise BadInput("alpha lies between 0 and 1")
+    of_kind: dict[tuple[str, str], list[QuestionRecord]] = defaultdict(list)
+    spelled: dict[str, str] = {}
+    for each in asked:
+        if each.intent:
+            of_kind["intent", each.intent].append(each)
+        for word in dict.fromkeys(searched_words(each.question)):
+            spelled.setdefault(stem(word), word)
+        for root in {stem(word) for word in searched_words(each.question)}:
+            of_kind["word", root].append(each)
+    tried = {kind: those for kind, those in sorted(of_kind.items()) if len(those) >= least}
+    failed = sum(bool(each.failures) for each in asked)
+    counts = {kind: sum(bool(each.failures) for each in those) for kind, those in tried.items()}
+    corrected = holm(
+        [drawn_tail(counts[kind], len(those), failed, len(asked)) for kind, those in tried.items()]
+    )
+    found = [
+        FailurePattern(
+            kind,
+            spelled[name] if kind == "word" else name,
+            len(those),
+            counts[kind, name],
+            p,
+            _failed_ids(those),
+        )
+        for ((kind, name), those), p in zip(tried.items(), corrected, strict=True)
+        if p <= alpha and counts[kind, name] >= least
+    ]
+    return tuple(sorted(found, key=lambda each: (each.p, each.kind, each.name)))
+
+
+def drawn_tail(least: int, drawn: int, marked: int, of: int) -> float:
+    """P(at least so many of the drawn are marked), drawn without replacement: the upper tail of the
+    hypergeometric distribution.
+    """
+    whole = comb(of, drawn)
+    return (
+        sum(comb(marked, k) * comb(of - marked, drawn - k) for k in range(least, min(drawn, marked) + 1))
+        / whole
+    )
+
+
+def _failed_ids(those: Sequence[QuestionRecord]) -> tuple[str, ...]:
+    return tuple(each.message for each in those if each.failures)
+
 
 _USUAL = RetrievalConfig()
 _FIRST = 3  # nodes of the usual search that are looked at

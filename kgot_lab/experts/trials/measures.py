@@ -1,12 +1,102 @@
-"""The measures of a trial: what each reads off an outcome, and which way is better."""
+"""A trial of two variants: assignment by a hash, outcomes, measures, the sequential test, and simulated
+raters to try it on.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist, fmean
+from typing import Literal
 
-from kgot_lab.errors import UnknownName
-from kgot_lab.experts.trials.measures import VARIANTS, TrialOutcome, TrialVariant
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kgot_lab.errors import BadInput, UnknownName, require, require_amount, require_count
+
+# Which of two variants a conversation is given: drawn by a hash, so that nobody keeps a list.
+
+TrialVariant = Literal["a", "b"]
+VARIANTS: tuple[TrialVariant, TrialVariant] = ("a", "b")
+EVEN = (0.5, 0.5)
+
+
+def variant_of(test_id: str, unit: str, shares: tuple[float, float] = EVEN) -> TrialVariant:
+    """The variant of a unit (the id of a conversation) in a test: the same each time, and independent of its
+    variant in other tests.
+
+    SHA-256 of both ids, read as a number from 0 to 1, is below the share of "a" or not. Shares that are
+    changed while a test runs move units from one variant to the other: begin a new test instead. Raises
+    BadInput for an empty id, or shares that are no shares.
+    """
+    for what, text in (("the id of a test", test_id), ("the id of a conversation", unit)):
+        require(text, str, f"{what} is a text")
+        if not text:
+            raise BadInput(f"{what} is empty: every one needs an id of its own to be given a variant")
+    require_shares(shares)
+    told = f"{len(test_id)}:{test_id}:{unit}"  # the length keeps two pairs of ids with the same letters apart
+    drawn = int.from_bytes(hashlib.sha256(told.encode("utf-8", "replace")).digest()[:7]) / 2**56
+    return "a" if drawn < shares[0] else "b"
+
+
+def require_shares(shares: tuple[float, float]) -> None:
+    """Raise BadInput unless these are the shares of two variants: both above 0, together 1."""
+    if len(shares) != 2 or not all(0 < share < 1 for share in shares) or not math.isclose(sum(shares), 1):
+        raise BadInput(
+            f"the shares of two variants are two numbers above 0 that make 1, as (.5, .5), not {tuple(shares)}"
+        )
+
+
+# What came of one answer in a trial.
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialOutcome:
+    """What came of one answer; raises BadInput for counts and times that cannot be.
+
+    test_id, variant, unit: the test, what its conversation was given, and the id of the conversation. at:
+    when the outcome was settled (a thumb given or waited for long enough), in seconds since any beginning. A
+    comparison that is looked at again and again takes outcomes in this order, so an outcome does not change
+    once it was looked at. thumb: +1, -1, or None where nobody judged the answer. told, cited: how many nodes
+    its context held, and how many of these it cited. false_citations: what it cited that was not there.
+    seconds_first, seconds_whole: to the first token and to the last; None where no token came. intent_right:
+    whether its intent was the right one, where that is known. digest: of the configuration it was answered
+    with, or "": two digests within one variant are found by it.
+    """
+
+    test_id: str
+    variant: TrialVariant
+    unit: str
+    at: float
+    thumb: int | None = None
+    told: int = 0
+    cited: int = 0
+    false_citations: int = 0
+    seconds_first: float | None = None
+    seconds_whole: float | None = None
+    intent_right: bool | None = None
+    digest: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.test_id or not self.unit:
+            raise BadInput("an outcome belongs to a test and a conversation: both ids must be given")
+        if self.variant not in VARIANTS:
+            raise BadInput(f"a variant is 'a' or 'b', not {self.variant!r}")
+        if self.thumb not in (1, -1, None):
+            raise BadInput(f"a thumb is +1, -1 or None, not {self.thumb!r}")
+        require_amount(self.at, "the time of an outcome")
+        for name in ("told", "cited", "false_citations"):
+            require_count(getattr(self, name), 0, name)
+        if self.cited > self.told:
+            raise BadInput(
+                f"{self.cited} nodes cited of {self.told} told: what was not told counts as false_citations"
+            )
+        for name in ("seconds_first", "seconds_whole"):
+            if getattr(self, name) is not None:
+                require_amount(getattr(self, name), name)
+
 
 MOST_FALSE = 4  # false citations of one answer that are counted: a comparison that holds for any number of outcomes needs a bound
 
@@ -88,3 +178,271 @@ def values_by_variant(
         if value is not None:
             seen[outcome.variant].setdefault(outcome.unit, value)
     return {variant: list(values.values()) for variant, values in seen.items()}
+
+
+# Compare two variants after every outcome, as often as one likes, without more false alarms for it: testing
+# by betting.
+#
+# The k-th value of one variant is paired with the k-th of the other. Against a supposed difference m a
+# gambler bets on each pair, by what was seen before it only: were m true, the capital would not grow on
+# average, and it reaches 1 / alpha with a chance of at most alpha, over all times together (Ville 1939).
+# This is so for every number of outcomes, not only for many: nothing is approximate.
+#
+# The capital is the hedged one of Waudby-Smith and Ramdas, Estimating means of bounded random variables by
+# betting, JRSS B 86 (2024), with theta = 1/2 and its bets on a grid ("grid Kelly"). For X in [0, 1], here
+# (difference + 1) / 2, and a supposed mean m of X:
+#
+#     K+(m) = mean over f of prod over i of (1 + f / m * (X_i - m))
+#     K-(m) = mean over f of prod over i of (1 + f / (1 - m) * (m - X_i))
+#     capital = max(K+ / 2, K- / 2)
+#
+# K+ falls and K- rises with m, so the m that no capital speaks against are an interval. It holds where each
+# pair has the same mean difference, given those before; "above m" and "below m" hold already where no pair
+# has one on the other side.
+#
+# Where the rates of both variants drift together, the two values of a pair are from different times and
+# that is not quite so: there is no promise then, only what benchmarks/experts/ab_trials.py measures of one
+# such drift. A point estimate at a look that was chosen for its alarm is too far from 0, by any method; the
+# interval is not touched by that.
+
+ALPHA = 0.05
+POWER = 0.8
+Capital = NDArray[np.float64]
+# of the largest bet that cannot lose all: small ones find small differences
+_FRACTIONS = np.geomspace(0.02, 0.95, 16)
+_HALVINGS = 30  # of the interval from -1 to 1: ends are exact to 2e-9
+
+
+@dataclass(frozen=True)
+class SequentialComparison:  # 15 fields: a row of the table of a verdict
+    """How variant b differs from variant a, at a confidence of 1 - `alpha` that holds over all looks
+    together.
+
+    n_a, n_b: values of each; `pairs` of them were compared. mean_a, mean_b: of all values, None without any.
+    difference: the mean of b - a over the pairs; for ranked values how much more often b is the higher of a
+    pair than the lower. low, high: the differences that no look so far speaks against. `span`: the largest
+    difference there could be. e_value: the capital against no difference now, 1 at the beginning. p: 1 / the
+    largest capital so far, at most 1. higher: the variant with the higher values where 0 is excluded, else
+    None. detectable: about the smallest true difference that as many pairs find with a power of .8; None
+    below two pairs. steady: False where looks at different times exclude every difference: it did not stay
+    the same. `low` and `high` are then of now.
+    """
+
+    n_a: int
+    n_b: int
+    pairs: int
+    mean_a: float | None
+    mean_b: float | None
+    difference: float | None
+    low: float
+    high: float
+    span: float
+    e_value: float
+    p: float
+    higher: TrialVariant | None
+    detectable: float | None
+    steady: bool
+    alpha: float
+
+
+def bounded_comparison(
+    a: Sequence[float], b: Sequence[float], *, most: float = 1.0, alpha: float = ALPHA
+) -> SequentialComparison:
+    """Compare the means of two variants whose values lie from 0 to `most`, each in the order of time; a share
+    is a mean of 0 and 1.
+
+    How the values of one variant lie between those of the other changes nothing. Raises BadInput for values
+    outside.
+    """
+    for value in (*a, *b):
+        if not 0 <= value <= most:
+            raise BadInput(
+                f"a bounded comparison takes values from 0 to {most:g}, not {value!r}; others are compared by rank"
+            )
+    return _compared(a, b, lambda ours, theirs: (theirs - ours) / most, most, alpha)
+
+
+def ranked_comparison(
+    a: Sequence[float], b: Sequence[float], *, alpha: float = ALPHA
+) -> SequentialComparison:
+    """Compare two variants whose values have no bound, such as seconds, by which of each pair is higher: P(b
+    > a) - P(b < a).
+
+    Any stretching of the scale that keeps the order gives the same answer, and one very slow answer counts as
+    one. Raises BadInput for values that are no finite number.
+    """
+    if not all(math.isfinite(value) for value in (*a, *b)):
+        raise BadInput("a comparison by rank takes finite numbers")
+    return _compared(a, b, lambda ours, theirs: np.sign(theirs - ours), 1.0, alpha)
+
+
+def log_capitals(differences: ArrayLike, supposed: float = 0.0) -> tuple[Capital, Capital]:
+    """The logarithm of K+ / 2 and of K- / 2 after each pair, for differences from -1 to 1, shape (...,
+    pairs), against a supposed mean.
+
+    The first grows where the differences are above the supposed one, the second where they are below. Raises
+    BadInput for differences that lie outside, or a supposed one that is not between -1 and 1.
+    """
+    given = np.asarray(differences, np.float64)
+    if not (np.abs(given) <= 1).all() or not -1 < supposed < 1:
+        raise BadInput("capital is counted for differences from -1 to 1, against a supposed one between")
+    return _above(given, supposed), _above(-given, -supposed)
+
+
+# --- parts
+# ------------------------------------------------------------------------------------------------------------
+
+
+def _compared(
+    a: Sequence[float],
+    b: Sequence[float],
+    between: Callable[[Capital, Capital], Capital],
+    span: float,
+    alpha: float,
+) -> SequentialComparison:
+    if not 0 < alpha < 1:
+        raise BadInput(f"alpha is the share of false alarms that is allowed, between 0 and 1, not {alpha!r}")
+    pairs = min(len(a), len(b))
+    gaps = between(np.asarray(a[:pairs], np.float64), np.asarray(b[:pairs], np.float64))
+    above, below = log_capitals(gaps)
+    now = max(above[-1], below[-1]) if pairs else 0.0
+    best = (above.max(), below.max()) if pairs else (0.0, 0.0)
+    bar = math.log(1 / alpha)
+    low, high = (_end(gaps, bar, ever=True), -_end(-gaps, bar, ever=True)) if pairs else (-1.0, 1.0)
+    current = (_end(gaps, bar, ever=False), -_end(-gaps, bar, ever=False)) if pairs else (-1.0, 1.0)
+    steady = low <= high
+    low, high = (low, high) if steady else current
+    higher: TrialVariant | None = None
+    if steady and max(best) >= bar:
+        higher = "b" if best[0] >= bar else "a"
+    detectable = None
+    if pairs > 1:
+        reach = (current[1] - current[0]) / 2 + NormalDist().inv_cdf(POWER) * float(
+            gaps.std(ddof=1)
+        ) / math.sqrt(pairs)
+        detectable = span * min(reach, 1.0)
+    return SequentialComparison(
+        n_a=len(a),
+        n_b=len(b),
+        pairs=pairs,
+        mean_a=fmean(a) if len(a) else None,
+        mean_b=fmean(b) if len(b) else None,
+        difference=span * float(gaps.mean()) if pairs else None,
+        low=span * low,
+        high=span * high,
+        span=span,
+        e_value=math.exp(min(float(now), 700.0)) if pairs else 1.0,  # e^709 is the largest number there is
+        p=min(1.0, math.exp(-float(max(best)))),
+        higher=higher,
+        detectable=detectable,
+        steady=steady,
+        alpha=alpha,
+    )
+
+
+def _above(gaps: Capital, supposed: float) -> Capital:
+    """log K+ / 2 after each pair."""
+    mean = (supposed + 1) / 2
+    growth = ((gaps + 1) / 2 / mean - 1)[..., None] * _FRACTIONS
+    wealth = np.cumsum(np.log1p(growth), axis=-2)
+    top = wealth.max(axis=-1)
+    total: Capital = top + np.log(np.exp(wealth - top[..., None]).mean(axis=-1)) - math.log(2)
+    return total
+
+
+def _end(gaps: Capital, bar: float, *, ever: bool) -> float:
+    """The largest supposed difference that K+ / 2 excludes, at any time so far or now: the lower end of the
+    interval.
+    """
+    low, high = -1.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        capital = _above(gaps, middle)
+        if (capital.max() if ever else capital[-1]) >= bar:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+# Simulated raters of a known effect: to try a trial on before people are asked. What they say is labelled a
+# simulation.
+
+SIMULATION = "simulation"  # what the id of every simulated test begins with
+_TOLD = 10  # nodes in each context
+_SPREAD = 0.5  # of the logarithm of seconds
+
+
+@dataclass(frozen=True)
+class SimulatedVariant:
+    """What raters and answers of one variant are like; raises BadInput for rates that are not between 0 and
+    1.
+
+    up: the share of thumbs that point up. judged: of answers that get a thumb. use: of nodes told that are
+    cited. false: false citations an answer, on average. seconds: the median to the first token. intent: the
+    share of intents that are right.
+    """
+
+    up: float = 0.6
+    judged: float = 0.5
+    use: float = 0.4
+    false: float = 0.2
+    seconds: float = 1.0
+    intent: float = 0.8
+
+    def __post_init__(self) -> None:
+        for name in ("up", "judged", "use", "intent"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise BadInput(
+                    f"the simulated rate {name!r} must be between 0 and 1, not {getattr(self, name)!r}"
+                )
+        require_amount(self.false, "the simulated number of false citations")
+        require_amount(self.seconds, "the simulated seconds", some=True)
+
+
+NO_EFFECT = SimulatedVariant()
+
+
+def simulated_outcomes(
+    conversations: int,
+    *,
+    a: SimulatedVariant = NO_EFFECT,
+    b: SimulatedVariant = NO_EFFECT,
+    turns: int = 1,
+    shares: tuple[float, float] = EVEN,
+    seed: int = 0,
+) -> list[TrialOutcome]:
+    """The outcomes of a simulated trial in the order of time, so many conversations of so many turns; a seed
+    gives the same ones.
+
+    A conversation's thumbs are all alike, as are those of one person in one mood. Raises BadInput.
+    """
+    require_count(conversations, 0, "the number of conversations")
+    require_count(turns, 1, "the number of turns")
+    chance, test_id = np.random.default_rng(seed), f"{SIMULATION}:{seed}"
+    sides: dict[TrialVariant, SimulatedVariant] = {"a": a, "b": b}
+    outcomes = []
+    for number in range(conversations):
+        unit = f"conversation {number}"
+        variant = variant_of(test_id, unit, shares)
+        side = sides[variant]
+        mood = 1 if chance.random() < side.up else -1
+        for turn in range(turns):
+            first = side.seconds * float(np.exp(chance.normal(0, _SPREAD)))
+            outcomes.append(
+                TrialOutcome(
+                    test_id=test_id,
+                    variant=variant,
+                    unit=unit,
+                    at=float(number * turns + turn),
+                    thumb=mood if chance.random() < side.judged else None,
+                    told=_TOLD,
+                    cited=int(chance.binomial(_TOLD, side.use)),
+                    false_citations=int(chance.poisson(side.false)),
+                    seconds_first=first,
+                    seconds_whole=first + float(chance.exponential(side.seconds)),
+                    intent_right=bool(chance.random() < side.intent),
+                    digest=f"{SIMULATION} of {variant}",
+                )
+            )
+    return outcomes

@@ -1,17 +1,22 @@
-"""What a trial shows so far: every measure compared, and a winner only where one may be named."""
+"""Run A/B trials of two configurations of an expert, and name a winner only where one may be named."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.evaluation.significance import holm
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.experts.expert import ExpertConfig, changed_config
+from kgot_lab.experts.repository import ExpertTables, JudgedAnswer, NotFound, StoredTrial
 from kgot_lab.experts.trials.measures import (
     ALPHA,
     EVEN,
     TRIAL_MEASURES,
+    VARIANTS,
     SequentialComparison,
     TrialMeasure,
     TrialOutcome,
@@ -22,8 +27,142 @@ from kgot_lab.experts.trials.measures import (
     settled_order,
     trial_measure,
     values_by_variant,
+    variant_of,
 )
-from kgot_lab.experts.trials.verdict import Declined, invalid_reasons, silence, undecided_reasons
+from kgot_lab.types import Json
+
+# Reasons to name no winner: what makes a trial invalid, and what leaves it undecided.
+
+MISMATCH = 0.001  # a smaller p of the shares of conversations makes a trial invalid
+SILENT = 0.8  # one variant's conversations are judged less than this share as often as the other's: the raters may differ
+_SURE = 100.0  # how sure the alternative to the stated shares is that they are nearly kept, in conversations
+# what raters say and what an answer rests on: a winner may not lose by either
+_OPPOSED = ("thumbs", "citation use")
+
+
+@dataclass(frozen=True)
+class Declined:
+    """Why no winner is named: `why` in a word or two for programs, `text` for people; `invalid` where more
+    outcomes would not help.
+    """
+
+    why: str
+    text: str
+    invalid: bool = False
+
+
+def mismatch_p(n_a: int, n_b: int, shares: tuple[float, float] = EVEN) -> float:
+    """A p-value, valid at any time of looking, of so many conversations in each variant where they were to
+    have these shares.
+
+    1 / the Bayes factor of a Dirichlet prior around the shares against the shares themselves (Lindon and
+    Malek, Anytime-valid inference for multinomial count data, NeurIPS 2022), with a concentration of 100; at
+    most 1. Raises BadInput for counts below 0 and no shares.
+    """
+    require_shares(shares)
+    if n_a < 0 or n_b < 0:
+        raise BadInput(f"counts of conversations are 0 or more, not {n_a} and {n_b}")
+    before = [_SURE * share for share in shares]
+    log_factor = _log_beta(before[0] + n_a, before[1] + n_b) - _log_beta(*before)
+    log_factor -= n_a * math.log(shares[0]) + n_b * math.log(shares[1])
+    return min(1.0, math.exp(min(0.0, -log_factor)))
+
+
+def invalid_reasons(outcomes: Sequence[TrialOutcome], shares: tuple[float, float]) -> list[Declined]:
+    """What makes outcomes of one trial unfit for a comparison, whatever they say."""
+    units = _units(outcomes)
+    found = []
+    if both := units["a"].keys() & units["b"].keys():
+        text = f"{_conversations(len(both))} in both variants: what came of them cannot be told apart"
+        found.append(Declined("moved", text, invalid=True))
+    digests = {
+        variant: {each.digest for each in outcomes if each.variant == variant and each.digest}
+        for variant in VARIANTS
+    }
+    for variant, some in digests.items():
+        if len(some) > 1:
+            text = f"the configuration of {variant} was changed while the trial ran ({len(some)} digests): begin a new trial"
+            found.append(Declined("changed", text, invalid=True))
+    if shared := digests["a"] & digests["b"]:
+        text = f"both variants ran the same configuration (digest {min(shared)[:12]}): a difference would be chance"
+        found.append(Declined("same", text, invalid=True))
+    counts = len(units["a"]), len(units["b"])
+    if (p := mismatch_p(*counts, shares)) < MISMATCH:
+        text = f"{counts[0]} conversations with a and {counts[1]} with b do not fit shares of {shares[0]:g} and {shares[1]:g} (p {p:.1g})"
+        found.append(
+            Declined("unbalanced", f"{text}: look for answers that are lost or drawn otherwise", invalid=True)
+        )
+    return found
+
+
+def silence(outcomes: Sequence[TrialOutcome], alpha: float) -> Declined | None:
+    """A reason where conversations of one variant are judged much more rarely: those who judge may not be
+    alike.
+
+    By the comparison that holds at any time, and only where the rarer rate is below .8 of the other. A
+    conversation counts as judged once one of its answers was, so this is a guard and its own rate of false
+    alarms is no promise.
+    """
+    units = _units(outcomes)
+    judged = {variant: [float(some) for some in units[variant].values()] for variant in VARIANTS}
+    gap = bounded_comparison(judged["a"], judged["b"], alpha=alpha)
+    if gap.higher is None or gap.mean_a is None or gap.mean_b is None:
+        return None
+    if min(gap.mean_a, gap.mean_b) >= SILENT * max(gap.mean_a, gap.mean_b):
+        return None
+    text = f"{gap.mean_a:.0%} of the conversations with a are judged and {gap.mean_b:.0%} with b: those who judge may not be alike"
+    return Declined("silent", text)
+
+
+def undecided_reasons(
+    comparisons: Mapping[str, SequentialComparison],
+    primary: TrialMeasure,
+    least: int,
+    better: Callable[[str], TrialVariant | None],
+) -> list[Declined]:
+    """What leaves a valid trial without a winner; `better` tells of a measure by name which variant is shown
+    to be the better.
+    """
+    own = comparisons[primary.name]
+    if min(own.n_a, own.n_b) < least:
+        text = f"too few values of {primary.name}: {own.n_a} with a and {own.n_b} with b, of at least {least} each"
+        return [Declined("too few", text)]
+    if not own.steady:
+        return [
+            Declined(
+                "unsteady", f"the difference in {primary.name} did not stay the same while the trial ran"
+            )
+        ]
+    winner = better(primary.name)
+    if winner is None:
+        shown = (
+            "" if own.detectable is None else f"; as many would have shown about {own.detectable:.2g} or more"
+        )
+        text = f"no difference in {primary.name} is shown: {own.low:+.2g} to {own.high:+.2g} for b against a{shown}"
+        return [Declined("no difference", text)]
+    against = [name for name in _OPPOSED if better(name) not in (None, winner)]
+    return [
+        Declined("disagree", f"{primary.name} speaks for {winner} and {name} against it") for name in against
+    ]
+
+
+def _units(outcomes: Sequence[TrialOutcome]) -> dict[TrialVariant, dict[str, bool]]:
+    """The conversations of each variant in the order of time, and whether any of their answers was judged."""
+    units: dict[TrialVariant, dict[str, bool]] = {variant: {} for variant in VARIANTS}
+    judged = TRIAL_MEASURES["thumbs"].value
+    for each in outcomes:
+        known = units[each.variant]
+        known[each.unit] = known.get(each.unit, False) or judged(each) is not None
+    return units
+
+
+def _conversations(count: int) -> str:
+    return "1 conversation is" if count == 1 else f"{count} conversations are"
+
+
+def _log_beta(one: float, other: float) -> float:
+    return math.lgamma(one) + math.lgamma(other) - math.lgamma(one + other)
+
 
 LEAST = 30
 
@@ -165,3 +304,94 @@ def _compared_by(
     if measure.ranked:
         return ranked_comparison(values["a"], values["b"], alpha=alpha)
     return bounded_comparison(values["a"], values["b"], most=measure.most, alpha=alpha)
+
+
+# Trials of two configurations of an expert on those who talk to it: each conversation has one of them, by
+# its id.
+
+SETTLED_AFTER = timedelta(hours=1)  # an answer without a thumb is one that nobody judged, after so long
+
+
+@dataclass(frozen=True)
+class TrialChoice:
+    """What a conversation of a trial is answered with: the variant, and the configuration."""
+
+    trial: str
+    variant: TrialVariant
+    config: ExpertConfig
+
+    @property
+    def about(self) -> dict[str, Json]:
+        """What is kept of it with an answer."""
+        return {"trial": self.trial, "variant": self.variant, "digest": self.config.digest}
+
+
+def begin_trial(
+    tables: ExpertTables,
+    expert: str,
+    a: object,
+    b: object,
+    plan: TrialPlan,
+    check: Callable[[ExpertConfig], ExpertConfig],
+) -> StoredTrial:
+    """Begin a trial of two changes of an expert, {} for the expert as it is; raises BadInput, and NotFound
+    for the expert.
+    """
+    config = tables.expert(expert).config
+    variants = {}
+    for name, change in (("a", a), ("b", b)):
+        if not isinstance(change, Mapping):
+            raise BadInput(f"variant {name} is a JSON object with the fields that differ")
+        if {"kg_db_id", "kg_db_ids", "name"} & set(change):
+            raise BadInput("a variant differs in how it searches and speaks, not in name or graphs")
+        variants[name] = check(changed_config(config, change))
+    if variants["a"] == variants["b"]:
+        raise BadInput("the two variants are the same: there is nothing to compare")
+    return tables.add_trial(expert, {"plan": asdict(plan), "a": a, "b": b})
+
+
+def chosen_variant(config: ExpertConfig, trial: StoredTrial, conversation: str) -> TrialChoice:
+    """What a conversation is answered with while a trial is going on."""
+    variant = variant_of(trial.id, conversation, _plan(trial).shares)
+    return TrialChoice(trial.id, variant, changed_config(config, trial.body[variant]))
+
+
+def verdict_on(
+    tables: ExpertTables, expert: str, id: str, now: datetime
+) -> tuple[StoredTrial, TrialVerdict | None]:
+    """What a trial of an expert shows so far, None before anything is settled; raises NotFound."""
+    found = [each for each in tables.trials(expert) if each.id == id]
+    if not found:
+        raise NotFound("trial")
+    (trial,) = found
+    outcomes = [outcome for each in tables.judged(expert) if (outcome := _outcome(each, id, now)) is not None]
+    return trial, trial_verdict(outcomes, _plan(trial)) if outcomes else None
+
+
+def _plan(trial: StoredTrial) -> TrialPlan:
+    told = dict(trial.body["plan"])
+    return TrialPlan(**told | {"shares": tuple(told["shares"])})
+
+
+def _outcome(answer: JudgedAnswer, trial: str, now: datetime) -> TrialOutcome | None:
+    """What came of an answer, where it belongs to a trial and is settled."""
+    about = answer.about
+    if about.get("trial") != trial or about.get("failed") or about.get("stopped"):
+        return None
+    settled = answer.thought_at or answer.at + SETTLED_AFTER
+    if settled > now:
+        return None
+    told = len(about.get("kg_nodes_used", ()))
+    first = about.get("first_token_ms")
+    return TrialOutcome(
+        test_id=trial,
+        variant=about["variant"],
+        unit=answer.conversation,
+        at=settled.timestamp(),
+        thumb=answer.thumb,
+        told=told,
+        cited=min(told, len(about.get("citations", ()))),
+        false_citations=len(about.get("false_citations", ())),
+        seconds_first=None if first is None else first / 1000,
+        digest=about["digest"],
+    )

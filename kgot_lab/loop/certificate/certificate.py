@@ -10,9 +10,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from kgot_lab.errors import require
-from kgot_lab.loop.certificate.inputs import RunMaterial
-from kgot_lab.loop.certificate.requirements import RunFact, needs_of_run
+from kgot_lab.loop.certificate import RunFact, needs_of_run
 from kgot_lab.loop.events import Answered, Event
+from kgot_lab.loop.run_material import RunMaterial
 from kgot_lab.loop.trace import Trace
 from kgot_lab.memory.claims.certificate import STANDARD_RULES, Certificate, CertificateRules, certify, hedged
 from kgot_lab.memory.claims.claim import Claim, Span

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kgot_lab.graph.provenance import supports_of
-from kgot_lab.loop.certificate.contradictions import rival_values, speaks_of
-from kgot_lab.loop.certificate.inputs import PathReading, RunMaterial
-from kgot_lab.loop.modes.paths.candidates import comparison_candidates
-from kgot_lab.loop.modes.paths.compare import questions_of_each, worked_out
-from kgot_lab.loop.modes.paths.splitting import filled, subjects
+from kgot_lab.loop.certificate import rival_values, speaks_of
+from kgot_lab.loop.modes.paths.comparison import questions_of_each, worked_out
+from kgot_lab.loop.modes.paths.question_form import comparison_candidates, filled, subjects
+from kgot_lab.loop.run_material import PathReading, RunMaterial
 from kgot_lab.memory.claims.certificate import OpenFact
 from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, capitalised, compared_name

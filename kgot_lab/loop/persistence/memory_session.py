@@ -11,10 +11,16 @@ from datetime import datetime
 from pathlib import Path
 
 from kgot_lab.errors import BadInput
-from kgot_lab.loop.persistence.initial_graph import MOST_REMEMBERED, InitialGraph, remembered_near
-from kgot_lab.loop.persistence.learning import LearntRun, learn_run
-from kgot_lab.loop.persistence.retraction_filter import without_retracted
-from kgot_lab.loop.persistence.same_source import SameSources, SourceDistinguisher
+from kgot_lab.loop.persistence import (
+    MOST_REMEMBERED,
+    InitialGraph,
+    LearntRun,
+    SameSources,
+    SourceDistinguisher,
+    learn_run,
+    remembered_near,
+    without_retracted,
+)
 from kgot_lab.loop.trace import Trace
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claims import Claims, open_claims

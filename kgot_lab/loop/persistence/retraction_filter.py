@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from kgot_lab.errors import ToolFailed
 from kgot_lab.loop.events import ToolCall
-from kgot_lab.loop.persistence.tool_wrapper import ThroughTool
+from kgot_lab.loop.persistence import ThroughTool
 from kgot_lab.tools.tool import Result, Tool, checked_result
 from kgot_lab.types import Json
 

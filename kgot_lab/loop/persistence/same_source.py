@@ -11,8 +11,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field, replace
 
-from kgot_lab.loop.persistence.learning import place_in, plain
-from kgot_lab.loop.persistence.tool_wrapper import ThroughTool
+from kgot_lab.loop.persistence import ThroughTool, place_in, plain
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.tools.tool import Result, checked_result
 from kgot_lab.types import Document, Json

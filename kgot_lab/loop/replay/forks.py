@@ -15,8 +15,8 @@ from pathlib import Path
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Event, Read, ToolReturned, Wrote, to_json
-from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.replay.replay import Fork, Resources, fork_events, same_event, without_losses
+from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.trace import Trace, graph_after, load_run, record
 from kgot_lab.types import Json
 

@@ -37,7 +37,6 @@ from kgot_lab.loop.events import (
 )
 from kgot_lab.loop.insert import readable_text
 from kgot_lab.loop.limits import Limits
-from kgot_lab.loop.read import WHOLE_GRAPH
 from kgot_lab.loop.replay.recording import (
     Fingerprint,
     Key,
@@ -47,7 +46,8 @@ from kgot_lab.loop.replay.recording import (
     RememberedStore,
     RememberedTool,
 )
-from kgot_lab.loop.replay.store_state import left_behind
+from kgot_lab.loop.replay.replay import left_behind
+from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import (
     Trace,

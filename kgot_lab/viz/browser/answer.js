@@ -1,6 +1,6 @@
 // An exercise on a page of its own: what the reader types is compared with a sealed answer, which nobody can read from the page.
 
-/** A box for an answer, and what is said of it: `data.seal` is the seal of kgot_lab.viz.course.exercise, `data.hint` what is said of a wrong one. */
+/** A box for an answer, and what is said of it: `data.seal` is the seal of kgot_lab.viz.exercises, `data.hint` what is said of a wrong one. */
 function answerView(root, data) {
   const said = announcer();
   const box = make("input", { type: "text", autocomplete: "off", size: 28, onkeydown: (event) => event.key === "Enter" && check() });

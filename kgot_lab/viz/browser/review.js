@@ -5,7 +5,7 @@ const REVIEW_KEYS = [
   ["u", "Undo", "take back your last decision"], ["k", "Previous", "look at the one before"], ["j", "Next", "look at the next one"], ["?", "Keys", "show or hide this list"],
 ];
 
-/** The review view: `data.shown` is what stands there, as kgot_lab.viz.claims.review tells it; without `tell` nothing can be decided. */
+/** The review view: `data.shown` is what stands there, as kgot_lab.viz.claims tells it; without `tell` nothing can be decided. */
 function reviewView(root, data, tell) {
   const state = { shown: data.shown, asked: false };
   const said = announcer();

@@ -2,16 +2,407 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+import re
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.loop.trace import Trace
+from kgot_lab.graph.provenance import supports_of
+from kgot_lab.loop.events import Answered, Event, Started, ToolReturned
+from kgot_lab.loop.trace import Trace, graph_after
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.counted import counted
-from kgot_lab.text.words import plain_answer
-from kgot_lab.types import Diff, Node
-from kgot_lab.viz.graph.marks import DIFF, MARKS, grounds, links_of
+from kgot_lab.text.sentences import sentences
+from kgot_lab.text.words import content_words, plain_answer
+from kgot_lab.types import Diff, Document, Edge, Node
+from kgot_lab.viz.static.drawing import draw_circle
+from kgot_lab.viz.static.markup import Markup, element, joined
+
+# The marks a picture is made of: shapes for labels, curves for edges, styles for what a write did.
+#
+# Colours are those of Okabe and Ito (2008), which colour-blind readers tell apart; a shape, a sign or a
+# dash pattern says the same in grey. Lines in orange and vermilion are darker than theirs, so that they
+# stand out from white paper.
+
+Place = tuple[float, float]
+
+COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#0072B2", "#D55E00")
+CORNERS = (0, 4, 3, 6, 5)  # corners of the shape; 0 is a circle
+
+
+@dataclass(frozen=True)
+class NodeLook:
+    """How the nodes of one label look."""
+
+    colour: str
+    corners: int
+
+
+@dataclass(frozen=True)
+class Style:
+    """How a line looks; `sign` and `dashes` say the same as the colour, `ink` is the colour dark enough for
+    text.
+    """
+
+    colour: str
+    ink: str
+    width: float = 1.3
+    dashes: str | None = None
+    sign: str = ""
+
+
+ROUND = NodeLook("#FFFFFF", 0)  # nodes without label
+GROUP = NodeLook("#DDDDDD", 0)  # a community drawn as one
+MARKS = {
+    "added": Style("#009E73", "#00614A", 2.6, None, "+"),
+    "removed": Style("#B34D00", "#9C4400", 2.2, "7 4", "−"),
+    "changed": Style("#C28600", "#8A5F00", 2.6, "2 3", "~"),
+    "path": Style("#0072B2", "#005A8C", 3.4, None, "»"),
+    "answer": Style("#A8457F", "#8A3268", 3.4, "12 3", "★"),
+    "evidence": Style("#5B2A86", "#4A2270", 3.0, "4 2 1 2", "✓"),
+}
+DIFF = ("added", "removed", "changed")  # the marks of a write
+
+
+def look_of(number: int) -> NodeLook:
+    """The look of the label with this number; the first 35 differ, in colour or in shape."""
+    return NodeLook(COLOURS[number % len(COLOURS)], CORNERS[number % len(CORNERS)])
+
+
+def styles(faint: bool) -> Style:
+    """The style of a line that no write touched."""
+    return Style("#8F8F8F", "#666") if faint else Style("#777777", "#444")
+
+
+def shape(look: NodeLook, place: Place, radius: float, *, ghost: bool = False) -> Markup:
+    """A circle or a polygon with a dark rim; pale for what is gone."""
+    x, y = place
+    rim: dict[str, Any] = {"stroke": "#333", "stroke_width": 1, "opacity": 0.4 if ghost else None}
+    if not look.corners:
+        return draw_circle(x, y, radius, look.colour, **rim)
+    turn = math.pi / 4 if look.corners == 4 else -math.pi / 2
+    angles = [turn + 2 * math.pi * corner / look.corners for corner in range(look.corners)]
+    size = radius * (1.2 if look.corners <= 4 else 1.08)  # so that all shapes look equally large
+    return element(
+        "polygon",
+        points=_points([(x + size * math.cos(angle), y + size * math.sin(angle)) for angle in angles]),
+        fill=look.colour,
+        **rim,
+    )
+
+
+def badge(mark: Style, place: Place, radius: float) -> Markup:
+    """A ring around a node and a sign beside it."""
+    (x, y), r = place, radius
+    ring = draw_circle(
+        x, y, r + 5.0, stroke=mark.colour, stroke_width=mark.width, stroke_dasharray=mark.dashes
+    )
+    disc = draw_circle(x + r + 3, y - r - 3, 6.0, mark.ink)
+    middle = {"text_anchor": "middle", "font_weight": "bold", "font_size": 11}
+    sign = element("text", mark.sign, x=x + r + 3, y=y - r + 0.8, fill="#fff", **middle)
+    return joined([ring, disc, sign])
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line from node to node: its SVG path and its arrow head."""
+
+    path: str
+    arrow: str
+
+
+def curve(
+    start: tuple[Place, float], end: tuple[Place, float], control: Place, *, headed: bool = True
+) -> Curve:
+    """A curve of second order between two nodes, each given by its middle and radius; straight if the control
+    point is halfway.
+
+    One that is not `headed` goes to the rim of its end, where no arrow head is drawn.
+    """
+    first, last = (
+        _towards(start[0], control, start[1] + 1),
+        _towards(end[0], control, end[1] + (3 if headed else 1)),
+    )
+    neck = _towards(last, control, 7) if headed else last
+    return Curve(f"M{_point(first)} Q{_point(control)} {_point(neck)}", _arrow(last, control))
+
+
+def loop(place: Place, radius: float, number: int, *, headed: bool = True) -> Curve:
+    """A loop above a node; further ones are larger, and one that is not `headed` ends at the node itself."""
+    x, y = place
+    size = 2.2 * radius + 12 * number
+    first, last = (x - 0.5 * radius, y - radius), (x + 0.5 * radius, y - radius - 2)
+    one, other = (x - size, y - 2 * size), (x + size, y - 2 * size)
+    path = f"M{_point(first)} C{_point(one)} {_point(other)} {_point(_towards(last, other, 7 if headed else -2))}"
+    return Curve(path, _arrow(last, other))
+
+
+def _towards(start: Place, goal: Place, distance: float) -> Place:
+    length = math.hypot(goal[0] - start[0], goal[1] - start[1]) or 1.0
+    return start[0] + (goal[0] - start[0]) / length * distance, start[1] + (
+        goal[1] - start[1]
+    ) / length * distance
+
+
+def _arrow(tip: Place, origin: Place) -> str:
+    back = _towards(tip, origin, 9)
+    across = (back[1] - tip[1]) / 9 * 4, (tip[0] - back[0]) / 9 * 4
+    return _points(
+        [tip, (back[0] + across[0], back[1] + across[1]), (back[0] - across[0], back[1] - across[1])]
+    )
+
+
+def _point(place: Place) -> str:
+    return f"{place[0]:.1f} {place[1]:.1f}"
+
+
+def _points(places: Sequence[Place]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+
+
+# What an answer rests on: of the facts that a run read, the few that speak of its question, and the
+# sentences they were taken from.
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Quoted:
+    """A sentence that facts were taken from, and the title of its document."""
+
+    sentence: str
+    title: str
+
+
+@dataclass(frozen=True)
+class Grounds:
+    """An answer and what it rests on: `telling` facts hold what the read facts say of the question, `beside`
+    are the others.
+
+    The `hub` is the node that is the answer, or else the one that most facts touch; "" without facts.
+    """
+
+    question: str
+    answer: str
+    guess: bool
+    telling: tuple[Edge, ...]
+    beside: tuple[Edge, ...]
+    quoted: tuple[Quoted, ...]
+    hub: str
+    graph: PropertyGraph
+    model: str
+
+    @property
+    def hub_is_answer(self) -> bool:
+        """Whether the hub is called by the words of the answer, alone or among others."""
+        return bool(self.hub) and _likeness(self.name(self.hub), self.answer) > 1
+
+    def name(self, node: str) -> str:
+        """What a reader would call a node."""
+        return self.graph.node(node).text
+
+    def content_words(self) -> frozenset[str]:
+        """The telling words of the telling facts, by which a word of the question is known to be spoken of."""
+        return frozenset(word for edge in self.telling for word in _words(edge, self.graph))
+
+    def pieces(self) -> Iterator[tuple[str, bool]]:
+        """The question in pieces, and of each whether a telling fact speaks of it."""
+        told, start = self.content_words(), 0
+        for match in _WORD.finditer(self.question):
+            yield self.question[start : match.start()], False
+            yield match[0], bool(told & set(content_words(match[0])))
+            start = match.end()
+        yield self.question[start:], False
+
+
+def grounds(run: Trace | Iterable[Event]) -> Grounds:
+    """What the answer of a run rests on; raises BadInput for a run that has no answer yet."""
+    events = run.events if isinstance(run, Trace) else tuple(run)
+    started = next((event for event in events if isinstance(event, Started)), None)
+    answered = next((event for event in reversed(events) if isinstance(event, Answered)), None)
+    if started is None or answered is None:
+        raise BadInput(
+            "a picture of an answer needs a run that has one: give a finished run, as load_run returns it"
+        )
+    graph = graph_after(events)
+    by_fact = {fact_of(edge): edge for edge in graph.edges}
+    read = [by_fact[fact] for fact in answered.evidence if isinstance(fact, str) and fact in by_fact]
+    joined = _joined_to(answered.text, read, graph)
+    wanted = set(content_words(f"{started.question} {answered.text}"))
+    hub = _hub(joined, answered.text, graph)
+    telling = _with_ways(_fewest(joined, wanted, graph), joined, hub)
+    passages = [document for document in _documents(events) if document.id in answered.passages]
+    return Grounds(
+        started.question,
+        answered.text,
+        answered.forced,
+        telling,
+        tuple(edge for edge in joined if edge not in telling),
+        tuple(_quoted(telling, passages, graph)),
+        hub,
+        graph,
+        started.planning,
+    )
+
+
+def _joined_to(answer: str, facts: Sequence[Edge], graph: PropertyGraph) -> list[Edge]:
+    """The facts that a path of facts joins to a node that is the answer; all of them where no node is."""
+    nearest = max(
+        (_likeness(graph.node(end).text, answer) for edge in facts for end in (edge.source, edge.target)),
+        default=0,
+    )
+    reached = {
+        end
+        for edge in facts
+        for end in (edge.source, edge.target)
+        if nearest == _likeness(graph.node(end).text, answer)
+    }
+    while (
+        more := {
+            end
+            for edge in facts
+            if {edge.source, edge.target} & reached
+            for end in (edge.source, edge.target)
+        }
+        - reached
+    ):
+        reached |= more
+    return [edge for edge in facts if edge.source in reached]
+
+
+def _hub(facts: Sequence[Edge], answer: str, graph: PropertyGraph) -> str:
+    ends = [end for edge in facts for end in (edge.source, edge.target)]
+    return max(
+        dict.fromkeys(ends),
+        key=lambda end: (_likeness(graph.node(end).text, answer), ends.count(end)),
+        default="",
+    )
+
+
+def _with_ways(chosen: Sequence[Edge], facts: Sequence[Edge], hub: str) -> tuple[Edge, ...]:
+    """Chosen facts, and those on the shortest way from the hub to each that can be reached."""
+    back: dict[str, Edge] = {}
+    queue, depth = [hub], {hub: 0}
+    for node in queue:
+        for edge in facts:
+            other = edge.target if edge.source == node else edge.source if edge.target == node else node
+            if other not in depth:
+                back[other], depth[other] = edge, depth[node] + 1
+                queue.append(other)
+    wanted = list(chosen)
+    for edge in chosen:
+        end = min((edge.source, edge.target), key=lambda end: depth.get(end, 0))
+        while end in back:
+            wanted.append(back[end])
+            end = back[end].target if back[end].source == end else back[end].source
+    return tuple(edge for edge in facts if edge in wanted)
+
+
+def _fewest(facts: Sequence[Edge], wanted: set[str], graph: PropertyGraph) -> tuple[Edge, ...]:
+    """The fewest facts, chosen greedily, that hold all wanted words that the facts hold; in their order."""
+    chosen: list[Edge] = []
+    left = set(wanted)
+    while facts and (found := {edge.identity: left & _words(edge, graph) for edge in facts}):
+        # of equals the first: the loop puts the nearest first
+        best = max(facts, key=lambda edge: len(found[edge.identity]))
+        if not found[best.identity]:
+            break
+        chosen.append(best)
+        left -= found[best.identity]
+    return tuple(edge for edge in facts if edge in chosen) or tuple(facts[:1])
+
+
+def _words(edge: Edge, graph: PropertyGraph) -> set[str]:
+    return set(content_words(f"{graph.node(edge.source).text} {edge.type} {graph.node(edge.target).text}"))
+
+
+def _likeness(text: str, answer: str) -> int:
+    one, other = f" {plain_answer(text)} ", f" {plain_answer(answer)} "
+    return (
+        0
+        if not one.strip() or not other.strip()
+        else 3
+        if one == other
+        else 2
+        if other in one
+        else int(one in other)
+    )
+
+
+def _documents(events: Iterable[Event]) -> list[Document]:
+    return [document for event in events if isinstance(event, ToolReturned) for document in event.sources]
+
+
+def _quoted(facts: Iterable[Edge], passages: Sequence[Document], graph: PropertyGraph) -> Iterator[Quoted]:
+    """The sentences that facts were taken from, each once: as the facts say themselves, or else the first
+    that names both ends.
+    """
+    titles: Mapping[str, str] = {document.id: document.title for document in passages}
+    seen: set[str] = set()
+    for edge in facts:
+        supports = [support for support in supports_of(edge.properties) if support.sentence]
+        said, title = (supports[-1].sentence, titles.get(supports[-1].source, "")) if supports else ("", "")
+        ends = [graph.node(end).text.lower() for end in (edge.source, edge.target)]
+        named = (
+            (part, each.title)
+            for each in passages
+            for part in sentences(each.text)
+            if all(end in part.lower() for end in ends)
+        )
+        said, title = (said, title) if said else next(named, ("", ""))
+        if said and said not in seen:
+            seen.add(said)
+            yield Quoted(said, title)
+
+
+# How two nodes of a graph belong together.
+
+
+def shortest_path(graph: PropertyGraph, start: str, end: str) -> list[str]:
+    """The ids of the nodes on a shortest path, whichever way its edges point (breadth first); none when
+    nothing joins the two.
+
+    Raises UnknownName for a node that is not there.
+    """
+    goal, first = graph.row(end), graph.row(start)
+    came = {first: first}
+    waiting = deque([first])
+    sides = [(rows.indptr.tolist(), rows.indices) for rows in (graph.out_csr, graph.in_csr)]
+    while waiting and goal not in came:
+        row = waiting.popleft()
+        for begins, indices in sides:
+            for other in indices[begins[row] : begins[row + 1]].tolist():
+                if other not in came:
+                    came[other] = row
+                    waiting.append(other)
+    if goal not in came:
+        return []
+    way = [goal]
+    while way[-1] != first:
+        way.append(came[way[-1]])
+    return [graph.ids[row] for row in reversed(way)]
+
+
+def links_of(graph: PropertyGraph, way: Sequence[str]) -> list[Edge]:
+    """An edge from each node of a path to the next, against the way only where no other is; raises BadInput
+    where there is none.
+    """
+    return [_link(graph, one, other) for one, other in pairwise(way)]
+
+
+def _link(graph: PropertyGraph, one: str, other: str) -> Edge:
+    found = [
+        edge for edge in graph.neighbours(one, "both") if one != other and other in (edge.source, edge.target)
+    ]
+    if not found:
+        raise BadInput(f"no edge joins {one!r} and {other!r}, so they cannot be neighbours on a path")
+    return min(found, key=lambda edge: edge.source != one)
+
 
 _LAST_WRITE = "The last write:"
 _NO_NAME = "(no name)"  # what stands under a node whose name is empty or blanks

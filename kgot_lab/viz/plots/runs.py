@@ -1,6 +1,4 @@
-"""The plots of a run's events, or of several runs: how the ballots fell, how the graph grew, and which tools
-were used.
-"""
+"""The plots of the events of a run, or of several: how the votes fell, and how the graph grew."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from kgot_lab.errors import BadInput
-from kgot_lab.loop.events import Chose, Event, Refused, ToolReturned, Voted, Wrote
+from kgot_lab.loop.events import Event, Refused, Voted, Wrote
 from kgot_lab.loop.trace import Trace
 from kgot_lab.types import Json
 from kgot_lab.viz.plots.figure import (
@@ -39,14 +37,9 @@ BALLOTS = {  # in this order along a bar
     "neither": Pen("#CC79A7", hatch="xxxx"),
     "not asked": Pen("#FFFFFF"),
 }
-USES = {
-    "returned": Pen("#56B4E9"),
-    "failed": Pen("#D55E00", hatch="xxxx"),
-    "asked for again, not called": Pen("#FFFFFF"),
-}
 NODES, EDGES = Pen("#0072B2", "o"), Pen("#D55E00", "s", (0, (5, 2)))
 FAINT_LINE = {"color": FAINT, "linewidth": 0.8}
-_MOST = 8  # runs whose lines can be told apart
+_MOST_LINES = 8  # runs whose lines can be told apart
 TICKS = 12  # writes that can be named below the line
 
 
@@ -118,49 +111,6 @@ def growth(what: Runs, *, nodes: int = 0, edges: int = 0) -> Plot:
     refused = sum(row["what"] == "refused" for row in rows)
     said = f"Growth of the graph over {ends[0]['write']} writes to {ends[0]['nodes']} nodes and {ends[0]['edges']} edges"
     return _growth_of_one(rows, f"{said}; refused: {refused}." if refused else f"{said}.", rows)
-
-
-def tool_use(what: Runs) -> Plot:
-    """How often each tool was called, how often it failed, and how often a call was proposed again and not
-    made.
-    """
-    runs = runs_of(what)
-    called = [
-        (name, event) for name, events in runs.items() for event in events if isinstance(event, ToolReturned)
-    ]
-    skipped = Counter(
-        call.tool
-        for events in runs.values()
-        for event in events
-        if isinstance(event, Chose)
-        for call in event.skipped
-    )
-    calls = Counter(event.call.tool for _, event in called)
-    tools = sorted({*calls, *skipped}, key=lambda tool: (-calls[tool], tool))
-    if not tools:
-        return nothing(f"no tool was called in {_these(runs)}")
-    failed = Counter(event.call.tool for _, event in called if event.failed)
-    users = Counter(tool for _, tool in {(name, event.call.tool) for name, event in called})
-    parts = (
-        ("returned", [calls[tool] - failed[tool] for tool in tools]),
-        ("failed", [failed[tool] for tool in tools]),
-    )
-    bars = dict((*parts, ("asked for again, not called", [skipped[tool] for tool in tools])))
-    rows = [
-        {"tool": tool, **{use: numbers[place] for use, numbers in bars.items()}, "runs": users[tool]}
-        for place, tool in enumerate(tools)
-    ]
-    words = [f"{calls[tool]}" + f" in {users[tool]} of {len(runs)} runs" * (len(runs) > 1) for tool in tools]
-    with plot_drawing(7.6, 1.05 + 0.38 * len(tools)) as (figure, [axes]):
-        stacked(axes, tools, bars, USES)
-        counted_bars(axes, [calls[tool] + skipped[tool] for tool in tools], words)
-        whole_numbers(axes.xaxis)
-        axes.set_xlabel("calls")
-        legend_below(figure)
-        totals = ", ".join(f"{tool} {calls[tool]}" for tool in tools)
-        return plot(
-            figure, f"Calls of tools in {_these(runs)}: {totals}; {sum(failed.values())} failed.", rows
-        )
 
 
 # --- ballots
@@ -283,11 +233,11 @@ def _growth_of_many(
             for number, (name, sizes) in enumerate(by_step.items()):
                 look = (
                     FAINT_LINE
-                    if len(grown) > _MOST
+                    if len(grown) > _MOST_LINES
                     else {"label": short_label(name), **line_pen(number).line}
                 )
                 axes.plot(range(len(sizes)), [row[what] for row in sizes], **look)
-            if len(grown) > _MOST:
+            if len(grown) > _MOST_LINES:
                 reached = [
                     [sizes[step][what] for sizes in by_step.values() if step < len(sizes)]
                     for step in range(last)

@@ -2,34 +2,229 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import groupby
 
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.provenance import Support
 from kgot_lab.loop.events import (
     Answered,
     Asked,
     Ballot,
+    Chose,
     Cut,
     Event,
+    Forced,
     Read,
     Refused,
     Repaired,
     Started,
+    ToolReturned,
     Voted,
     Wrote,
 )
+from kgot_lab.loop.evidence import FoundSupports
 from kgot_lab.loop.formatting import caption
+from kgot_lab.loop.modes.paths.mentions import is_place
 from kgot_lab.loop.replay.forks import aligned, change_of, changeable, comparable_texts
 from kgot_lab.loop.replay.replay import Fork
-from kgot_lab.loop.trace import graph_after
-from kgot_lab.types import Json, Usage
+from kgot_lab.loop.state import state_after
+from kgot_lab.loop.trace import Trace, graph_after
+from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE
+from kgot_lab.stores.embedded_store import fact_of
+from kgot_lab.text.counted import counted
+from kgot_lab.types import Diff, Document, Edge, Json, Usage
 from kgot_lab.viz.graph.marks import Place
+from kgot_lab.viz.graph.svg import svg
+from kgot_lab.viz.graph.view_data import graph_data
 from kgot_lab.viz.page import BY_HAND, entry, format_model_call, settings, verbatim
-from kgot_lab.viz.static.markup import Markup, element, joined
-from kgot_lab.viz.stepping.data import RunGraphs, facts_of_run, graph_at
+from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 from kgot_lab.viz.stepping.predictions import predictions
+
+# What each fact of a run rests on: since which event it is in the graph, the sentences that say it, and the
+# passages they stand in.
+
+
+def facts_of_run(events: Sequence[Event], number: Callable[[str], int]) -> dict[str, Json]:
+    """The facts of a run as JSON, those that the answer rests on by their place among them, and the passages
+    that say any.
+
+    `number` gives each text its number. A fact that the graph began with is there since event 0; one that an
+    answer names and no edge says has no edge.
+    """
+    since = _since(events)
+    found = FoundSupports(state_after(events))
+    passages = _Passages(events, number)
+    facts = {
+        fact_of(edge): _fact(edge, at, passages.sentences(found.of(edge))) for edge, at in since.values()
+    }
+    answer = next((event for event in events if isinstance(event, Answered)), None)
+    evidence = list(map(str, answer.evidence)) if answer else []
+    for place, text in enumerate(evidence):
+        said = answer.supports[place] if answer and place < len(answer.supports) else ()
+        fact = facts.setdefault(text, {"text": text, "edge": None, "since": -1, "said": []})
+        fact["said"] = fact["said"] or passages.sentences(said)
+    order = {text: place for place, text in enumerate(facts)}
+    return {
+        "facts": list(facts.values()),
+        "evidence": [order[text] for text in evidence],
+        "passages": passages.used,
+    }
+
+
+def _since(events: Sequence[Event]) -> dict[tuple[str, str, str, str], tuple[Edge, int]]:
+    """Each edge that was ever in the graph, as it was last, and the event since which it is there."""
+    begun = next((event.start for event in events if isinstance(event, Started)), None)
+    found = {edge.identity: (edge, 0) for edge in (begun.edges if begun else ())}
+    for at, event in enumerate(events):
+        if isinstance(event, Wrote):
+            for edge in (*event.diff.added_edges, *(after for _, after in event.diff.changed_edges)):
+                found[edge.identity] = edge, found[edge.identity][1] if edge.identity in found else at
+    return found
+
+
+def _fact(edge: Edge, since: int, said: list[Json]) -> dict[str, Json]:
+    of = {"sentence_of": edge.source} if edge.type == SAYS_SENTENCE and is_place(edge.target) else {}
+    return {
+        "text": fact_of(edge),
+        "edge": [edge.source, edge.type, edge.target],
+        "since": since,
+        "said": said,
+        **of,
+    }
+
+
+class _Passages:
+    """The documents that a run read, those that say something kept once, each with the event that brought it
+    first.
+    """
+
+    def __init__(self, events: Sequence[Event], number: Callable[[str], int]) -> None:
+        self.used: list[dict[str, Json]] = []
+        self._number, self._places = number, dict[str, int]()
+        self._read: dict[str, tuple[Document, int]] = {}
+        for at, event in enumerate(events):
+            for document in event.sources if isinstance(event, ToolReturned) else ():
+                self._read.setdefault(document.id, (document, at))
+
+    def sentences(self, supports: Iterable[Support]) -> list[Json]:
+        """The sentences that say a fact, each with the place of its passage; -1 where it stands in none."""
+        return [
+            {
+                "sentence": self._number(each.sentence),
+                "passage": self._place(each.source),
+                "source": each.source,
+            }
+            for each in supports
+        ]
+
+    def _place(self, source: str) -> int:
+        if source not in self._read:
+            return -1
+        if source not in self._places:
+            self._places[source] = len(self.used)
+            document, at = self._read[source]
+            self.used.append(
+                {"title": document.title or source, "text": self._number(document.text), "event": at}
+            )
+        return self._places[source]
+
+
+# The graphs of a run as the browser draws them: one for each event, where no node ever moves, and each node
+# and edge kept once.
+
+DRAWN_OF_RUN = 150  # nodes of one graph that are drawn; the graph of a run mostly has fewer
+
+
+def places_in_run(*graphs: PropertyGraph, known: Mapping[str, Place] | None = None) -> dict[str, Place]:
+    """One place for each node of some graphs, at most `DRAWN`: laid out for the last graph; nodes with a
+    known place stay there.
+    """
+    positions = dict(svg(graphs[-1], limit=DRAWN_OF_RUN, positions=known).positions)
+    edges = {edge.identity: edge for graph in graphs for edge in graph.edges}
+    everything = PropertyGraph.of(
+        {node.id: node for graph in graphs for node in graph.nodes}.values(), edges.values()
+    )
+    placed = [id for id in everything.ids if id in positions]
+    missing = [id for id in everything.ids if id not in positions][: max(0, DRAWN_OF_RUN - len(placed))]
+    return (
+        dict(svg(everything.subgraph([*placed, *missing]), limit=DRAWN_OF_RUN, positions=positions).positions)
+        if missing
+        else positions
+    )
+
+
+class RunGraphs:
+    """Graphs as the browser draws them; a node or an edge that several of them share is kept once."""
+
+    def __init__(self, positions: Mapping[str, Place]) -> None:
+        self.positions = positions
+        self.graphs: list[Json] = []
+        self._parts: dict[str, dict[str, int]] = {"nodes": {}, "edges": {}}
+
+    def add(self, graph: PropertyGraph, highlight: Diff | Trace | None = None) -> int:
+        """Take a graph in; its number."""
+        drawn, shown = (
+            self._drawn(graph),
+            self._shown(highlight) if isinstance(highlight, Diff) else highlight,
+        )
+        data = graph_data(drawn, shown, self.positions)
+        data["note"] = f"Shows {len(drawn):,} of {len(graph):,} nodes." if len(drawn) < len(graph) else ""
+        for kind in ("nodes", "edges"):
+            marks = {number: item.pop("mark") for number, item in enumerate(data[kind])}
+            data[kind] = [self._number(kind, item) for item in data[kind]]
+            data[f"{kind[:-1]}_marks"] = {number: mark for number, mark in marks.items() if mark}
+        self.graphs.append(data)
+        return len(self.graphs) - 1
+
+    def data(self) -> dict[str, Json]:
+        """All graphs, and the nodes and edges they are made of."""
+        return {
+            "graphs": self.graphs,
+            **{kind: [json.loads(item) for item in items] for kind, items in self._parts.items()},
+        }
+
+    def _number(self, kind: str, item: Json) -> int:
+        return self._parts[kind].setdefault(json.dumps(item, default=str), len(self._parts[kind]))
+
+    def _drawn(self, graph: PropertyGraph) -> PropertyGraph:
+        return (
+            graph
+            if all(id in self.positions for id in graph.ids)
+            else graph.subgraph(id for id in graph.ids if id in self.positions)
+        )
+
+    def _shown(self, diff: Diff) -> Diff:
+        """What of a diff can be drawn: what it took away is drawn too, if it has a place."""
+        nodes = tuple(node for node in diff.removed_nodes if node.id in self.positions)
+        edges = tuple(
+            edge
+            for edge in diff.removed_edges
+            if edge.source in self.positions and edge.target in self.positions
+        )
+        return replace(diff, removed_nodes=nodes, removed_edges=edges)
+
+
+def graph_at(events: Sequence[Event], graphs: RunGraphs) -> list[int]:
+    """Which graph belongs to each event: at a write with the change marked, after it without, at the answer
+    with that marked.
+    """
+    graph = graph_after(events[:1])  # what the run began with
+    now = graphs.add(graph)
+    found = []
+    for number, event in enumerate(events):
+        if isinstance(event, Wrote):
+            graph = graph.apply(event.diff)
+            found.append(graphs.add(graph, event.diff))
+            now = graphs.add(graph)
+        elif isinstance(event, Answered):
+            found.append(graphs.add(graph, Trace("", "", tuple(events[: number + 1]))))
+        else:
+            found.append(now)
+    return found
 
 
 def run_data(
@@ -244,3 +439,35 @@ def _lines(was: Sequence[str], now: Sequence[str]) -> Iterator[Markup]:
         else:
             yield from (element("li", f"− {line}", class_="removed") for line in was[low:high])
             yield from (element("li", f"+ {line}", class_="added") for line in now[other_low:other_high])
+
+
+# Each step of a run in a line, for the static picture; an event is told in kgot_lab.loop.formatting.
+
+
+def step_lines(events: Iterable[Event]) -> list[str]:
+    """Each step of a run in one line: what was voted, called, written and read in it."""
+    return [
+        f"{step_name(step)}: {_line(list(group))}"
+        for step, group in groupby(events, key=lambda event: event.step)
+    ]
+
+
+def step_name(step: int) -> str:
+    """What a reader calls a step."""
+    return f"Step {step}" if step else "Start"
+
+
+def _line(events: Sequence[Event]) -> str:
+    asked = sum(isinstance(event, Asked) for event in events)
+    told = [_told(event) for event in events if isinstance(event, Chose | Wrote | Read | Voted | Forced)]
+    return "; ".join([*told, *([counted(asked, "reply", "replies")] if asked else [])]) or "nothing yet"
+
+
+def _told(event: Event) -> str:
+    match event:
+        case Chose(calls=calls):
+            return "; ".join(shortened(str(call), 70) for call in calls) or "no call left"
+        case Voted(choice=choice, ballots_cast=cast) if cast:
+            return f"vote: {choice} ({event.inserts} INSERT, {event.retrieves} RETRIEVE)"
+        case _:
+            return caption(event)

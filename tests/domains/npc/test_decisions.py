@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from kgot_lab.domains.npc.sessions import WorldReview
 
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
+from kgot_lab.domains.npc.sessions import WorldReview
 from kgot_lab.errors import BadInput
 
 GRIM, ELARA, GUILD = Entity("npc", "Grimjaw"), Entity("npc", "Elara"), Entity("faction", "Guild")

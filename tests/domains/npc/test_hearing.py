@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from kgot_lab.domains.npc.sessions import hear
 
 from kgot_lab.domains.npc.models import Entity, Provenance
+from kgot_lab.domains.npc.sessions import hear
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Triple
 

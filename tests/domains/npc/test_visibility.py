@@ -13,9 +13,9 @@ from support.npc_oracle import may_see
 from support.npc_places import plant
 from support.npc_planted import canaries, planted
 
-from kgot_lab.domains.npc import policy, postgres
-from kgot_lab.domains.npc import visibility_python as visible_in_python
-from kgot_lab.domains.npc import visibility_sql as visible_there
+from kgot_lab.domains.npc import opening, policy
+from kgot_lab.domains.npc import visibility as visible_in_python
+from kgot_lab.domains.npc import visibility as visible_there
 from kgot_lab.domains.npc.models import Entity, EntityFilter, Provenance, Relationship, RelationshipFilter
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, PUBLIC_ATTRIBUTES, VisibilityPolicy
 from kgot_lab.errors import BadInput
@@ -62,7 +62,7 @@ def in_sql(before: str, after: str) -> Callable[[pytest.MonkeyPatch], None]:
 
     def install(patch: pytest.MonkeyPatch) -> None:
         assert before in visible_there.VISIBLE
-        patch.setattr(postgres, "VISIBLE", visible_there.VISIBLE.replace(before, after))
+        patch.setattr(opening, "VISIBLE", visible_there.VISIBLE.replace(before, after))
 
     return install
 

@@ -7,9 +7,9 @@ from itertools import pairwise, permutations
 
 import networkx as nx
 import pytest
-from kgot_lab.domains.npc.sessions import WorldReview
 
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship, RelationshipFilter
+from kgot_lab.domains.npc.sessions import WorldReview
 from kgot_lab.errors import BadInput
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from kgot_lab.domains.npc.sessions import WorldReview
 from support.npc_oracle import may_see
 from support.npc_places import plant
 from support.npc_planted import planted
@@ -16,6 +15,7 @@ from kgot_lab.domains.npc.explanations import why_not
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.policy import VisibilityPolicy
+from kgot_lab.domains.npc.sessions import WorldReview
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 
 import pytest
+from kgot_lab.loop.modes.paths.comparison import question_for_each
+from kgot_lab.loop.modes.paths.question_form import question_hops
 
 from benchmarks.competence.asked import Asking, PromptReader, situation_of
 from benchmarks.competence.simulated import DIALECTS
@@ -13,9 +15,7 @@ from kgot_lab.llm.structured import schema_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop import reply_schemas as shapes
 from kgot_lab.loop.events import ToolCall
-from kgot_lab.loop.modes.paths.compare import question_for_each
-from kgot_lab.loop.modes.paths.reader_prompt import few_prompt
-from kgot_lab.loop.modes.paths.splitting import question_hops
+from kgot_lab.loop.modes.paths.reading import few_prompt
 from kgot_lab.memory.extraction import facts_prompt
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Prompt

@@ -25,7 +25,7 @@ from kgot_lab.evaluation.significance import share
 from kgot_lab.llm.structured import parse, schema_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop.limits import LOCAL, REFERENCE
-from kgot_lab.loop.reply_schemas import Vote
+from kgot_lab.loop.prompts import Vote
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores.embedded_store import PYTHON
 from kgot_lab.tools.search import search

@@ -8,7 +8,6 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
-from kgot_lab.domains.npc.sessions import WorldReview
 from support.npc_places import at_postgres
 from support.town_rows import rows_of
 
@@ -20,6 +19,7 @@ from benchmarks.npc.written import settled, written_evening, written_town
 from kgot_lab.domains.npc.explanations import why_not
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.policy import VisibilityPolicy
+from kgot_lab.domains.npc.sessions import WorldReview
 from kgot_lab.errors import LLMError
 from kgot_lab.memory.extraction import Extractor
 

@@ -32,7 +32,7 @@ from browser.window import Watch, chromium
 from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 from support.page_server import ENDLESS, MARKUP, expert_server, odd_graph, office_of, scripted_model
 
-from kgot_lab.experts.http import pages
+from kgot_lab.experts.http import server
 from kgot_lab.experts.http.auth import GuardRules
 from kgot_lab.experts.http.server import page_file
 from kgot_lab.experts.http.tokens import new_token
@@ -59,7 +59,7 @@ COLOURS = """() => {
     }
     return all.size;
 }"""  # how many colours are drawn
-PAGES = Path(pages.__file__).parent / "pages"
+PAGES = Path(server.__file__).parent / "pages"
 A_NUMBER = re.compile(r"\d+")
 SIZES = ({"width": 1280, "height": 800}, {"width": 390, "height": 844})
 

@@ -1,19 +1,13 @@
-"""What the names in an item of news stand for: things that were taken from it, and of the graph those that
-the item names.
+"""Resolve the names and earlier events in an item of news to nodes of the graph, only where the item
+itself says them.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from kgot_lab.domains.investment.monitor.entity_resolution import (
-    bare_name,
-    contains_name,
-    contains_symbol,
-    meant_by,
-    unsaid_names,
-)
 from kgot_lab.domains.investment.monitor.news import OF_THE_ITEM
 from kgot_lab.domains.investment.view import (
     InvestmentView,
@@ -25,7 +19,97 @@ from kgot_lab.domains.investment.view import (
 )
 from kgot_lab.errors import BadInput, UnknownName, shortly
 from kgot_lab.text.surrogates import whole
+from kgot_lab.text.words import content_words, named_words
 from kgot_lab.types import Edge, Json, Node
+
+# Whether an item of news says what a model read in it: names as the item writes them, and symbols letter by
+# letter.
+
+LONGEST_NAME = 120  # characters of what names a thing; a summary may have three times as many
+_LEGAL_FORMS = frozenset(
+    "inc incorporated corp corporation co company ltd limited llc plc ag se sa nv spa ab asa oyj kk".split()
+)
+_TOLD = re.compile(r"\w+")
+
+
+def bare_name(name: str) -> tuple[str, ...]:
+    """The words of a name without an article before them and a legal form behind them: "The Apple Company,
+    Inc." is apple.
+    """
+    words = named_words(name)
+    while len(words) > 1 and words[-1] in _LEGAL_FORMS:
+        words = words[:-1]
+    return words[1:] if len(words) > 1 and words[0] == "the" else words
+
+
+def contains_name(text: str, name: str) -> bool:
+    """Whether a text has the words of a name in a row; its legal form may be left out. "The company" is no
+    name.
+    """
+    bare = " ".join(bare_name(name))
+    names = set(content_words(bare)) - _LEGAL_FORMS
+    return bool(names) and f" {bare} " in f" {' '.join(named_words(text))} "
+
+
+def contains_symbol(text: str, symbol: str) -> bool:
+    """Whether a text has a symbol, in the same capitals, as a word by itself: SAL.MD and SAL-29 do not say
+    SAL.
+    """
+    return (
+        bool(symbol) and re.search(rf"(?<!\w)(?<!\w[.-]){re.escape(symbol)}(?!\w|[.-]\w)", text) is not None
+    )
+
+
+def distinctive_names(summary: str) -> list[str]:
+    """The words of a summary that are names or numbers, by their capitals or digits; the first word has a
+    capital anyway.
+    """
+    words = _TOLD.findall(summary)
+    return [
+        word
+        for place, word in enumerate(words)
+        if (place and word != word.lower()) or any(map(str.isdigit, word))
+    ]
+
+
+def unsaid_names(text: str, summary: str) -> list[str]:
+    """The names and numbers of a summary that are not in a text."""
+    said = set(named_words(text))
+    return [word for word in distinctive_names(summary) if not said.issuperset(named_words(word))]
+
+
+# What of that which a graph was told before is meant by words such as "the fire in its warehouse": the one
+# event that they fit, or none.
+#
+# Names and numbers among the words must all be of the event, more than half of the words must be, and one
+# of them at least must be more than a name of what it bears upon. Of those that fit, the one with most of
+# the words is meant; where two have as many, neither is.
+
+_JOINED = ("affects", "about")  # to what an event or an observation bears upon
+
+
+def meant_by(words: str, view: InvestmentView, types: Sequence[str]) -> list[Node]:
+    """The live events, and observations where `types` say so, that words may mean: one, or several that they
+    fit equally well, or none.
+    """
+    asked, names = set(content_words(words)), set(content_words(" ".join(distinctive_names(words))))
+    told = [each.node for each in view.nodes(*types) if not each.node.properties.get("action")]
+    joined = view.edges_from([node.id for node in told], _JOINED)
+    ends = {each.node.id: each.node for each in view.nodes_by_id(each.edge.target for each in joined)}
+    found: dict[int, list[Node]] = {}
+    for node in told:
+        around = _words_of(
+            shown_name(ends[each.edge.target]) for each in joined if each.edge.source == node.id
+        )
+        own = _words_of([str(node.properties["summary"]), str(node.properties["type"]).replace("_", " ")])
+        shared = asked & (own | around)
+        if names <= shared and 2 * len(shared) > len(asked) and asked & (own - around):
+            found.setdefault(len(shared), []).append(node)
+    return found[max(found)] if found else []
+
+
+def _words_of(texts: Iterable[str]) -> set[str]:
+    return {word for text in texts for word in content_words(text)}
 
 
 class NamesOfItem:

@@ -17,14 +17,52 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from kgot_lab.domains.investment.monitor import statements as sql
 from kgot_lab.domains.investment.monitor.news import NewsFacts, NewsItem, facts_from_json, news_item
 from kgot_lab.llm.recorded import prompt_key, reply_from_json, reply_to_json
 from kgot_lab.llm.structured import checked_reply, note_recorded
 from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import TableStorage
+from kgot_lab.memory.tables import Layout, TableStorage
 from kgot_lab.types import LLM, Prompt, Reply
+
+# All SQL of the journal, in what SQLite and PostgreSQL have in common: items, replies that were paid for,
+# ticks. It holds no user.
+
+JOURNAL_LAYOUT = Layout(
+    "investment news",
+    0x6B676C6E,  # "kgln"
+    (
+        """CREATE TABLE items (id TEXT PRIMARY KEY, body TEXT NOT NULL, published_at BIGINT NOT NULL, arrived_at BIGINT NOT NULL,
+             failed BIGINT NOT NULL, facts TEXT, written_at BIGINT)""",
+        "CREATE TABLE replies (key TEXT PRIMARY KEY, model TEXT NOT NULL, asked BIGINT NOT NULL, reply TEXT)",
+        """CREATE TABLE ticks (id BIGINT PRIMARY KEY, due BIGINT NOT NULL, missed BIGINT NOT NULL, begun_at BIGINT NOT NULL,
+             ended_at BIGINT)""",
+    ),
+    (
+        "CREATE INDEX items_to_read ON items (failed, published_at, id) WHERE facts IS NULL",
+        "CREATE INDEX items_to_write ON items (published_at, id) WHERE written_at IS NULL",
+    ),
+)
+
+BODIES = "SELECT id, body FROM items WHERE id = ANY(:ids)"
+ADD_ITEM = "INSERT INTO items (id, body, published_at, arrived_at, failed) VALUES (:id, :body, :published_at, :at, 0)"
+TO_READ = "SELECT body FROM items WHERE facts IS NULL ORDER BY failed, published_at, id LIMIT :most"
+COUNT_TO_READ = "SELECT count(*) FROM items WHERE facts IS NULL"
+PUT_BACK = "UPDATE items SET failed = failed + 1 WHERE id = :id"
+KEEP_FACTS = "UPDATE items SET facts = :facts WHERE id = :id AND facts IS NULL"
+TO_WRITE = "SELECT facts FROM items WHERE facts IS NOT NULL AND written_at IS NULL ORDER BY published_at, id"
+MARK_WRITTEN = "UPDATE items SET written_at = :at WHERE id = :id AND written_at IS NULL"
+FACTS = "SELECT facts FROM items WHERE facts IS NOT NULL ORDER BY published_at, id"
+
+REPLY = "SELECT reply FROM replies WHERE key = :key AND reply IS NOT NULL"
+ASK = """INSERT INTO replies (key, model, asked) VALUES (:key, :model, 1)
+  ON CONFLICT (key) DO UPDATE SET asked = replies.asked + 1"""
+KEEP_REPLY = "UPDATE replies SET reply = :reply WHERE key = :key AND reply IS NULL"
+ASKED = "SELECT count(*), coalesce(sum(asked), 0), count(reply) FROM replies"
+
+LAST_TICK = "SELECT id, due, missed, begun_at, ended_at FROM ticks ORDER BY id DESC LIMIT 1"
+BEGIN_TICK = "INSERT INTO ticks (id, due, missed, begun_at) VALUES (:id, :due, :missed, :at) ON CONFLICT (id) DO NOTHING"
+END_TICK = "UPDATE ticks SET ended_at = :at WHERE id = :id AND ended_at IS NULL"
 
 
 @dataclass(frozen=True)
@@ -81,7 +119,7 @@ class NewsJournal:
         with self.storage.changing():
             there = {
                 id: news_item(json.loads(body))
-                for id, body in self.storage.rows(sql.BODIES, {"ids": sorted(by_id)})
+                for id, body in self.storage.rows(BODIES, {"ids": sorted(by_id)})
             }
             new = tuple(item for item in by_id.values() if item.id not in there)
             for item in new:
@@ -89,7 +127,7 @@ class NewsJournal:
                     "published_at": instant(item.published_at, "the time of an item"),
                     "at": instant(self.now(), "now"),
                 }
-                self.storage.rows(sql.ADD_ITEM, {"id": item.id, "body": json.dumps(item.to_json())} | times)
+                self.storage.rows(ADD_ITEM, {"id": item.id, "body": json.dumps(item.to_json())} | times)
         stays = by_id | there
         return new, tuple(dict.fromkeys(item for item in given if stays[item.id] != item))
 
@@ -97,38 +135,36 @@ class NewsJournal:
         """Items that no model has read, so many at most: those that failed less often first, and of these the
         earliest.
         """
-        return tuple(
-            news_item(json.loads(body)) for (body,) in self.storage.rows(sql.TO_READ, {"most": most})
-        )
+        return tuple(news_item(json.loads(body)) for (body,) in self.storage.rows(TO_READ, {"most": most}))
 
     def put_back(self, item: NewsItem) -> None:
         """Note that an item could not be read: others are first now, so that one that never can be holds
         nothing up.
         """
         with self.storage.changing():
-            self.storage.rows(sql.PUT_BACK, {"id": item.id})
+            self.storage.rows(PUT_BACK, {"id": item.id})
 
     def count_to_read(self) -> int:
         """How many items wait for a model."""
-        return int(self.storage.rows(sql.COUNT_TO_READ)[0][0])
+        return int(self.storage.rows(COUNT_TO_READ)[0][0])
 
     def keep_facts(self, facts: NewsFacts) -> None:
         """Note what was read in an item; the first time counts."""
         with self.storage.changing():
-            self.storage.rows(sql.KEEP_FACTS, {"id": facts.item, "facts": json.dumps(facts.to_json())})
+            self.storage.rows(KEEP_FACTS, {"id": facts.item, "facts": json.dumps(facts.to_json())})
 
     def to_write(self) -> tuple[NewsFacts, ...]:
         """Facts that are not in the graph, the earliest first."""
-        return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(sql.TO_WRITE))
+        return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(TO_WRITE))
 
     def mark_written(self, facts: NewsFacts) -> None:
         """Note that the facts of an item are in the graph; the first time counts."""
         with self.storage.changing():
-            self.storage.rows(sql.MARK_WRITTEN, {"id": facts.item, "at": instant(self.now(), "now")})
+            self.storage.rows(MARK_WRITTEN, {"id": facts.item, "at": instant(self.now(), "now")})
 
     def facts(self) -> tuple[NewsFacts, ...]:
         """What was read in all items, with what was refused, the earliest first."""
-        return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(sql.FACTS))
+        return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(FACTS))
 
     # --- replies
     # ------------------------------------------------------------------------------------------------------
@@ -137,23 +173,23 @@ class NewsJournal:
         """How often models were asked; more often than there are prompts where a reply was lost, or a server
         gave none.
         """
-        return PromptCounts(*map(int, self.storage.rows(sql.ASKED)[0]))
+        return PromptCounts(*map(int, self.storage.rows(ASKED)[0]))
 
     def reply(self, key: str) -> Reply | None:
         """The reply to a prompt, by its key."""
-        for (reply,) in self.storage.rows(sql.REPLY, {"key": key}):
+        for (reply,) in self.storage.rows(REPLY, {"key": key}):
             return reply_from_json(json.loads(reply))
         return None
 
     def record_request(self, key: str, model: str) -> None:
         """Note that a model is about to be asked."""
         with self.storage.changing():
-            self.storage.rows(sql.ASK, {"key": key, "model": model})
+            self.storage.rows(ASK, {"key": key, "model": model})
 
     def keep_reply(self, key: str, reply: Reply) -> None:
         """Keep what a model replied; the first reply counts."""
         with self.storage.changing():
-            self.storage.rows(sql.KEEP_REPLY, {"key": key, "reply": json.dumps(reply_to_json(reply))})
+            self.storage.rows(KEEP_REPLY, {"key": key, "reply": json.dumps(reply_to_json(reply))})
 
     # --- ticks
     # --------------------------------------------------------------------------------------------------------
@@ -162,7 +198,7 @@ class NewsJournal:
         """The tick that comes next: the one that was stopped, or the last that is due by now, or the first
         that will be.
         """
-        rows = self.storage.rows(sql.LAST_TICK)
+        rows = self.storage.rows(LAST_TICK)
         last = None if not rows else Tick(rows[0][0], moment(rows[0][1]), rows[0][2], open_moment(rows[0][4]))
         return tick_after(last, self.now(), every)
 
@@ -175,12 +211,12 @@ class NewsJournal:
             "at": instant(self.now(), "now"),
         }
         with self.storage.changing():
-            self.storage.rows(sql.BEGIN_TICK, values)
+            self.storage.rows(BEGIN_TICK, values)
 
     def end(self, tick: Tick) -> None:
         """Note that a tick is done."""
         with self.storage.changing():
-            self.storage.rows(sql.END_TICK, {"id": tick.id, "at": instant(self.now(), "now")})
+            self.storage.rows(END_TICK, {"id": tick.id, "at": instant(self.now(), "now")})
 
 
 class CachedReplies:
@@ -227,4 +263,4 @@ def open_journal(
     place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
 ) -> NewsJournal:
     """A journal in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address."""
-    return NewsJournal(open_tables(sql.JOURNAL_LAYOUT, place, namespace=namespace), now=now)
+    return NewsJournal(open_tables(JOURNAL_LAYOUT, place, namespace=namespace), now=now)

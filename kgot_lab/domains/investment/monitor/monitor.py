@@ -1,18 +1,22 @@
-"""One tick: news is gathered, read and written to the graph, briefings are decided upon and delivered; each
-step can be done again.
+"""One tick of the monitor: gather news, read and write it, decide on briefings and deliver them; and ticks
+on a schedule. Each step can be done again.
 
-What makes a step final is one write in one table: an item by its id, a reply by its prompt, the facts of an
-item once they are read, all nodes and edges of an item in one change of the graph, a briefing by its key. A
-tick that was stopped anywhere is walked again from its beginning, and does only what is not there.
+What makes a step final is one write in one table: an item by its id, a reply by its prompt, the facts of
+an item once they are read, all nodes and edges of an item in one change of the graph, a briefing by its
+key. A tick that was stopped anywhere is walked again from its beginning, and does only what is not there.
 """
 
 from __future__ import annotations
 
+import json
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from urllib.parse import urlsplit
 
 from kgot_lab.domains.investment.accounts import Accounts, OutboxEntry, open_accounts
 from kgot_lab.domains.investment.briefing import Holdings, Wishes, briefings
@@ -31,16 +35,96 @@ from kgot_lab.domains.investment.monitor.events import (
     TickStarted,
 )
 from kgot_lab.domains.investment.monitor.journal import CachedReplies, NewsJournal, Tick, open_journal
-from kgot_lab.domains.investment.monitor.monitor import Deliver
 from kgot_lab.domains.investment.monitor.news import Feed, NewsFacts
 from kgot_lab.domains.investment.monitor.news_reader import read_item
 from kgot_lab.domains.investment.reach import DECAYS
 from kgot_lab.domains.investment.versions import EdgeIds
-from kgot_lab.errors import BadInput, LabError, LLMError, ToolFailed, require_count
+from kgot_lab.errors import (
+    BadInput,
+    LabError,
+    LLMError,
+    ToolFailed,
+    described_value,
+    require,
+    require_count,
+    shortly,
+    without_secrets,
+)
+from kgot_lab.io.files import write_whole
+from kgot_lab.io.http_client import is_loopback, through_proxy, way_to
 from kgot_lab.kgos.schemas.investment import INVESTMENT_WITH_COMPANIES
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.counted import counted
 from kgot_lab.types import LLM
+
+# How a briefing leaves the outbox: as a file, or by HTTP POST.
+#
+# A briefing may be delivered again where the process was killed between the delivery and the note of it. It
+# has the same key then: a file of that name is written over with the same words, and a receiver of posts is
+# told the key in the header Idempotency-Key, so that it can pass over what it has.
+
+Deliver = Callable[[OutboxEntry], None]  # raises ToolFailed, and what else is an error of ours
+_SECONDS = 20.0  # for a receiver to answer in
+
+
+def to_folder(folder: Path | str) -> Deliver:
+    """Delivers a briefing as a file of JSON in a folder, named by its key; raises BadInput where it cannot be
+    written.
+    """
+    place = Path(folder)
+
+    def deliver(entry: OutboxEntry) -> None:
+        write_whole(place / f"{entry.key}.json", _told(entry), "the briefing")
+
+    return deliver
+
+
+def to_address(url: str) -> Deliver:
+    """Delivers a briefing by HTTP POST of JSON, with its key as Idempotency-Key; raises ToolFailed unless the
+    answer is of 200 to 299.
+
+    It says whose it is, so an address that is not of this computer begins with https; raises BadInput for
+    another.
+    """
+    require(url, str, "briefings are delivered to an address, a text")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadInput(
+            f"briefings are delivered to an address such as https://HOST/PATH, not {shortly(without_secrets(url))}"
+        )
+    if parts.scheme == "http" and not is_loopback(url):
+        raise BadInput(
+            "a briefing says whose it is: an address that is not of this computer begins with https"
+        )
+    way = way_to(url)
+
+    def deliver(entry: OutboxEntry) -> None:
+        import httpx  # brought by openai
+
+        where = without_secrets(f"{parts.scheme}://{parts.netloc}")
+        headers = {"Content-Type": "application/json", "Idempotency-Key": entry.key}
+        try:
+            with (
+                httpx.Client(timeout=_SECONDS, **way) as client,
+                client.stream("POST", url, content=_told(entry), headers=headers) as answer,
+            ):
+                status = answer.status_code
+        except httpx.HTTPError as error:
+            told = f"{where} did not take a briefing{through_proxy(url)} ({type(error).__name__})"
+            raise ToolFailed(f"{told}: see that it is there", again=True) from None
+        if not 200 <= status < 300:
+            busy = status >= 500 or status in (408, 429)
+            raise ToolFailed(
+                f"{where} answers a briefing with {status}" + (": it may take it later" if busy else ""),
+                again=busy,
+            )
+
+    return deliver
+
+
+def _told(entry: OutboxEntry) -> str:
+    return json.dumps({**entry.body, "user": entry.user}, sort_keys=True)
+
 
 _SET_BACK = timedelta(minutes=1)  # a clock that is behind by less was set right by a time server
 
@@ -215,3 +299,82 @@ def open_places(folder: Path | str, *, now: Callable[[], datetime] = utc_now) ->
         open_journal(journal_db, now=now) as journal,
     ):
         yield MonitorPlaces(graph, accounts, journal)
+
+
+# Running on: a tick every so often, from wherever it was stopped, until somebody asks it to end.
+
+_LONGEST = 60.0  # seconds of one wait, after which the clock is looked at again: it may have been set, or the computer have slept
+
+
+class Ending:
+    """Asks a run to end, from another thread or from what hears a signal."""
+
+    def __init__(self) -> None:
+        self._asked: SimpleQueue[None] = SimpleQueue()  # an Event must not be set by what hears a signal
+
+    def ask(self) -> None:
+        """Ask for the end."""
+        self._asked.put(None)
+
+    def is_requested(self) -> bool:
+        """Whether the end was asked for."""
+        return not self._asked.empty()
+
+    def wait(self, seconds: float) -> None:
+        """Wait so long, or until the end is asked for."""
+        try:
+            self._asked.put(self._asked.get(timeout=seconds))
+        except Empty:
+            return
+
+
+def run_on(
+    monitor: Monitor, every: timedelta, ending: Ending, *, wait: Callable[[float], object] | None = None
+) -> Iterator[MonitorEvent]:
+    """Walk through a tick every so often, and tell what happens in it; the first comes at once, or when the
+    last one before is over.
+
+    Ticks that were missed are one tick: it reads what has come in since, as much as a tick reads, and what
+    has expired meanwhile is told to nobody. A tick that was stopped is gone on with first. The end is heard
+    between two events, so a call of a model that is under way is waited for and kept. `wait` takes the
+    seconds until the next look at the clock. Raises BadInput.
+    """
+    if not isinstance(every, timedelta) or every <= timedelta():
+        raise BadInput(
+            f"the time between two ticks is a timedelta of more than 0, not {described_value(every)}"
+        )
+    wait = wait or ending.wait
+    journal = monitor.places.journal
+    while not ending.is_requested():
+        try:
+            tick = journal.next_tick(every)
+            pause = (tick.due - journal.now()).total_seconds()
+            if pause <= 0:
+                for event in monitor.tick(tick):
+                    yield event
+                    if ending.is_requested():
+                        return
+        except LabError as error:  # the journal cannot be reached
+            yield StageFailed("tick", str(error))
+            pause = every.total_seconds()
+        if pause > 0:
+            wait(min(pause, _LONGEST))
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[Ending]:
+    """What ends a run that is told to end by SIGTERM or SIGINT, once; a second signal ends the process at
+    once. For the main thread.
+    """
+    ending = Ending()
+
+    def hear(number: int, _: object) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        ending.ask()
+
+    before = {number: signal.signal(number, hear) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield ending
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,23 +1,29 @@
-"""News as it comes in: items, and a file of them, a line of JSON each."""
+"""Items of news, the prompt by which a model reads one, and the facts that come of it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
+from pydantic import BaseModel, Field, model_validator
+
+from kgot_lab.domains.investment.versions import EdgeIds
 from kgot_lab.domains.investment.view import LONGEST_ID, storable_text
 from kgot_lab.errors import BadInput, described_value, require
+from kgot_lab.graph.vocabulary import EdgeType, Vocabulary
 from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.kgos.schemas.check import time_of
-from kgot_lab.llm.structured import json_fault
+from kgot_lab.kgos.schemas.investment import INVESTMENT_WITH_COMPANIES
+from kgot_lab.llm.structured import json_fault, schema_of
 from kgot_lab.memory.claims.claim import instant
+from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.surrogates import whole
 from kgot_lab.text.tokens import shorten, tokens
-from kgot_lab.types import Json
+from kgot_lab.types import Edge, Json, Message, Node, Prompt
 
 _MOST_TOKENS = 3000  # of an item that a model is shown
 
@@ -112,3 +118,191 @@ def news_on_file(path: Path | str) -> NewsRead:
         except BadInput as error:
             refused.append(f"line {number} of {path}: {error}")
     return NewsRead(tuple(items), tuple(refused))
+
+
+# What was read in an item of news: nodes and edges for the graph, and all that was not taken, with the
+# reason.
+
+
+@dataclass(frozen=True)
+class NewsFacts:
+    """The facts of an item, checked and ready to be written; `refused` says line by line what the model wrote
+    that was not taken.
+    """
+
+    item: str
+    nodes: tuple[Node, ...]  # the item's own node first
+    edges: tuple[Edge, ...] = ()
+    refused: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    # by id: when what the item dates ends, as ISO 8601
+    expires: Mapping[str, str] = field(default_factory=dict, hash=False)
+    ends: tuple[
+        str | EdgeIds, ...
+    ] = ()  # the ids of what the item takes back: nodes, and edges by source, type and target
+
+    def to_json(self) -> dict[str, Json]:
+        """The facts as the journal keeps them."""
+        return {
+            "item": self.item,
+            "nodes": [[node.id, list(node.labels), dict(node.properties)] for node in self.nodes],
+            "edges": [[edge.source, edge.type, edge.target, dict(edge.properties)] for edge in self.edges],
+            "refused": list(self.refused),
+            "warnings": list(self.warnings),
+            "expires": dict(self.expires),
+            "ends": [end if isinstance(end, str) else list(end) for end in self.ends],
+        }
+
+
+def facts_from_json(told: Mapping[str, Json]) -> NewsFacts:
+    """The facts that the journal keeps."""
+    return NewsFacts(
+        told["item"],
+        tuple(Node(id, tuple(labels), properties) for id, labels, properties in told["nodes"]),
+        tuple(Edge(*each) for each in told["edges"]),
+        tuple(told["refused"]),
+        tuple(told["warnings"]),
+        told["expires"],
+        tuple(end if isinstance(end, str) else (end[0], end[1], end[2]) for end in told["ends"]),
+    )
+
+
+# How a model is asked what an item of news states: the shape of its reply, and the prompt. Nothing of an
+# account is in it.
+
+# nodes that are dated by the item; a thing is of another type
+OF_THE_ITEM = ("News", "MarketEvent", "Insight")
+BY_THE_ITEM = ("mentions", "about", "derived_from")  # edges that come of how a reply is made up
+
+
+def _one_of(values: Iterable[str]) -> Any:
+    """A text for which a schema lists the values; another one is read too, so that what is wrong with it can
+    be told by itself.
+    """
+    return Annotated[str, Field(json_schema_extra={"enum": list(values)})]
+
+
+class _Stated(BaseModel):
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, value: Any) -> Any:
+        return (
+            {key: each for key, each in value.items() if each is not None}
+            if isinstance(value, Mapping)
+            else value
+        )
+
+
+class StatedThing(_Stated):
+    """A thing as a model names it, with its symbol or ticker where the item gives one."""
+
+    type: _one_of(each.name for each in INVESTMENT_WITH_COMPANIES.node_types if each.name not in OF_THE_ITEM)  # type: ignore[valid-type]
+    name: str
+    symbol: str = ""
+
+
+class StatedEvent(_Stated):
+    """An event as a model tells it, with the names of what it bears upon and of the institution that decided it."""
+
+    type: str
+    summary: str
+    affects: list[str]
+    issuer: str = ""
+
+
+class StatedLink(_Stated):
+    """An edge between two things, by their names."""
+
+    source: str
+    type: _one_of(each.name for each in INVESTMENT_WITH_COMPANIES.edge_types if each.name not in BY_THE_ITEM)  # type: ignore[valid-type]
+    target: str
+
+
+class StatedInsight(_Stated):
+    """An insight as a model derives it: what it is about, the numbers of the events it rests on, the first being 1, and who gave it, when.
+
+    In place of a name `about` may have the item's words for an event of before, and `earlier` has them for those it rests on. `date` is
+    when it was given, where that is not the day of the item, and `until` when it ends, where the item says so.
+    """
+
+    type: _one_of(("signal", "observation", "pattern"))  # type: ignore[valid-type]
+    summary: str
+    action: _one_of(("buy", "sell", "hold", "")) = ""  # type: ignore[valid-type]
+    strength: float | None = Field(None, allow_inf_nan=False)
+    about: list[str]
+    because: list[int] = []
+    earlier: list[str] = []
+    said_by: str = ""
+    date: str = ""
+    until: str = ""
+
+
+class StatedCall(_Stated):
+    """A call of somebody, which an item takes back."""
+
+    said_by: str
+    action: str
+    about: list[str]
+
+
+class StatedNews(_Stated):
+    """All that a model reads in an item; `untrue` has the item's words for what it says did not happen, `ended` links that are over."""
+
+    sentiment: _one_of(("positive", "negative", "neutral")) = ""  # type: ignore[valid-type]
+    things: list[StatedThing]
+    events: list[StatedEvent] = []
+    links: list[StatedLink] = []
+    insights: list[StatedInsight] = []
+    withdrawn: list[StatedCall] = []
+    untrue: list[str] = []
+    ended: list[StatedLink] = []
+
+
+def news_prompt(item: NewsItem, vocabulary: Vocabulary) -> Prompt:
+    """Ask what an item states, in the types of a vocabulary."""
+    said = fenced(
+        item.shown,
+        f"news of {item.source or 'a source without a name'}, {item.published_at.date().isoformat()}",
+    )
+    asked = f"{said}\n{FENCES}\n\nWhat does it state?\n{_FORM}"
+    return Prompt(
+        (Message("system", _system(vocabulary)), Message("user", asked)),
+        schema_of(StatedNews),
+        max_tokens=1500,
+    )
+
+
+def _system(vocabulary: Vocabulary) -> str:
+    things = [
+        f"{each.name} ({each.meaning})" for each in vocabulary.node_types if each.name not in OF_THE_ITEM
+    ]
+    links = [
+        f"{each.name} ({_joins(each)})" for each in vocabulary.edge_types if each.name not in BY_THE_ITEM
+    ]
+    return (
+        "You note what an item of financial news states, for a graph. things: what it names, each with its type, its name as the item "
+        f"writes it, and its symbol or ticker if the item gives one; the types are {', '.join(things)}. events: what happened, each with "
+        "a type in one or two words such as earnings or rate_decision, a summary of one sentence, the names of the things it affects, and "
+        f"as issuer the institution that decided it. links between two things, by their names: {', '.join(links)}. insights: what "
+        "follows for an investor, with the names it is about and the numbers of the events it rests on; an event of before this item, "
+        "which it is about or rests on, stands in about or in earlier, in the words of the item, such as the fire in its warehouse; a "
+        "signal has an action and a strength from 0 to 1, an observation or a pattern has none; said_by names who gives it, date when it "
+        "was given if that was before the item, until when it ends if the item says so, as 2026-03-10T18:00:00+00:00. withdrawn: calls "
+        "that the item says were withdrawn or wrong. untrue: what it says did not happen or was reported wrongly, in its words. ended: "
+        "links that it says are over. Note nothing that the item does not state, and no insight unless the item gives the reason for it; "
+        "a list may be empty."
+    )
+
+
+def _joins(edge: EdgeType) -> str:
+    ends = [f"{each.source} to {each.target}" for each in edge.ends if each.source not in OF_THE_ITEM]
+    return ", ".join(ends)
+
+
+_FORM = (
+    'Reply as JSON: {"sentiment": "positive", "things": [{"type": "Company", "name": "...", "symbol": "..."}], '
+    '"events": [{"type": "earnings", "summary": "...", "affects": ["..."], "issuer": ""}], '
+    '"links": [{"source": "...", "type": "in_sector", "target": "..."}], '
+    '"insights": [{"type": "signal", "summary": "...", "action": "buy", "strength": 0.7, "about": ["..."], "because": [1], '
+    '"earlier": [], "said_by": "...", "date": "", "until": ""}], "withdrawn": [], "untrue": [], "ended": []}'
+)

@@ -1,13 +1,321 @@
-"""Reading an item of news with a model: asked once, answered in a shape, and only what holds is a fact."""
+"""Read an item of news with a model: one call, a reply in a schema, and a filter that accepts only what
+the item states.
+"""
 
 from __future__ import annotations
 
-from kgot_lab.domains.investment.monitor.news import NewsFacts, NewsItem, StatedNews, news_prompt
-from kgot_lab.domains.investment.monitor.news_reader import MOST_STATED, Sifter
-from kgot_lab.domains.investment.view import InvestmentView
-from kgot_lab.errors import BadReply
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from itertools import product
+
+from kgot_lab.domains.investment.monitor.entity_resolution import (
+    LONGEST_NAME,
+    NamesOfItem,
+    cleaned,
+    contains_name,
+    contains_symbol,
+    made_node,
+    the_one,
+    unsaid_names,
+)
+from kgot_lab.domains.investment.monitor.news import (
+    OF_THE_ITEM,
+    NewsFacts,
+    NewsItem,
+    StatedCall,
+    StatedEvent,
+    StatedInsight,
+    StatedLink,
+    StatedNews,
+    StatedThing,
+    news_prompt,
+)
+from kgot_lab.domains.investment.versions import EdgeIds
+from kgot_lab.domains.investment.view import InvestmentView, fold
+from kgot_lab.errors import BadInput, BadReply, shortly
+from kgot_lab.kgos.schemas.check import Fault, edge_faults, node_faults, time_of
 from kgot_lab.llm.structured import structured
-from kgot_lab.types import LLM
+from kgot_lab.text.surrogates import whole
+from kgot_lab.text.words import named_words
+from kgot_lab.types import LLM, Edge, Json, Node
+
+# Taking facts from what a model read in an item: said by the item, of known types, each name one node.
+#
+# Every fact stands or falls by itself: what the item does not say, what the vocabulary does not allow and
+# what a name leaves open is refused with its reason, and all else is kept.
+
+MOST_STATED = 40  # facts of one kind that are taken from an item
+_UNKNOWN = Fault(
+    "error",
+    "an end of it is not known, or does not stand in the item",
+    "the edge",
+    "name both ends as the item does",
+)
+
+
+class Sifter:
+    """Takes the facts of one item, one after the other, and notes what it does not take."""
+
+    def __init__(self, item: NewsItem, view: InvestmentView, sentiment: str = "") -> None:
+        self._item, self._vocabulary, self._text = item, view.vocabulary, item.shown
+        self._published = item.published_at.isoformat()
+        self._names = NamesOfItem(self._text, view)
+        self._edges: dict[tuple[str, str, str], Edge] = {}
+        self._refused: list[str] = []
+        self._warnings: list[str] = []
+        self._expires: dict[str, str] = {}
+        self._ends: dict[str | EdgeIds, None] = {}
+        told = {
+            "headline": item.headline,
+            "source": item.source,
+            "published_at": self._published,
+            "item": item.id,
+        }
+        self._news = made_node("News", **told)
+        if not self._faulty(
+            node_faults(self._vocabulary, rated := made_node("News", **told, sentiment=sentiment)),
+            "its sentiment",
+        ):
+            self._news = rated
+        self._take(self._news)
+
+    def facts(self, more: Iterable[str] = ()) -> NewsFacts:
+        """All that was taken, and what was not."""
+        cut = [f"about {self._item.tokens_left_out} tokens at the end of the item were not read"] * bool(
+            self._item.tokens_left_out
+        )
+        refused = tuple(whole(line) for line in (*self._refused, *more, *cut))
+        nodes, edges = self._names.changes(), tuple(self._edges.values())
+        expires = {node.id: self._expires[node.id] for node in nodes if node.id in self._expires}
+        return NewsFacts(
+            self._item.id, nodes, edges, refused, tuple(self._warnings), expires, tuple(self._ends)
+        )
+
+    # --- one kind each
+    # ------------------------------------------------------------------------------------------------
+
+    def take_thing(self, thing: StatedThing) -> None:
+        """A thing that the item names: the one of the graph that is meant, or a new one; and that the item
+        mentions it.
+        """
+        name, symbol, what = cleaned(thing.name), cleaned(thing.symbol), f"{thing.type} {shortly(thing.name)}"
+        if thing.type == "Asset":
+            symbol = symbol or name
+        if symbol and not contains_symbol(self._text, symbol):
+            self._refuse(f"the symbol {shortly(symbol)} of {what}", "it does not stand in the item")
+            symbol = ""
+        named = bool(symbol) if thing.type == "Asset" else contains_name(self._text, name)
+        if thing.type in OF_THE_ITEM:
+            self._refuse(what, "it is no thing: events and insights have lists of their own")
+        elif not named or max(len(name), len(symbol)) > LONGEST_NAME:
+            self._refuse(what, "what names it does not stand in the item")
+        else:
+            try:
+                node = self._names.thing(thing.type, name, symbol)
+            except BadInput as error:
+                self._refuse(what, str(error))
+            else:
+                if not self._faulty(node_faults(self._vocabulary, node), what):
+                    self._take(node)
+                    self._join([self._news], "mentions", [node], what)
+
+    def take_event(self, event: StatedEvent) -> Node | None:
+        """An event with what it bears upon, where the item names at least one of that."""
+        what, type = f"event {shortly(event.summary)}", fold(cleaned(event.type)).replace(" ", "_")
+        node = self._said("MarketEvent", what, summary=event.summary, type=type, date=self._published)
+        if node is None:
+            return None
+        roles = dict.fromkeys(event.affects[:MOST_STATED], "") | (
+            {event.issuer: "issuer"} if event.issuer.strip() else {}
+        )
+        told = {name: {"role": role} if role else {} for name, role in roles.items()}
+        joined = [
+            self._join(
+                [node], "affects", self._names.meant(name), f"{what} -affects-> {shortly(name)}", **told[name]
+            )
+            for name in told
+        ]
+        if not any(joined):
+            self._refuse(what, "nothing that it affects is known, or stands in the item")
+        return node if any(joined) else None
+
+    def take_link(self, link: StatedLink) -> None:
+        """An edge between two things."""
+        what = f"{shortly(link.source)} -{link.type}-> {shortly(link.target)}"
+        self._join(self._names.meant(link.source), link.type, self._names.meant(link.target), what)
+
+    def take_insight(self, insight: StatedInsight, events: Sequence[Node | None]) -> None:
+        """An insight about at least one thing that the item names, and what it is derived from: the item
+        itself, and events of it.
+
+        A call that its giver gave before, to do the same with the same, is that one, as long as it is live:
+        this item is evidence of it.
+        """
+        what = f"{insight.type} {shortly(insight.summary)}"
+        meant = {
+            name: self._names.meant(name) or self._told(name, what, "MarketEvent")
+            for name in insight.about[:MOST_STATED]
+        }
+        node = self._insight(insight, what, [each for found in meant.values() for each in found[:1]])
+        if node is None:
+            return
+        joined = [
+            self._join([node], "about", found, f"{what} -about-> {shortly(name)}")
+            for name, found in meant.items()
+        ]
+        if not any(joined):
+            self._refuse(what, "nothing that it is about is known, or stands in the item")
+            return
+        self._join([node], "derived_from", [self._news], what)
+        for number in dict.fromkeys(insight.because[:MOST_STATED]):
+            source = events[number - 1] if 0 < number <= len(events) else None
+            self._join(
+                [node], "derived_from", [source] if source else [], f"{what} -derived_from-> event {number}"
+            )
+        for words in dict.fromkeys(insight.earlier[:MOST_STATED]):
+            for before in self._told(words, what, "MarketEvent"):
+                self._join([node], "derived_from", [before], what)
+
+    def take_back(self, call: StatedCall) -> None:
+        """A call that the item says was withdrawn, or wrong: it ends when this is written."""
+        about = [each for name in call.about[:MOST_STATED] for each in self._names.meant(name)[:1]]
+        found = self._names.calls(cleaned(call.said_by), call.action, about)
+        self._ends |= dict.fromkeys(each.id for each in found)
+        if not found:
+            self._refuse(
+                f"{call.action} of {shortly(call.said_by)}, withdrawn",
+                "no such call is live on what the item names",
+            )
+
+    def take_untrue(self, words: str) -> None:
+        """What the item says did not happen, in its words: an event or an observation, which ends when this
+        is written.
+        """
+        self._ends |= dict.fromkeys(each.id for each in self._told(words, "untrue", "MarketEvent", "Insight"))
+
+    def take_ended(self, link: StatedLink) -> None:
+        """A link that the item says is over: it ends when this is written."""
+        what = f"{shortly(link.source)} -{link.type}-> {shortly(link.target)}, over"
+        sources, targets = (
+            [each.id for each in self._names.meant(name)] for name in (link.source, link.target)
+        )
+        ids = {
+            (edge.source, edge.type, edge.target)
+            for edge in self._names.edges_between(sources, link.type, targets)
+        }
+        self._ends |= dict.fromkeys(sorted(ids))
+        if not ids:
+            self._refuse(what, "no such link is live between things that the item names")
+
+    def _told(self, words: str, what: str, *types: str) -> list[Node]:
+        """What the graph was told before in some words of the item, or nothing, which is then refused."""
+        try:
+            return [self._names.earlier_event(words, *types)]
+        except BadInput as error:
+            self._refuse(f"{what}: {shortly(words)}", str(error))
+            return []
+
+    def _insight(self, insight: StatedInsight, what: str, about: Sequence[Node]) -> Node | None:
+        """The insight that is meant: a call that is live already, or a new one, dated and with its end."""
+        said_by = cleaned(insight.said_by)
+        if said_by and not contains_name(self._text, said_by):
+            self._refuse(f"{what}, said by {shortly(said_by)}", "that name does not stand in the item")
+            said_by = ""
+        if same := [
+            each for each in self._names.calls(said_by, insight.action, about) if each.id not in self._ends
+        ]:
+            return same[0]
+        given, ends = self._day(insight.date, what), self._day(insight.until, what)
+        properties = {
+            "type": insight.type,
+            "action": insight.action,
+            "strength": insight.strength,
+            "said_by": said_by,
+        }
+        dated = min(given or self._item.published_at, self._item.published_at)  # an older one ends sooner
+        node = self._said(
+            "Insight", what, summary=insight.summary, generated_at=dated.isoformat(), **properties
+        )
+        if node is not None and ends is not None:
+            self._expires[node.id] = ends.isoformat()
+        return node
+
+    def _day(self, told: str, what: str) -> datetime | None:
+        """The time that a model gives, if the item names its day of the month: one that is made up could end
+        a call before its time.
+        """
+        time = time_of(told)
+        if told.strip() and (time is None or str(time.day) not in named_words(self._text)):
+            self._refuse(
+                f"{what}, the time {shortly(told)}", "it is none, or its day does not stand in the item"
+            )
+            return None
+        return time
+
+    # --- taking and refusing
+    # ------------------------------------------------------------------------------------------
+
+    def _said(self, kind: str, what: str, /, *, summary: str, **properties: Json) -> Node | None:
+        """An event or an insight, if the names and numbers of its summary stand in the item."""
+        if not summary.strip() or len(summary) > 3 * LONGEST_NAME:
+            self._refuse(what, "its summary is no sentence")
+            return None
+        if unsaid := unsaid_names(self._text, summary):
+            self._refuse(
+                what, f"{', '.join(map(shortly, unsaid[:5]))} in its summary does not stand in the item"
+            )
+            return None
+        node = made_node(kind, summary=cleaned(summary), **properties)
+        return None if self._faulty(node_faults(self._vocabulary, node), what) else node
+
+    def _join(
+        self, sources: Sequence[Node], type: str, targets: Sequence[Node], what: str, **properties: Json
+    ) -> bool:
+        """Whether an edge was taken: the first that the vocabulary allows between what its ends may stand
+        for.
+        """
+        first: Sequence[Fault] = ()
+        for source, target in product(sources, targets):
+            edge = self._vocabulary.in_order(Edge(source.id, type, target.id, properties))
+            found = edge_faults(
+                self._vocabulary, edge, {each.id: each.labels[0] for each in (source, target)}
+            )
+            if any(each.level == "error" for each in found):
+                first = first or found
+                continue
+            try:
+                ends = [
+                    the_one([each for each in others if each.labels == end.labels])
+                    for end, others in ((source, sources), (target, targets))
+                ]
+            except BadInput as error:
+                self._refuse(what, str(error))
+                return False
+            for end in ends:
+                self._take(end)
+            self._edges[edge.source, edge.type, edge.target] = edge
+            return True
+        self._faulty(first or [_UNKNOWN], what)
+        return False
+
+    def _take(self, node: Node) -> None:
+        self._names.taken[node.id] = node
+
+    def _faulty(self, found: Iterable[Fault], what: str) -> bool:
+        """Whether there is an error among what a vocabulary has against something, which is then refused;
+        warnings are noted.
+        """
+        errors = False
+        for fault in found:
+            if fault.level == "error":
+                self._refuse(what, f"{fault.what}; {fault.do}")
+                errors = True
+            else:
+                self._warnings.append(f"{what}: {fault.what}; {fault.do}")
+        return errors
+
+    def _refuse(self, what: str, why: str) -> None:
+        self._refused.append(f"{what}: {why}")
 
 
 def read_item(llm: LLM, item: NewsItem, view: InvestmentView) -> NewsFacts:

@@ -1,22 +1,229 @@
-"""All layers of a world, and what one of those in it knows by them."""
+"""The layers of a world: the log of its sessions (L1), texts found by meaning (L2), what one character
+knows by both, and the context for its next line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
-from kgot_lab.domains.npc.layers.memory import SemanticIndex, SessionLog
+from kgot_lab.domains.npc.layers import storage as sql
 from kgot_lab.domains.npc.layers.models import (
     DEFAULT_RANKING,
+    Chunk,
+    ChunkMatch,
     ContextQuery,
     ContextRanking,
     ContextResult,
+    LogEntry,
     fit_ids,
 )
-from kgot_lab.domains.npc.layers.storage import GraphRAG, graphrag_in_python
+from kgot_lab.domains.npc.layers.storage import (
+    GraphRAG,
+    VectorIndex,
+    audience_text,
+    entry_of,
+    graphrag_in_python,
+    layers_of,
+)
+from kgot_lab.domains.npc.models import Entity, IdentitySnapshot, fit_id
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
-from kgot_lab.domains.npc.world import NpcWorld
-from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.errors import require
+from kgot_lab.domains.npc.statements import uuids
+from kgot_lab.domains.npc.visibility import by_name
+from kgot_lab.domains.npc.world import NpcWorld, require_entities
+from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder
+from kgot_lab.errors import BadInput, require, require_amount, require_count
+from kgot_lab.memory.claims.claim import plain_text
+from kgot_lab.text.words import searched_words
+
+# Texts about the entities of a world, found by meaning (L2).
+
+MOST_EFFORT = 1_000  # that pgvector takes
+
+
+class SemanticIndex:
+    """Chunks with the vectors of one embedder; its own methods see all of them, as a world's author does.
+
+    Raises BadInput where another embedder's are there, StoreUnavailable for a server without pgvector.
+    """
+
+    def __init__(self, world: NpcWorld, embedder: Embedder) -> None:
+        checked_embedder(embedder)
+        self.world, self.embedder, self.storage = world, embedder, layers_of(world)
+        self.storage.prepare_chunks()
+        self._refuse_others()
+
+    def add(self, chunks: Iterable[Chunk]) -> None:
+        """Add some chunks, all or none, or in the place of those with their ids; raises BadInput where an
+        entity is not there.
+        """
+        chunks = list(chunks)
+        for chunk in chunks:
+            require(
+                chunk, Chunk, "what is added to the texts of a world is a Chunk(entity_id, text, audience)"
+            )
+        vectors = self.embedder.embed([each.text for each in chunks])
+        with self.world.storage.changing():
+            self._refuse_others()
+            require_entities(
+                self.world.storage, {id for each in chunks for id in (each.entity_id, *(each.audience or ()))}
+            )
+            for each, vector in zip(chunks, vectors, strict=True):
+                id, entity = uuids(each.id, each.entity_id)
+                told = {
+                    "text": each.text,
+                    "audience": audience_text(each.audience),
+                    "embedder": self.embedder.digest,
+                }
+                self.storage.rows(
+                    sql.PUT_CHUNK, {"id": id, "entity": entity, "vector": self.storage.vector(vector), **told}
+                )
+
+    def delete(self, id: str) -> None:
+        """Delete a chunk; raises BadInput where it is not there."""
+        (given,) = uuids(fit_id(id))
+        with self.world.storage.changing():
+            if not self.storage.rows(sql.CHUNK_THERE, {"id": given}):
+                raise BadInput(f"there is no chunk {given}")
+            self.storage.rows(sql.DELETE_CHUNK, {"id": given})
+
+    def search(self, query: str, limit: int = 10, *, effort: int | None = None) -> tuple[ChunkMatch, ...]:
+        """The chunks nearest in meaning, whoever may know them, by exact cosines.
+
+        With an effort, most of them: those that an index (HNSW) finds among so many candidates, `limit` at
+        least and 1000 at most. It is for an author with very many texts; what someone in the world knows is
+        never looked up in it. Without an index every text is looked at. Raises BadInput.
+        """
+        require_count(limit, 1, "limit", "how many texts are found")
+        if effort is None:
+            return self.storage.nearest(self.vector_of(query), self.embedder.digest, limit)
+        require_count(effort, limit, "effort", "how many texts are looked at, limit or more")
+        if effort > MOST_EFFORT:
+            raise BadInput(
+                f"effort is {MOST_EFFORT:,} at most, not {effort:,}: without one every text is looked at"
+            )
+        return self._indexed().nearest_by_index(self.vector_of(query), self.embedder.digest, limit, effort)
+
+    def index(self) -> None:
+        """Make the index that a search with an effort looks into, unless it is there; chunks that come later
+        are in it too.
+
+        Raises BadInput for a storage that has none.
+        """
+        self._indexed().prepare_index(self.embedder.dimension)
+
+    def _indexed(self) -> VectorIndex:
+        if not isinstance(self.storage, VectorIndex):
+            raise BadInput("only a world in PostgreSQL has an index of vectors: search without an effort")
+        return self.storage
+
+    def vector_of(self, query: str) -> Matrix:
+        """The vector of a question, shape (dimension,)."""
+        vector: Matrix = self.embedder.embed([plain_text(query, "the question")])[0]
+        return vector
+
+    def _refuse_others(self) -> None:
+        if self.storage.rows(sql.OTHER_EMBEDDERS, {"embedder": self.embedder.digest}):
+            raise BadInput(
+                f"the texts of this world have the vectors of another embedder than {self.embedder.name}: open it with that one"
+            )
+
+
+# The log of a world's sessions: what was said, word by word, and who heard it (L1).
+
+_MOST_WORDS = 500  # of a question that are looked up
+_INDEXED = 100_000  # characters of an entry; PostgreSQL holds the words of 1 MB at most
+
+
+class SessionLog:
+    """What was said in a world. It is appended to, and outlives those who spoke; its own methods see all of
+    it, `log_of` does not.
+    """
+
+    def __init__(self, world: NpcWorld) -> None:
+        self.world, self.storage = world, layers_of(world)
+        self.storage.prepare_log()
+
+    def append(self, entries: Iterable[LogEntry]) -> None:
+        """Add some entries, all or none; raises BadInput where a speaker or one of an audience is not there."""
+        entries = list(entries)
+        for entry in entries:
+            require(entry, LogEntry, "what is appended to a log is a LogEntry(session_id, text, audience, …)")
+        with self.world.storage.changing():
+            require_entities(
+                self.world.storage,
+                {id for each in entries for id in (*(each.audience or ()), each.speaker_id) if id},
+            )
+            for each in entries:
+                # a server in the C locale takes ’ for a letter, and É for no é
+                words = " ".join(searched_words(each.text[:_INDEXED]))
+                told = {
+                    "session": each.session_id,
+                    "text": each.text,
+                    "audience": audience_text(each.audience),
+                    "words": words,
+                }
+                speaker = uuids(each.speaker_id)[0] if each.speaker_id else None
+                self.storage.rows(sql.APPEND, {**told, "speaker": speaker, "at": each.at or self.world.now()})
+
+    def search(self, words: str, limit: int = 10) -> tuple[LogEntry, ...]:
+        """What was said with any of some words, with more of them first, then later ones; English words in
+        any of their forms.
+        """
+        return self._found(sql.EVERYTHING, words, limit)
+
+    def last(self, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
+        """What was said last, in a session or in all, in its order."""
+        return self._last(sql.EVERYTHING, limit, session_id)
+
+    def log_of(self, npc_id: str) -> CharacterLog:
+        """The log as someone has heard it."""
+        return CharacterLog(self, self.world.sight(npc_id).npc_id)
+
+    def _found(self, who: str, words: str, limit: int, **npc: object) -> tuple[LogEntry, ...]:
+        require_count(limit, 1, "limit", "how many entries are found")
+        words = plain_text(words, "the words that are looked for", blank=True)
+        # in quotes FTS5 takes none for its own
+        terms = [f'"{word}"' for word in dict.fromkeys(searched_words(words))][:_MOST_WORDS]
+        rows = (
+            self.storage.rows(sql.entries_with(who), {"terms": terms, "limit": limit, **npc}) if terms else []
+        )
+        return tuple(map(entry_of, rows))
+
+    def _last(self, who: str, limit: int, session_id: str, **npc: object) -> tuple[LogEntry, ...]:
+        require_count(limit, 1, "limit", "how many entries are found")
+        session = {"session": plain_text(session_id, "the session of entries")} if session_id else {}
+        rows = self.storage.rows(
+            sql.last_entries(who, of_session=bool(session)), {"limit": limit, **session, **npc}
+        )
+        return tuple(map(entry_of, reversed(rows)))
+
+
+class CharacterLog:
+    """The log as one of those in a world has heard it: what it said, and what was said to it or to everyone.
+
+    No policy and no scope takes that away again. Who else heard it is not told.
+    """
+
+    def __init__(self, log: SessionLog, npc_id: str) -> None:
+        self._log, self.npc_id = log, npc_id
+
+    def search(self, words: str, limit: int = 10) -> tuple[LogEntry, ...]:
+        """What it heard with any of some words, with more of them first, then later ones; raises BadInput
+        where it is not there.
+        """
+        return self._told(self._log._found(sql.HEARD, words, limit, npc=uuids(self.npc_id)[0]))
+
+    def last(self, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
+        """What it heard last, in a session or in all, in its order; raises BadInput where it is not there."""
+        return self._told(self._log._last(sql.HEARD, limit, session_id, npc=uuids(self.npc_id)[0]))
+
+    def _told(self, entries: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
+        self._log.world.get_entity(self.npc_id)
+        return tuple(replace(each, audience=(self.npc_id,)) for each in entries)
 
 
 class WorldLayers:
@@ -62,3 +269,110 @@ class NpcMemory:
         if isinstance(chunks.storage, GraphRAG):
             return chunks.storage.query_with_context(asked)
         return graphrag_in_python(chunks.world.storage, chunks.storage, asked)
+
+
+# The hot context of a character: who it is, what goes on around it and what it knows of the matter, in the
+# time that there is.
+
+
+@dataclass(frozen=True)
+class HotBudget:
+    """How many seconds the assembly should take, and after how many it ends with what is ready."""
+
+    target: float = 0.05
+    limit: float = 0.15
+
+    def __post_init__(self) -> None:
+        require_amount(self.target, "target", some=True)
+        require_amount(self.limit, "limit", some=True)
+
+
+DEFAULT_BUDGET = HotBudget()
+ASSEMBLING = "hot context"  # the name of a thread that does
+
+
+@dataclass(frozen=True)
+class NpcScene:
+    """Where someone is, who else it sees to be there, and what it heard last, in its order."""
+
+    places: tuple[Entity, ...]
+    present: tuple[Entity, ...]
+    heard: tuple[LogEntry, ...]
+
+
+@dataclass(frozen=True)
+class HotContext:
+    """What was ready in time, None for what was not; and how many seconds it took, of how many it should
+    have.
+    """
+
+    identity: IdentitySnapshot | None
+    scene: NpcScene | None
+    passages: tuple[ContextResult, ...] | None
+    seconds: float
+    budget: HotBudget
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The parts that were not ready at the limit."""
+        return tuple(part for part in ("identity", "scene", "passages") if getattr(self, part) is None)
+
+    @property
+    def on_target(self) -> bool:
+        """Whether all is there, and took no longer than it should."""
+        return not self.missing and self.seconds <= self.budget.target
+
+
+def hot_context(
+    memory: NpcMemory,
+    query: str,
+    *,
+    session_id: str = "",
+    budget: HotBudget = DEFAULT_BUDGET,
+    wait: Callable[[threading.Event, float], object] = threading.Event.wait,
+    clock: Callable[[], float] = time.perf_counter,
+) -> HotContext:
+    """Put together who someone is, the scene, with what it heard in a session or in all, and the texts near a
+    question, in this order.
+
+    At the limit of the budget what is ready is given. The part that was being read is read to its end, its
+    result is dropped, and parts after it are not begun; until then the storage has that to do first.
+    `wait(done, seconds)` waits for all of it. Raises what the parts raise before the limit.
+    """
+    require(memory, NpcMemory, "a hot context is of an NpcMemory, as WorldLayers(…).memory(npc_id) gives one")
+    require(budget, HotBudget, "a budget is a HotBudget(target, limit)")
+    parts: dict[str, Callable[[], Any]] = {
+        "identity": memory.sight.identity_snapshot,
+        "scene": lambda: _scene(memory, session_id),
+        "passages": lambda: memory.query_with_context(query),
+    }
+    ready: dict[str, Any] = {}
+    failed: list[BaseException] = []
+    done, over = threading.Event(), threading.Event()
+
+    def assemble() -> None:
+        try:
+            for name, part in parts.items():
+                if not over.is_set():
+                    ready[name] = part()
+        except BaseException as error:
+            failed.append(error)
+        done.set()
+
+    began = clock()
+    threading.Thread(target=assemble, name=ASSEMBLING, daemon=True).start()
+    wait(done, budget.limit)
+    over.set()
+    given, seconds = dict(ready), clock() - began
+    if failed:
+        raise failed[0]
+    return HotContext(given.get("identity"), given.get("scene"), given.get("passages"), seconds, budget)
+
+
+def _scene(memory: NpcMemory, session_id: str) -> NpcScene:
+    seen = memory.sight.visible_subgraph()
+    located = [(each.source_id, each.target_id) for each in seen.relationships if each.type == "LOCATED_AT"]
+    places = {place for who, place in located if who == memory.npc_id}
+    present = {who for who, place in located if place in places} - {memory.npc_id}
+    here, others = ([each for each in seen.entities if each.id in ids] for ids in (places, present))
+    return NpcScene(by_name(here), by_name(others), memory.log.last(session_id=session_id))

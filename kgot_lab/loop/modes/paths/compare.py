@@ -7,13 +7,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kgot_lab.loop.modes.paths.answer_type import form_of
-from kgot_lab.loop.modes.paths.candidates import MARK, with_names_masked
-from kgot_lab.loop.modes.paths.ordering import ComparedBy, comparison_of, first_of_two, speaks_of_age
-from kgot_lab.loop.modes.paths.reply_lines import plain_line
-from kgot_lab.loop.modes.paths.value_equality import alike
-from kgot_lab.loop.modes.paths.values import is_no_answer, truth_in
-from kgot_lab.loop.modes.paths.verdict import yes_or_no
+from kgot_lab.loop.modes.paths.comparison import (
+    ComparedBy,
+    comparison_of,
+    first_of_two,
+    speaks_of_age,
+    yes_or_no,
+)
+from kgot_lab.loop.modes.paths.question_form import MARK, form_of, with_names_masked
+from kgot_lab.loop.modes.paths.values import alike, is_no_answer, plain_line, truth_in
 from kgot_lab.types import Message, Prompt
 
 _SYSTEM = (

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from kgot_lab.loop.events import Chose, Parsed
 from kgot_lab.loop.insert import lookup, search_tool
-from kgot_lab.loop.modes.paths.candidates import all_found, comparison_candidates
-from kgot_lab.loop.modes.paths.compare import question_for_each, questions_of_each, worked_out
+from kgot_lab.loop.modes.paths.comparison import question_for_each, questions_of_each, worked_out
 from kgot_lab.loop.modes.paths.fetching import fetch, recall_name
-from kgot_lab.loop.modes.paths.progress import PathAnswer, PathWalk, weakest
-from kgot_lab.loop.modes.paths.reader_prompt import checked_answer
-from kgot_lab.loop.modes.paths.reading import paths_read, read_path
-from kgot_lab.loop.modes.paths.routes import Route
-from kgot_lab.loop.modes.paths.splitting import filled, hops_in, question_hops, subjects
+from kgot_lab.loop.modes.paths.question_form import (
+    all_found,
+    comparison_candidates,
+    filled,
+    hops_in,
+    question_hops,
+    subjects,
+)
+from kgot_lab.loop.modes.paths.reading import checked_answer, paths_read, read_path
+from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, weakest
 from kgot_lab.loop.modes.paths.values import is_no_answer
 from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply
 

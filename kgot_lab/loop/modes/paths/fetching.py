@@ -16,18 +16,16 @@ from kgot_lab.loop.modes.paths.mentions import (
     bracketed,
     by_passage,
     mention_facts,
+    near_titles,
     new_sentences,
     sentence_heading,
     title_at,
     title_of,
+    without_names,
 )
-from kgot_lab.loop.modes.paths.neighbours import near_titles
-from kgot_lab.loop.modes.paths.progress import PathAnswer, PathWalk, spaced
-from kgot_lab.loop.modes.paths.routes import Route
-from kgot_lab.loop.modes.paths.sentence_scoring import without_names
-from kgot_lab.loop.modes.paths.typed_facts import facts_at, meet_facts
+from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, facts_at, meet_facts, spaced
+from kgot_lab.loop.render import joined_lines
 from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply
-from kgot_lab.loop.truncation import joined_lines
 from kgot_lab.memory.extraction import (
     SourcedSentence,
     facts_prompt,

@@ -13,15 +13,12 @@ from kgot_lab.errors import BadReply, NotInstalled
 from kgot_lab.graph.provenance import supports_of
 from kgot_lab.loop.events import Answered, Chose, Forced, Refused, Voted
 from kgot_lab.loop.evidence import passages_of
-from kgot_lab.loop.modes.paths.answer_type import form_of
-from kgot_lab.loop.modes.paths.candidates import all_found, comparison_candidates
-from kgot_lab.loop.modes.paths.decomposition import decompose_comparison, hop_by_hop
 from kgot_lab.loop.modes.paths.fetching import fetch, next_look_ups, recall, write_path_facts
 from kgot_lab.loop.modes.paths.mentions import sentence_heading
-from kgot_lab.loop.modes.paths.progress import PathAnswer, PathWalk
-from kgot_lab.loop.modes.paths.reader_prompt import few_prompt
-from kgot_lab.loop.modes.paths.reading import ask_short, paths_read, read_path, read_widely
-from kgot_lab.loop.modes.paths.routes import Route
+from kgot_lab.loop.modes.paths.mode import decompose_comparison, hop_by_hop
+from kgot_lab.loop.modes.paths.question_form import all_found, comparison_candidates, form_of
+from kgot_lab.loop.modes.paths.reading import ask_short, few_prompt, paths_read, read_path, read_widely
+from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route
 from kgot_lab.loop.run_context import Loop, Steps
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Edge

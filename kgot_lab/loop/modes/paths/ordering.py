@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from kgot_lab.loop.modes.paths.quantity import quantity_in
-from kgot_lab.loop.modes.paths.values import age_in, date_in
+from kgot_lab.loop.modes.paths.values import age_in, date_in, quantity_in
 
 ComparedBy = Literal["earliest", "latest", "most", "least", "longest", "shortest", "same", "each"]
 _WORDS: tuple[

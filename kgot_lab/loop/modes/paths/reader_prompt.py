@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kgot_lab.loop.modes.paths.answer_type import Form, form_of
 from kgot_lab.loop.modes.paths.mentions import bracketed
+from kgot_lab.loop.modes.paths.question_form import Form, form_of
 from kgot_lab.text.words import content_stems, stands_in
 from kgot_lab.types import Document, Message, Prompt
 

@@ -10,12 +10,10 @@ from dataclasses import replace
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.loop.events import Parsed, Refused
-from kgot_lab.loop.modes.paths.answer_type import none_of, unfit
-from kgot_lab.loop.modes.paths.progress import PathAnswer, PathWalk
-from kgot_lab.loop.modes.paths.reader_prompt import answer_in, checked_answer, few_prompt, passage_lines
-from kgot_lab.loop.modes.paths.routes import Route, routes_of
-from kgot_lab.loop.modes.paths.sentence_scoring import SCALE, STANDING, worths
-from kgot_lab.loop.modes.paths.typed_facts import fact_route, read_names
+from kgot_lab.loop.modes.paths.mentions import SCALE, STANDING, worths
+from kgot_lab.loop.modes.paths.question_form import none_of, unfit
+from kgot_lab.loop.modes.paths.reading import answer_in, checked_answer, few_prompt, passage_lines
+from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, fact_route, read_names, routes_of
 from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply, read_event
 from kgot_lab.stores.protocol import Dialect, readers
 from kgot_lab.text.tokens import tokens

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kgot_lab.loop.modes.paths.reply_lines import plain_line
+from kgot_lab.loop.modes.paths.values import plain_line
 from kgot_lab.types import Message, Prompt
 
 MOST = 4  # hops

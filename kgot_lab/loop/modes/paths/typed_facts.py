@@ -8,12 +8,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from kgot_lab.graph.provenance import supports_of
-from kgot_lab.loop.modes.paths.mentions import PlacedSentence
-from kgot_lab.loop.modes.paths.progress import PathWalk
-from kgot_lab.loop.modes.paths.routes import FactParts, Route, fact_line
-from kgot_lab.loop.modes.paths.sentence_scoring import SCALE, STANDING, worths
+from kgot_lab.loop.modes.paths.mentions import SCALE, STANDING, PlacedSentence, worths
+from kgot_lab.loop.modes.paths.routes import FactParts, PathWalk, Route, fact_line
+from kgot_lab.loop.render import relevance
 from kgot_lab.loop.run_context import Loop
-from kgot_lab.loop.truncation import relevance
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.tokens import tokens
 from kgot_lab.types import Edge

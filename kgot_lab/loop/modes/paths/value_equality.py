@@ -8,8 +8,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from kgot_lab.loop.modes.paths.quantity import quantity_in
-from kgot_lab.loop.modes.paths.values import date_in, is_no_answer
+from kgot_lab.loop.modes.paths.values import date_in, is_no_answer, quantity_in
 from kgot_lab.text.words import content_words, named_words
 
 _COUNTRIES: Mapping[str, str] = MappingProxyType(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kgot_lab.loop.modes.paths.quantity import Quantity, quantity_in
+from kgot_lab.loop.modes.paths.values import Quantity, quantity_in
 
 _SHORT_MONTHS = (
     "jan feb mar apr may jun jul aug sep oct nov dec".split(),

@@ -7,11 +7,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from kgot_lab.loop.modes.paths.candidates import MARK
-from kgot_lab.loop.modes.paths.ordering import ORDERING, comparison_of, first_of_two, speaks_of_age
-from kgot_lab.loop.modes.paths.quantity import quantity_in
-from kgot_lab.loop.modes.paths.value_equality import alike
-from kgot_lab.loop.modes.paths.values import date_in, truth_in
+from kgot_lab.loop.modes.paths.comparison import ORDERING, comparison_of, first_of_two, speaks_of_age
+from kgot_lab.loop.modes.paths.question_form import MARK
+from kgot_lab.loop.modes.paths.values import alike, date_in, quantity_in, truth_in
 
 _DENIED = re.compile(
     rf"\b(?:no|not|never|neither|either|except)\b|n['’]t\b|\bor\W+(?:\w+\W+){{0,3}}{MARK}", re.I

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from kgot_lab.domains.npc.layers.storage import GraphRAG
 from support.npc_places import at_postgres, plant_layers, planted_embedder
 from support.npc_planted import WORDS, planted
 
 from kgot_lab.domains.npc.layers.memory import WorldLayers
 from kgot_lab.domains.npc.layers.models import FARTHEST, Chunk, ContextRanking
+from kgot_lab.domains.npc.layers.storage import GraphRAG
 from kgot_lab.domains.npc.models import Entity, Relationship
 from kgot_lab.errors import BadInput
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from kgot_lab.domains.npc.layers.storage import CONTEXT
 from support.npc_oracle import may_hear
 from support.npc_places import plant_layers
 from support.npc_planted import canaries, planted
 from support.npc_remembering import remembered_too_much
 
-from kgot_lab.domains.npc import visibility_python as visible_in_python
-from kgot_lab.domains.npc.layers import graphrag_python as graphrag_in_python
-from kgot_lab.domains.npc.layers import postgres, statements
+from kgot_lab.domains.npc import visibility as visible_in_python
+from kgot_lab.domains.npc.layers import storage
+from kgot_lab.domains.npc.layers import storage as graphrag_in_python
 from kgot_lab.domains.npc.layers.memory import CharacterLog
+from kgot_lab.domains.npc.layers.storage import CONTEXT
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 
 pytestmark = pytest.mark.extended
@@ -43,7 +43,7 @@ def in_sql(before: str, after: str) -> Callable[[pytest.MonkeyPatch], None]:
 
     def install(patch: pytest.MonkeyPatch) -> None:
         assert before in CONTEXT
-        patch.setattr(postgres, "CONTEXT", CONTEXT.replace(before, after))
+        patch.setattr(storage, "CONTEXT", CONTEXT.replace(before, after))
 
     return install
 
@@ -56,7 +56,7 @@ WRONG = {
     "what an acquaintance knows": (VisibilityPolicy(knows_depth=2),) * 2,
     "the audience of texts is overlooked": (
         lambda patch: patch.setattr(graphrag_in_python, "may_know", lambda audience, npc_id: True),
-        in_sql(statements.AUDIENCE, "true"),
+        in_sql(storage.AUDIENCE, "true"),
     ),
     "marks are overlooked": (
         lambda patch: patch.setattr(
@@ -74,10 +74,7 @@ WRONG = {
         lambda patch: patch.setattr(visible_in_python, "as_seen_by_others", lambda entity, policy: entity),
         in_sql("CASE WHEN e.self THEN e.attributes", "CASE WHEN true THEN e.attributes"),
     ),
-    "everyone has heard everything": (
-        lambda patch: patch.setattr(statements, "HEARD", statements.EVERYTHING),
-    )
-    * 2,
+    "everyone has heard everything": (lambda patch: patch.setattr(storage, "HEARD", storage.EVERYTHING),) * 2,
     "who else heard it is told": (lambda patch: patch.setattr(CharacterLog, "_told", as_it_is),) * 2,
 }
 

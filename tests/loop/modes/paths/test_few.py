@@ -5,7 +5,7 @@ from support.every import every
 
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.loop.modes.paths.mentions import PlacedSentence
-from kgot_lab.loop.modes.paths.reader_prompt import (
+from kgot_lab.loop.modes.paths.reading import (
     EXAMPLE_NAMES,
     answer_in,
     checked_answer,

@@ -1,8 +1,7 @@
 """What a question asks for is told by its form alone."""
 
+from kgot_lab.loop.modes.paths.question_form import form_of, unfit
 from support.every import every
-
-from kgot_lab.loop.modes.paths.answer_type import form_of, unfit
 
 
 @every(

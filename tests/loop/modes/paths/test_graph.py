@@ -3,10 +3,16 @@
 import pytest
 
 from kgot_lab.embedding.vectors import minilm
-from kgot_lab.loop.modes.paths.mentions import by_passage, mention_facts, new_sentences, sentence_heading
-from kgot_lab.loop.modes.paths.neighbours import near_titles
+from kgot_lab.loop.modes.paths.mentions import (
+    by_passage,
+    mention_facts,
+    near_titles,
+    new_sentences,
+    sentence_heading,
+    without_names,
+    worths,
+)
 from kgot_lab.loop.modes.paths.routes import Route, routes_of
-from kgot_lab.loop.modes.paths.sentence_scoring import without_names, worths
 from kgot_lab.sandbox.python.helpers import MENTIONS_NAME as MENTIONS
 from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE as SAYS
 from kgot_lab.stores import open_store

@@ -1,8 +1,7 @@
 """A question split into hops."""
 
 import pytest
-
-from kgot_lab.loop.modes.paths.splitting import filled, hops_in, question_hops, subjects
+from kgot_lab.loop.modes.paths.question_form import filled, hops_in, question_hops, subjects
 
 
 def test_hops_are_read_from_numbered_lines_or_plain_ones() -> None:

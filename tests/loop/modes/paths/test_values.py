@@ -3,9 +3,15 @@
 import pytest
 from support.every import every
 
-from kgot_lab.loop.modes.paths.quantity import Quantity, quantity_in
-from kgot_lab.loop.modes.paths.value_equality import alike
-from kgot_lab.loop.modes.paths.values import age_in, date_in, is_no_answer, truth_in
+from kgot_lab.loop.modes.paths.values import (
+    Quantity,
+    age_in,
+    alike,
+    date_in,
+    is_no_answer,
+    quantity_in,
+    truth_in,
+)
 
 
 @every(

@@ -1,0 +1,214 @@
+"""Where the systems lost the answers they got wrong: not found, not shown, refused, not chosen, misread, or
+compared wrongly.
+
+The stages are worked out from traces, which are large and not kept; they are, in FOLDER/lost.json.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from kgot_lab.benchmark.comparison.comparison_run import place_of
+from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.questions.attempt import read_events
+from kgot_lab.benchmark.questions.batch import TRACES, trace_name
+from kgot_lab.benchmark.questions.question import Question
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt
+from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
+from kgot_lab.errors import BadInput, TraceError
+from kgot_lab.evaluation.answers import exact_match, holds
+from kgot_lab.evaluation.tables import Cell, Grid
+from kgot_lab.io.files import write_whole
+from kgot_lab.loop.events import Answered, Asked, Event, Parsed, ToolReturned
+from kgot_lab.loop.modes.paths.question_form import form_of
+from kgot_lab.loop.render import joined_lines
+
+RIGHT_STAGE, NEARLY, NOT_FOUND, MISREAD = "right", "nearly right", "passages not all found", "misread"
+HALF = 0.5  # the least F1 of an answer that is nearly right
+FAILED, NOT_SHOWN, REFUSED_RIGHT, NOT_CHOSEN, COMPARED = (
+    "an error",
+    "not shown",
+    "refused",
+    "not chosen",
+    "compared wrongly",
+)
+LOSSES: Mapping[str, str] = {  # the stages, and what each means
+    RIGHT_STAGE: "the right answer, or an alias of it",
+    NEARLY: "half of the words or more (F1 of .5)",
+    FAILED: "no answer, but an error",
+    NOT_FOUND: "a passage that is needed was never returned by a search",
+    NOT_SHOWN: "all passages were found, but the answer stands in nothing that the model was shown",
+    REFUSED_RIGHT: "the model gave the right answer, and the check of answers refused it",
+    NOT_CHOSEN: "the model gave the right answer, and another was taken",
+    MISREAD: "the answer stood in what the model was shown, and it read another",
+    COMPARED: "two things were to be compared, for yes or no or one of them, and it came out wrong",
+}
+LOST_FILE = "lost.json"
+_KIND = "where answers were lost"
+LossesBySet = Mapping[str, Mapping[str, Mapping[str, str]]]  # by set, system, and id of the question
+
+
+def stage_before_reading(question: Question, events: Sequence[Event], f1: float, em: float) -> str:
+    """Whether an answer is right, nearly right, or lost since its passages were not all found; "" for one
+    lost later.
+    """
+    if em:
+        return RIGHT_STAGE
+    if f1 >= HALF:
+        return NEARLY
+    found = {document.id for event in events if isinstance(event, ToolReturned) for document in event.sources}
+    return "" if set(question.gold) <= found else NOT_FOUND
+
+
+def loss_of(question: Question, events: Sequence[Event], receipt: QuestionReceipt) -> str:
+    """The first of LOSSES at which an answer was lost, by the events of its run; the examples of a prompt do
+    not count as shown.
+    """
+    if receipt.error:
+        return FAILED
+    if stage := stage_before_reading(question, events, receipt.f1, receipt.em):
+        return stage
+    golds = (question.answer, *question.aliases)
+    right = [
+        event
+        for event in events
+        if isinstance(event, Parsed) and any(exact_match(event.text, gold) for gold in golds)
+    ]
+    if right:
+        return REFUSED_RIGHT if all(event.problem for event in right) else NOT_CHOSEN
+    if form_of(question.text) != "open" or question.answer.lower() in {"yes", "no"}:
+        return COMPARED
+    shown = _shown(question, events)
+    return MISREAD if any(holds(shown, gold) for gold in golds) else NOT_SHOWN
+
+
+def _shown(question: Question, events: Sequence[Event]) -> str:
+    """The last message of every prompt without the question, whose words are no evidence."""
+    return joined_lines(
+        event.prompt.messages[-1].text.replace(question.text, " ")
+        for event in events
+        if isinstance(event, Asked)
+    )
+
+
+def losses(folder: Path, findings: Findings) -> LossesBySet:
+    """The stages on file, and those of all answers whose traces are there; raises BadInput for a file that
+    holds something else.
+    """
+    stages: dict[str, dict[str, dict[str, str]]] = {}
+    for set, systems in losses_on_file(folder, findings.plan).items():
+        for system, ids in systems.items():
+            answers = findings.on(system, set)
+            kept = {
+                id: stage
+                for id, stage in ids.items()
+                if (set, id) not in answers or _fits(stage, answers[set, id])
+            }
+            stages.setdefault(set, {})[system] = kept
+    for set in findings.plan["sets"]:
+        for system in findings.answers:
+            if worked_out := _from_traces(folder, findings, set, system):
+                stages.setdefault(set, {}).setdefault(system, {}).update(worked_out)
+    return stages
+
+
+def losses_on_file(folder: Path, plan: Mapping[str, Any]) -> LossesBySet:
+    """The stages that FOLDER/lost.json holds, none where it is not there; raises BadInput for a file that
+    holds something else.
+    """
+    path = folder / LOST_FILE
+    if not path.exists():
+        return {}
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        if told["kind"] != _KIND:
+            raise ValueError(f"its kind is {told['kind']!r}")
+        for set, systems in told["stages"].items():
+            for system, ids in systems.items():
+                if set not in plan["sets"] or system not in plan["systems"]:
+                    raise ValueError(f"{system} on {set} is not in the plan")
+                if strange := [stage for stage in ids.values() if stage not in LOSSES]:
+                    raise ValueError(f"there is no stage {strange[0]!r}")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        why = (
+            f"{type(error).__name__}: {error}"
+            if isinstance(error, KeyError | TypeError | AttributeError)
+            else error
+        )
+        raise BadInput(
+            f"{path} does not say where answers of this comparison were lost ({why}): restore a copy, or put it away"
+        ) from None
+    return dict(told["stages"])
+
+
+def keep_losses(folder: Path, stages: LossesBySet) -> Path:
+    """Write the stages into FOLDER/lost.json, in the order of the names."""
+    told = {"kind": _KIND, "stages": stages}
+    return write_whole(
+        folder / LOST_FILE, json.dumps(told, indent=1, sort_keys=True) + "\n", "where answers were lost"
+    )
+
+
+def losses_grid(findings: Findings, stages: LossesBySet) -> Grid:
+    """How many answers were lost at each stage, by system and set; of those given, some may be unknown."""
+    rows = []
+    for set, system, counts in counted_losses(findings, stages):
+        given = len(findings.on(system, set))
+        rows.append(
+            (
+                Cell(f"{system} on {set}"),
+                *(Cell(str(counts[stage] or "")) for stage in LOSSES),
+                Cell(f"{counts.total()} of {given}"),
+            )
+        )
+    return Grid("Where answers were lost", ("answers", *LOSSES, "known"), tuple(rows))
+
+
+def counted_losses(findings: Findings, stages: LossesBySet) -> Iterator[tuple[str, str, Counter[str]]]:
+    """Each set, and all of them, with each system and how many of its answers have which stage; those without
+    any are passed over.
+    """
+    for set in findings.sets:
+        for system in findings.answers:
+            told = [stages.get(name, {}).get(system, {}).get(id) for name, id in findings.on(system, set)]
+            if counts := Counter(stage for stage in told if stage):
+                yield set, system, counts
+
+
+def _from_traces(folder: Path, findings: Findings, set: str, system: str) -> dict[str, str]:
+    """The stages of a system's answers to a set whose traces are there, finished and whole, by the ids of the
+    questions.
+    """
+    traces, found = place_of(folder, set, system) / TRACES, {}
+    if not traces.is_dir() or set not in BUNDLED_SETS:
+        return {}
+    questions = _questions_of(set)
+    for (_, id), receipt in findings.on(system, set).items():
+        events = _whole_run(traces / trace_name(id))
+        if id in questions and (receipt.error or any(isinstance(event, Answered) for event in events)):
+            found[id] = loss_of(questions[id], events, receipt)
+    return found
+
+
+def _fits(stage: str, receipt: QuestionReceipt) -> bool:
+    """Whether a stage on file can be that of an answer, which may have been asked for again since."""
+    told = FAILED if receipt.error else RIGHT_STAGE if receipt.em else NEARLY if receipt.f1 >= HALF else ""
+    return stage == told or not (told or stage in (FAILED, RIGHT_STAGE, NEARLY))
+
+
+@cache
+def _questions_of(set: str) -> Mapping[str, Question]:
+    return {question.id: question for question in BUNDLED_SETS[set]().questions}
+
+
+def _whole_run(path: Path) -> Sequence[Event]:
+    """The events of a trace; none of one that is damaged or not there."""
+    try:
+        return read_events(path)
+    except TraceError:
+        return ()

@@ -1,0 +1,307 @@
+"""A line for each question: what was answered, whether it is right, and what it took."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from kgot_lab.benchmark.questions.question import Question
+from kgot_lab.errors import TraceError, shortly
+from kgot_lab.evaluation.answers import exact_match, f1, holds, normal
+from kgot_lab.evaluation.gaia_rules import gaia_verdict
+from kgot_lab.evaluation.grading import CORRECT, NOT_ATTEMPTED, UNCLEAR, Grade
+from kgot_lab.llm.recorded import lines_on_file, settle_last_line
+from kgot_lab.loop.events import Answered, Asked, Event, Forced, Read, Started, ToolReturned
+from kgot_lab.loop.render import joined_lines
+from kgot_lab.loop.retrieve import row_text
+from kgot_lab.stores.hash_chain import broken_seal, seal_of, with_seal
+from kgot_lab.text.tokens import tokens
+from kgot_lab.types import Usage
+
+ENDINGS = (
+    "correct",
+    "correct, forced",
+    "close call",
+    "wrong",
+    "wrong, forced",
+    "not attempted",
+    "unclear",
+    "error",
+)
+WITHHELD = "(withheld: this set may not be passed on)"
+
+
+@dataclass(frozen=True)
+class QuestionReceipt:
+    """One question: `correct` by the set's own rule (`scored_by`), None where it has no answer; times in
+    seconds, costs in US dollars.
+
+    `seconds` is the wall time of the sitting in which it was answered, and before that what models took; None
+    where only the trace of an earlier sitting is left, which does not tell it. `forced` says that no read of
+    the graph gave rows, `out_of_steps` that reading was forced; both are None of systems without a graph.
+    `tools` counts the calls of each. `evidence_tokens` is about how long the facts were that the answer was
+    read from, `rests` whether it stands there (None for yes and no, which stand nowhere); `likelihood` is the
+    mean probability of a token of the answer, exp(logprob / tokens), where the model told it.
+    """
+
+    id: str
+    predicted: str = ""
+    gold: str = ""
+    correct: bool | None = None
+    scored_by: str = "match"
+    em: float = 0.0
+    f1: float = 0.0
+    close: bool = False
+    rule: str = ""  # of GAIA's three
+    grade: str = ""
+    span: str = ""  # the words of the grader that decided
+    grader: str = ""
+    type: str = ""
+    level: str = ""
+    forced: bool | None = None
+    out_of_steps: bool | None = None
+    steps: int | None = None
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    dollars: float = 0.0
+    model_seconds: float = 0.0
+    seconds: float | None = 0.0
+    tools: dict[str, int] = field(default_factory=dict)
+    tools_failed: int = 0
+    human_steps: int | None = None
+    human_tools: tuple[str, ...] = ()
+    group: str = ""
+    evidence_tokens: int | None = None
+    rests: bool | None = None
+    likelihood: float | None = None
+    error: str = ""
+
+    @property
+    def end(self) -> str:
+        """What became of the question: one of ENDINGS."""
+        if self.error:
+            return "error"
+        if self.grade in {NOT_ATTEMPTED, UNCLEAR}:
+            return self.grade
+        forced = ", forced" if self.forced or self.out_of_steps else ""
+        if self.correct:
+            return f"correct{forced}"
+        return "close call" if self.close else f"wrong{forced}"
+
+
+def scored(question: Question, predicted: str, scored_by: str) -> QuestionReceipt:
+    """How an answer compares with the right one and its aliases, by every rule that needs no model; `correct`
+    is the set's own.
+    """
+    golds = (question.answer, *question.aliases)
+    verdicts = [gaia_verdict(predicted, gold) for gold in golds]
+    verdict = max(verdicts, key=lambda each: (each.correct, each.close))
+    em, words = (
+        max(exact_match(predicted, gold) for gold in golds),
+        max(f1(predicted, gold) for gold in golds),
+    )
+    gaia = scored_by == "gaia"
+    return QuestionReceipt(
+        question.id, predicted, question.answer, verdict.correct if gaia else em == 1, "gaia" if gaia else "match", em, words,
+        close=gaia and verdict.close, rule=verdict.rule if gaia else "", type=question.type, level=question.level,
+        human_steps=question.steps, human_tools=question.tools, group=question.group,
+    )  # fmt: skip
+
+
+def with_grade(receipt: QuestionReceipt, grade: Grade, grader: str) -> QuestionReceipt:
+    """The receipt once a model has graded the answer, which then decides."""
+    return replace(
+        receipt,
+        correct=grade.grade == CORRECT,
+        scored_by="grader",
+        grade=grade.grade,
+        span=grade.span,
+        grader=grader,
+    )
+
+
+def with_costs(receipt: QuestionReceipt, events: Sequence[Event], seconds: float | None) -> QuestionReceipt:
+    """The receipt with what the events of a run took, answered or not; `forced` and `out_of_steps` are those
+    of a run of the loop.
+    """
+    asked = [event for event in events if isinstance(event, Asked)]
+    spent = Usage.total(event.usage for event in asked)
+    used = [event for event in events if isinstance(event, ToolReturned)]
+    final = next((event for event in reversed(events) if isinstance(event, Answered)), None)
+    facts = facts_read(events)
+    return replace(
+        receipt, steps=max((event.step for event in events), default=0), calls=len(asked), prompt_tokens=spent.prompt_tokens,
+        completion_tokens=spent.completion_tokens, dollars=spent.cost, model_seconds=spent.seconds, seconds=seconds,
+        tools=dict(Counter(event.call.tool for event in used)), tools_failed=sum(event.failed for event in used),
+        forced=final.forced if final else None, out_of_steps=any(isinstance(event, Forced) for event in events),
+        evidence_tokens=tokens(facts) if final else None, rests=_rests(final.text, facts) if final else None,
+        likelihood=_likelihood(events, final.text) if final else None,
+    )  # fmt: skip
+
+
+def facts_read(events: Sequence[Event]) -> str:
+    """The facts that the answer of a run was read from: the rows of all reads of a graph, and without a graph
+    what the search returned.
+
+    With paths, whose reads give more than the model is shown, they are the lines that stood above the
+    question in its prompts.
+    """
+    begun = next((event for event in events if isinstance(event, Started)), None)
+    if begun is not None and begun.limits.get("reading") == "paths":
+        shown = (
+            event.prompt.messages[-1].text.rpartition("\n\nQuestion: ")[0]
+            for event in events
+            if isinstance(event, Asked)
+        )
+        return joined_lines(dict.fromkeys(line for text in shown for line in text.splitlines()))
+    if begun is not None and begun.dialect:
+        return joined_lines(
+            dict.fromkeys(row_text(row) for event in events if isinstance(event, Read) for row in event.rows)
+        )
+    return joined_lines(
+        event.text for event in events if isinstance(event, ToolReturned) and not event.failed
+    )
+
+
+def _rests(answer: str, facts: str) -> bool | None:
+    return None if normal(answer) in {"yes", "no"} else bool(normal(answer)) and holds(facts, answer)
+
+
+def _likelihood(events: Sequence[Event], answer: str) -> float | None:
+    """The mean probability of a token of the last reply that holds the answer; of the last that tells any
+    where none holds it.
+    """
+    told = [
+        (event.reply, event.logprob, event.usage)
+        for event in events
+        if isinstance(event, Asked) and event.logprob is not None
+    ]
+    if not told:
+        return None
+    _, logprob, usage = next((each for each in reversed(told) if holds(each[0], answer)), told[-1])
+    return min(1.0, math.exp(logprob / max(1, usage.completion_tokens)))
+
+
+def without_graph(receipt: QuestionReceipt) -> QuestionReceipt:
+    """The receipt of a system that has no graph and no steps: it says nothing of them."""
+    return replace(receipt, forced=None, out_of_steps=None, steps=None)
+
+
+def withheld(receipt: QuestionReceipt) -> QuestionReceipt:
+    """The receipt without the right answer, and without the given one where that is right."""
+    same = receipt.correct or receipt.close
+    return replace(receipt, gold=WITHHELD, predicted=WITHHELD if same else receipt.predicted, span="")
+
+
+def append_receipt(path: Path, receipt: QuestionReceipt) -> None:
+    """Add a line, with a check of itself and of those before it; one that a kill cut short is dropped. Raises
+    TraceError.
+    """
+    line = json.dumps(asdict(receipt), ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
+    try:
+        there = path.exists()
+        if there:
+            settle_last_line(path)
+        before = (
+            next((seal_of(each) for each in reversed(lines_on_file(path)) if each.strip()), "")
+            if there
+            else ""
+        )
+        with path.open("ab") as file:
+            file.write(f"{with_seal(line, before)}\n".encode())
+    except (OSError, UnicodeDecodeError) as error:
+        told = (error.strerror or error) if isinstance(error, OSError) else error
+        raise TraceError(f"cannot write the receipts {path}: {told}") from error
+
+
+def read_receipts(path: Path) -> dict[str, QuestionReceipt]:
+    """The last line of each question, by its id; one that a kill cut short is passed over.
+
+    Raises TraceError for another file, and for a line that was changed or holds what no receipt can: lines of
+    older versions have no check.
+    """
+    try:
+        lines = lines_on_file(path) if path.exists() else []
+    except (OSError, UnicodeDecodeError) as error:
+        raise TraceError(f"the receipts {path} cannot be read: {error}") from error
+    numbered = [(number, line) for number, line in enumerate(lines, start=1) if line.strip()]
+    whole = numbered[:-1] if lines and lines[-1].strip() else numbered
+    if broken := broken_seal(line for _, line in whole):
+        raise _unlike(
+            path, numbered[broken - 1][0], "is not as it was written, or a line before it is missing"
+        )
+    found: dict[str, QuestionReceipt] = {}
+    for number, line in numbered:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            if line.rstrip().endswith("}") and number < len(lines):
+                raise _unlike(path, number, "is not JSON") from None
+            continue  # a kill cut it short; older versions wrote on behind such a line
+        if not isinstance(row, dict) or not isinstance(row.get("id"), str):
+            raise _unlike(path, number, "is no receipt of a question")
+        if wrong := _impossible(row):
+            raise _unlike(path, number, f"holds what no receipt can ({wrong})")
+        found[row["id"]] = QuestionReceipt(
+            **{name: _as_tuple(value) for name, value in row.items() if name in _KNOWN}
+        )
+    return found
+
+
+_KNOWN = {each.name for each in fields(QuestionReceipt)}
+_SHARES = ("em", "f1", "likelihood")
+_AMOUNTS = (
+    "steps", "calls", "prompt_tokens", "completion_tokens", "dollars", "model_seconds", "seconds", "tools_failed", "human_steps",
+    "evidence_tokens",
+)  # fmt: skip
+_MAY_BE_UNKNOWN = {"steps", "seconds", "human_steps", "evidence_tokens", "likelihood"}
+
+
+def _unlike(path: Path, number: int, why: str) -> TraceError:
+    if not path.with_name("traces").is_dir():
+        return TraceError(
+            f"{path}, line {number}, {why}: restore a copy; the traces from which it could be made again are not beside it"
+        )
+    again = (
+        f"delete {path.name}, and the same command makes it again from the traces, without asking anything"
+    )
+    return TraceError(
+        f"{path}, line {number}, {why}: restore a copy, or {again}; the seconds that each answer took are lost then"
+    )
+
+
+def _impossible(row: Mapping[str, Any]) -> str:
+    """The first value of a line that no receipt has; "" where there is none."""
+    for name in (*_SHARES, *_AMOUNTS):
+        value = row.get(name, 0)
+        if value is None and name in _MAY_BE_UNKNOWN:
+            continue
+        most = 1 if name in _SHARES else math.inf
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not (0 <= value <= most and math.isfinite(value))
+        ):
+            return f"{name} is {shortly(value)}"
+    for name in ("correct", "close", "forced", "out_of_steps", "rests"):
+        if not isinstance(value := row.get(name, False), bool) and (value is not None or name == "close"):
+            return f"{name} is {shortly(value)}"
+    return "" if isinstance(row.get("tools", {}), dict) else f"tools is {shortly(row['tools'])}"
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def by_level(receipts: Iterable[QuestionReceipt]) -> dict[str, list[QuestionReceipt]]:
+    """The receipts of each level, "" for those without one, in the order of the levels."""
+    groups: dict[str, list[QuestionReceipt]] = {}
+    for receipt in sorted(receipts, key=lambda each: (each.level, each.id)):
+        groups.setdefault(receipt.level, []).append(receipt)
+    return groups

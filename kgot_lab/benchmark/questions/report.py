@@ -1,0 +1,303 @@
+"""The results of a run of questions as tables, every share with its 95 % interval."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from statistics import fmean, median
+
+from kgot_lab.benchmark.questions.batch import (
+    LEDGER,
+    RECEIPTS,
+    TOOL_TIMES,
+    TOTALS,
+    QuestionRun,
+    trace_files,
+    traces_of,
+)
+from kgot_lab.benchmark.questions.question_result import QuestionReceipt, by_level, read_receipts
+from kgot_lab.errors import TraceError
+from kgot_lab.evaluation.grading import graded_scores, grading_prompt
+from kgot_lab.evaluation.significance import Estimate, interval, share
+from kgot_lab.evaluation.summary import span
+from kgot_lab.evaluation.tables import Cell, Grid, decimal
+from kgot_lab.io.files import write_whole
+from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, requested_price, tokens_of
+from kgot_lab.loop.events import Event
+from kgot_lab.loop.limits import forecast
+from kgot_lab.loop.state import Entry, Ledger, ledger
+from kgot_lab.types import LLM, Json, Usage
+
+
+def results_grid(receipts: Iterable[QuestionReceipt], title: str = "") -> Grid:
+    """A row for each level and one for all: correct by the set's own rule, close calls apart, exact match,
+    F1, and what it took.
+    """
+    rows = list(receipts)
+    groups = by_level(rows)
+    shown = {
+        **({level or "no level": some for level, some in groups.items()} if len(groups) > 1 else {}),
+        "all": rows,
+    }
+    columns = (
+        "questions",
+        "n",
+        "correct [95 %]",
+        "close",
+        "errors",
+        "EM",
+        "F1 [95 %]",
+        "calls",
+        "$",
+        "median s",
+    )
+    return Grid(title, columns, tuple(_cells(name, some) for name, some in shown.items()))
+
+
+def graded_grid(receipts: Iterable[QuestionReceipt]) -> Grid | None:
+    """SimpleQA's measures with their intervals, or None where nothing was graded."""
+    grades = [receipt.grade for receipt in receipts if receipt.grade]
+    if not grades:
+        return None
+    rows = [
+        (name.replace("_", " "), Estimate(**each)) for name, each in asdict(graded_scores(grades)).items()
+    ]
+    title = f"Graded by a model, {len(grades)} answers"
+    return Grid(
+        title,
+        ("measure", "value", "95 %"),
+        tuple((Cell(name), Cell(decimal(each.mean)), Cell(span(each))) for name, each in rows),
+    )
+
+
+def results_json(receipts: Iterable[QuestionReceipt]) -> dict[str, Json]:
+    """The same numbers as plain values."""
+    rows = list(receipts)
+    grades = [receipt.grade for receipt in rows if receipt.grade]
+    told: dict[str, Json] = {
+        level or "no level": _numbers(some) for level, some in by_level(rows).items()
+    } | {"all": _numbers(rows)}
+    return {"by level": told, **({"graded": asdict(graded_scores(grades))} if grades else {})}
+
+
+def _numbers(rows: Sequence[QuestionReceipt]) -> dict[str, Json]:
+    right, ends = sum(bool(row.correct) for row in rows), [row.end for row in rows]
+    return {
+        "questions": len(rows),
+        "correct": asdict(share(right, len(rows))),
+        "close calls": ends.count("close call"),
+        "ends": {end: ends.count(end) for end in dict.fromkeys(ends)},
+        "exact match": asdict(share(sum(row.em == 1 for row in rows), len(rows))),
+        "f1": asdict(_mean([row.f1 for row in rows])),
+        "calls": sum(row.calls for row in rows),
+        "dollars": sum(row.dollars for row in rows),
+        "questions of unknown seconds": sum(row.seconds is None for row in rows),
+        "questions without told tokens": sum(map(_untold, rows)),
+        "dollars per correct": sum(row.dollars for row in rows) / right if right else None,
+    }
+
+
+def _cells(name: str, rows: Sequence[QuestionReceipt]) -> tuple[Cell, ...]:
+    correct, words = share(sum(bool(row.correct) for row in rows), len(rows)), _mean([row.f1 for row in rows])
+    ends = [row.end for row in rows]
+    told = (
+        name, str(len(rows)), f"{decimal(correct.mean)} {span(correct)}", str(ends.count("close call")), str(ends.count("error")),
+        decimal(fmean(row.em for row in rows) if rows else 0.0), f"{decimal(words.mean)} {span(words)}",
+        f"{sum(row.calls for row in rows):,}", _dollars(rows),
+        _median_seconds(rows),
+    )  # fmt: skip
+    return tuple(map(Cell, told))
+
+
+def _dollars(rows: Sequence[QuestionReceipt]) -> str:
+    """US dollars in all, and whether a server did not tell what some calls took."""
+    dollars = sum(row.dollars for row in rows)
+    if not any(map(_untold, rows)):
+        return f"{dollars:.4f}"
+    return f"{dollars:.4f} + not told" if dollars else "not told"
+
+
+def _median_seconds(rows: Sequence[QuestionReceipt]) -> str:
+    """The median of the seconds that are known, and of how many questions they are not."""
+    known = [row.seconds for row in rows if row.seconds is not None]
+    unknown = len(rows) - len(known)
+    told = f"{median(known):.1f}" if known else "" if rows else "0.0"
+    return ", ".join(filter(None, (told, f"{unknown} unknown" if unknown else "")))
+
+
+def _untold(row: QuestionReceipt) -> bool:
+    """Whether the server did not tell all tokens of a question's calls: none reads nothing or writes nothing."""
+    return bool(row.calls and not row.error and not (row.prompt_tokens and row.completion_tokens))
+
+
+def _mean(values: Sequence[float]) -> Estimate:
+    """A mean with its bootstrap interval, or without one where there are fewer than two values."""
+    if len(values) > 1:
+        return interval(values)
+    only = values[0] if values else 0.0
+    return Estimate(only, only, only, len(values))
+
+
+# What a run of questions has taken in all its sittings, as far as its folder tells, and what the rest of it
+# will take.
+
+UNTRACED = "untraced.json"
+_TURNS = 2  # that a question is reckoned to take; most decide earlier than their limits
+# tokens read and written: five passages, or the question alone
+_PLAIN = {"rag": (1000, 40), "zero-shot": (150, 40)}
+_GRADED = (tokens_of(grading_prompt("", "", "")) + 60, 5)
+
+
+def rest_of(run: QuestionRun) -> dict[str, CostEstimate]:
+    """What the questions that are not answered will take, and their grades where a model gives them; by what
+    is done, as text.
+    """
+    there, missing = run.receipts, run.missing()
+    open_ = [question for question in missing if question.id not in there or there[question.id].error]
+    expected = {}
+    if open_ and run.system == "loop":
+        one = forecast(run.equipment.limits, steps=_TURNS, rate=_rate_of(run.equipment.planning))
+        expected[f"{len(open_)} questions of {_TURNS} turns"] = _times(len(open_), one)
+    elif open_:
+        expected[f"{len(open_)} questions"] = estimate(
+            {run.system: len(open_)}, _PLAIN, _rate_of(run.equipment.planning)
+        )
+    if missing and run.grader is not None:
+        expected[f"{len(missing)} grades"] = estimate(
+            {"grade": len(missing)}, {"grade": _GRADED}, _rate_of(run.grader)
+        )
+    return expected
+
+
+def spent_before(folder: Path) -> tuple[int, Usage]:
+    """How many calls earlier sittings made and what they cost: what the traces hold, and what was noted
+    beside them.
+    """
+    traced, (calls, more) = _traced(folder), _untraced(folder)
+    return len(traced) + calls, Usage.total([*traced, more])
+
+
+def note_untraced(folder: Path, spending: Spending) -> None:
+    """Keep what was spent and no trace holds: calls that failed, and requests without an answer, which count
+    in the next sitting too.
+
+    A kill leaves no time for it.
+    """
+    traced, spent = _traced(folder), spending.spent
+    known = Usage.total(traced)
+    beside = {
+        "calls": max(0, spending.calls - len(traced)),
+        "prompt_tokens": max(0, spent.prompt_tokens - known.prompt_tokens),
+        "completion_tokens": max(0, spent.completion_tokens - known.completion_tokens),
+        "cost": max(
+            0.0, round(spent.cost - known.cost, 9)
+        ),  # sums in another order differ in their last digits
+    }
+    write_whole(folder / UNTRACED, json.dumps(beside) + "\n", "what no trace holds")
+
+
+def _untraced(folder: Path) -> tuple[int, Usage]:
+    try:
+        noted = json.loads((folder / UNTRACED).read_text(encoding="utf-8"))
+        return int(noted.pop("calls")), Usage(**noted)
+    except FileNotFoundError:
+        return 0, Usage()
+    except (OSError, ValueError, TypeError, AttributeError, KeyError) as error:
+        lost = "delete it, and what failed calls of earlier sittings took is not counted"
+        raise TraceError(
+            f"{folder / UNTRACED} does not hold what no trace holds ({type(error).__name__}): {lost}"
+        ) from error
+
+
+def _traced(folder: Path) -> list[Usage]:
+    """What each call cost that the traces hold; a walk that a kill left beside its trace counts where it
+    holds more.
+    """
+    pairs = ((_asked_in(path), _asked_in(path.with_suffix(".again"))) for path in trace_files(folder))
+    return [usage for pair in pairs for usage in max(pair, key=len)]
+
+
+def _asked_in(path: Path) -> Sequence[Usage]:
+    # the other events, often long, need not be read
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    asked = (line for line in lines if line.startswith(b'{"event":"Asked"') and line.endswith(b"}"))
+    return [Usage(**json.loads(line)["usage"]) for line in asked]
+
+
+def _rate_of(llm: LLM) -> Rate:
+    return Rate(price=requested_price(llm))
+
+
+def _times(count: int, one: CostEstimate) -> CostEstimate:
+    return replace(
+        one, calls=count * one.calls, prompt_tokens=count * one.prompt_tokens, completion_tokens=count * one.completion_tokens,
+        seconds=count * one.seconds, dollars=None if one.dollars is None else count * one.dollars,
+    )  # fmt: skip
+
+
+# What a run of questions took: calls, tokens, seconds and dollars by role and by model, and the calls of
+# each tool.
+
+
+def write_totals(folder: Path) -> dict[str, Json]:
+    """Write the ledger and the totals of all sittings, derived from what is on file, and give the totals."""
+    entries = ledger_of(traces_of(folder))
+    entries.save(folder / LEDGER)
+    receipts = read_receipts(folder / RECEIPTS).values()
+    totals: dict[str, Json] = {
+        "questions": len(receipts),
+        "errors": sum(bool(receipt.error) for receipt in receipts),
+        "all": _sum(entries.entries),
+        "by role": {
+            role: _sum(entry for entry in entries.entries if entry.role == role) for role in entries.by_role()
+        },
+        "by model": {
+            model: _sum(entry for entry in entries.entries if entry.model == model)
+            for model in _models(entries)
+        },
+        "tools": tool_totals(folder / TOOL_TIMES),
+        "seconds of all questions": round(sum(receipt.seconds or 0.0 for receipt in receipts), 3),
+        "questions of unknown seconds": sum(receipt.seconds is None for receipt in receipts),
+    }
+    write_whole(folder / TOTALS, json.dumps(totals, indent=1) + "\n", "the totals")
+    return totals
+
+
+def ledger_of(traces: Mapping[str, Iterable[Event]]) -> Ledger:
+    """Every question that was asked of a model in some runs, under the name of the run."""
+    return Ledger(tuple(entry for name, events in traces.items() for entry in ledger(events, name).entries))
+
+
+def tool_totals(path: Path) -> dict[str, Json]:
+    """How often each tool was called and failed, and the seconds of wall time it took; a line that a kill cut
+    short is passed over.
+    """
+    found: dict[str, Json] = {}
+    for line in path.read_text(encoding="utf-8").split("\n") if path.exists() else []:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        each = found.setdefault(row["tool"], {"calls": 0, "failed": 0, "seconds": 0.0})
+        each["calls"], each["failed"] = each["calls"] + 1, each["failed"] + row["failed"]
+        each["seconds"] = round(each["seconds"] + row["seconds"], 4)
+    return dict(sorted(found.items()))
+
+
+def _models(entries: Ledger) -> list[str]:
+    return list(dict.fromkeys(entry.model for entry in entries.entries))
+
+
+def _sum(entries: Iterable[Entry]) -> dict[str, Json]:
+    some = list(entries)
+    read, written = sum(entry.prompt_tokens for entry in some), sum(entry.completion_tokens for entry in some)
+    seconds, dollars = sum(entry.seconds for entry in some), sum(entry.cost for entry in some)
+    return {
+        "calls": len(some),
+        "prompt tokens": read,
+        "completion tokens": written,
+        "seconds": round(seconds, 3),
+        "dollars": dollars,
+    }

@@ -1,0 +1,398 @@
+"""Storage of a world's layers on SQLite and PostgreSQL, and GraphRAG: in Python in two queries, on
+PostgreSQL in one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from kgot_lab.domains.npc.layers.models import (
+    Audience,
+    Chunk,
+    ChunkMatch,
+    ContextQuery,
+    ContextResult,
+    LogEntry,
+    may_know,
+)
+from kgot_lab.domains.npc.opening import PostgresWorld, SQLiteWorld
+from kgot_lab.domains.npc.statements import (
+    WorldRow,
+    WorldStorage,
+    entity_of,
+    json_of,
+    unchecked,
+    utc_time,
+    uuids,
+)
+from kgot_lab.domains.npc.visibility import (
+    SEEN,
+    SEEN_ENTITY,
+    SEEN_RELATIONSHIPS,
+    no_entity,
+    policy_parameters,
+    seen_by,
+    steps_over,
+)
+from kgot_lab.domains.npc.world import NpcWorld
+from kgot_lab.embedding.embedder import Matrix
+from kgot_lab.errors import BadInput, described_value, require
+from kgot_lab.stores.lookup import reached
+from kgot_lab.stores.postgres.rows import pgvector_text
+from kgot_lab.stores.postgres.tables import quoted
+from kgot_lab.stores.sql import json_text
+
+
+class LayerStorage(Protocol):
+    """The tables of a world's layers, on one engine; raises StoreUnavailable and StoreDamaged."""
+
+    def prepare_log(self) -> None: ...  # make its tables, unless they are there
+    def prepare_chunks(self) -> None: ...  # raises StoreUnavailable where the engine has no vectors
+    def rows(
+        self, statement: str, values: Mapping[str, Any] = ...
+    ) -> list[WorldRow]: ...  # a statement of `statements`
+    def vector(self, row: Matrix) -> str | bytes: ...  # as its table holds one
+    def nearest(
+        self, vector: Matrix, embedder: str, limit: int
+    ) -> tuple[ChunkMatch, ...]: ...  # of all chunks of an embedder's
+
+
+@runtime_checkable
+class GraphRAG(Protocol):
+    """A LayerStorage that searches texts with the graph in one question to its database; others are asked
+    twice (`graphrag_in_python`).
+    """
+
+    def query_with_context(
+        self, asked: ContextQuery
+    ) -> tuple[ContextResult, ...]: ...  # raises BadInput where nobody is there to ask
+
+
+@runtime_checkable
+class VectorIndex(Protocol):
+    """A LayerStorage that can look for the nearest chunks in an index, which finds most of them and reads
+    few.
+    """
+
+    def prepare_index(self, dimension: int) -> None: ...  # make it, unless it is there
+    def nearest_by_index(
+        self, vector: Matrix, embedder: str, limit: int, effort: int
+    ) -> tuple[ChunkMatch, ...]: ...
+
+
+# The tables of the layers, and what is asked of them, in the words of PostgreSQL; `file` has those in which
+# SQLite says it otherwise.
+
+LOG_TABLE = """CREATE TABLE log (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, session_id TEXT NOT NULL, speaker_id UUID,
+  text TEXT NOT NULL, audience JSONB, at TIMESTAMPTZ NOT NULL, words tsvector NOT NULL)"""
+LOG_SESSIONS = "CREATE INDEX log_sessions ON log (session_id, number)"
+LOG_WORDS = "CREATE INDEX log_words ON log USING gin (words)"
+CHUNK_TABLE = """CREATE TABLE chunks (id UUID PRIMARY KEY, entity_id UUID NOT NULL REFERENCES entities (id) ON DELETE CASCADE,
+  content TEXT NOT NULL, audience JSONB, embedder TEXT NOT NULL, embedding pgvector.vector NOT NULL)"""
+CHUNK_ENTITIES = "CREATE INDEX chunk_entities ON chunks (entity_id)"
+CHUNK_VECTORS = """CREATE INDEX chunk_vectors_{dimension} ON chunks
+  USING hnsw ((embedding::pgvector.vector({dimension})) pgvector.vector_ip_ops) WHERE {of_dimension}"""
+OF_DIMENSION = "pgvector.vector_dims(embedding) = {dimension}"  # a table may have held vectors of another embedder before
+
+AUDIENCE = "(x.audience IS NULL OR x.audience ? CAST(:npc AS text))"  # the rule of `may_know`
+HEARD = f"({AUDIENCE} OR x.speaker_id = :npc)"
+EVERYTHING = "true"
+
+INDEXED = "to_tsvector('pg_catalog.english', :words)"
+APPEND = f"""INSERT INTO log (session_id, speaker_id, text, audience, at, words)
+  VALUES (:session, :speaker, :text, :audience, :at, {INDEXED})"""
+_ENTRY = "x.number, x.session_id, x.speaker_id, x.text, x.audience, x.at"
+TERMS = "unnest(CAST(:terms AS text[])) AS t (value)"
+MATCHED = "JOIN log x ON x.words @@ plainto_tsquery('pg_catalog.english', t.value)"
+
+PUT_CHUNK = """INSERT INTO chunks (id, entity_id, content, audience, embedder, embedding)
+  VALUES (:id, :entity, :text, :audience, :embedder, :vector) ON CONFLICT (id) DO UPDATE SET entity_id = excluded.entity_id,
+  content = excluded.content, audience = excluded.audience, embedder = excluded.embedder, embedding = excluded.embedding"""
+CHUNK_THERE = "SELECT 1 FROM chunks x WHERE x.id = :id"
+DELETE_CHUNK = "DELETE FROM chunks WHERE id = :id"
+CHUNKS = (
+    "SELECT x.id, x.entity_id, x.content, x.audience, x.embedding FROM chunks x WHERE x.embedder = :embedder"
+)
+CHUNKS_OF = f"{CHUNKS} AND x.entity_id = ANY(:ids)"
+OTHER_EMBEDDERS = "SELECT 1 FROM chunks x WHERE x.embedder <> :embedder LIMIT 1"
+
+
+def entries_with(who: str) -> str:
+    """The statement that finds what was said with some words: with more of them first, then later ones. `who`
+    is HEARD or EVERYTHING.
+
+    No measure of the index itself decides the order, since that would count what others said.
+    """
+    return f"""SELECT {_ENTRY} FROM {TERMS} {MATCHED}
+  WHERE {who} GROUP BY x.number ORDER BY count(*) DESC, x.number DESC LIMIT :limit"""
+
+
+def last_entries(who: str, *, of_session: bool) -> str:
+    """The statement that finds what was said last."""
+    return f"SELECT {_ENTRY} FROM log x WHERE {who}{' AND x.session_id = :session' * of_session} ORDER BY x.number DESC LIMIT :limit"
+
+
+# Rows of the layers' tables as entries and chunks.
+
+
+def entry_of(row: WorldRow) -> LogEntry:
+    """An entry from its row."""
+    _, session, speaker, text, audience, at = row
+    told = {"session_id": session, "text": text, "audience": _audience(audience), "at": utc_time(at)}
+    return unchecked(LogEntry, **told, speaker_id=speaker and str(speaker))
+
+
+def chunk_of(row: WorldRow) -> Chunk:
+    """A chunk from what its row begins with."""
+    id, entity, text, audience = row[:4]
+    return unchecked(Chunk, entity_id=str(entity), text=text, audience=_audience(audience), id=str(id))
+
+
+def audience_text(audience: Audience) -> str | None:
+    """An audience as its column holds it."""
+    return None if audience is None else json_text(list(audience), "an audience")
+
+
+def _audience(value: Any) -> Audience:
+    return None if value is None else tuple(json_of(value))
+
+
+# Texts found by meaning with the graph, in Python, for a storage that cannot in one question: the graph and
+# the texts are read apart.
+
+
+def graphrag_in_python(
+    graph: WorldStorage, texts: LayerStorage, asked: ContextQuery
+) -> tuple[ContextResult, ...]:
+    """What GraphRAG finds, ranked the same; raises BadInput where nobody is there to ask."""
+    with graph.reading():
+        seen = seen_by(graph, asked.npc_id, asked.policy)
+        steps = steps_over(seen.relationships, (), "out")
+        near = reached(asked.npc_id, asked.ranking.steps, lambda id: (to for _, to in steps([id])))
+        entities = {each.id: each for each in seen.entities if asked.ranking.hops is None or each.id in near}
+        if asked.scope is not None:
+            entities = {id: entity for id, entity in entities.items() if id in asked.scope}
+        rows = texts.rows(CHUNKS_OF, {"embedder": asked.embedder, "ids": uuids(*entities)})
+    found = []
+    for match in matches(rows, asked.vector):
+        if may_know(match.chunk.audience, asked.npc_id):
+            hops = near.get(match.chunk.entity_id)
+            found.append((match, hops, asked.ranking.score(match.similarity, hops)))
+    found.sort(key=lambda each: (-each[2], each[0].chunk.entity_id, each[0].chunk.id))
+    return tuple(
+        ContextResult(entities[match.chunk.entity_id], match.chunk.text, match.similarity, hops, score)
+        for match, hops, score in found[: asked.ranking.limit]
+    )
+
+
+def matches(rows: Iterable[WorldRow], vector: Matrix) -> list[ChunkMatch]:
+    """Chunks of a table and how near each is, by exact cosines."""
+    rows = list(rows)
+    vectors = (
+        np.frombuffer(b"".join(row[-1] for row in rows), "<f4").reshape(len(rows), -1)
+        if rows
+        else np.zeros((0, len(vector)))
+    )
+    cosines = vectors.astype(float) @ vector.astype(float)
+    return [
+        ChunkMatch(chunk_of(row), math.floor(cosine * 1000000 + 0.5) / 1000000)
+        for row, cosine in zip(rows, cosines, strict=True)
+    ]
+
+
+# Texts found by meaning with the graph, as one statement for PostgreSQL: what may not be seen does not
+# leave the server.
+#
+# Distances are exact and worked out for the texts in scope alone, without an index on vectors, so that no
+# filter leaves fewer than there are. Vectors have length 1 or 0, so their inner product is the cosine, and
+# 0 for a text without a known word.
+
+_SIMILARITY = (
+    "floor(-(x.embedding OPERATOR(pgvector.<#>) CAST(:vector AS pgvector.vector)) * 1000000 + 0.5) / 1000000"
+)
+
+NEAREST = f"""
+SELECT x.id, x.entity_id, x.content, x.audience, {_SIMILARITY} AS similarity
+FROM chunks x WHERE x.embedder = :embedder ORDER BY similarity DESC, x.entity_id, x.id LIMIT :limit"""
+
+EFFORT = (
+    "SELECT set_config('hnsw.ef_search', CAST(:effort AS text), true)"  # until the end of the transaction
+)
+NEAREST_BY_INDEX = f"""
+WITH near AS MATERIALIZED (
+  SELECT x.id FROM chunks x WHERE {OF_DIMENSION.format(dimension="{dimension}")}
+  ORDER BY (x.embedding::pgvector.vector({{dimension}})) OPERATOR(pgvector.<#>) CAST(:vector AS pgvector.vector({{dimension}}))
+  LIMIT :limit)
+SELECT x.id, x.entity_id, x.content, x.audience, {_SIMILARITY} AS similarity
+FROM near JOIN chunks x ON x.id = near.id WHERE x.embedder = :embedder ORDER BY similarity DESC, x.entity_id, x.id"""
+
+CONTEXT = f"""{SEEN},
+ties AS MATERIALIZED (SELECT r.source_id, r.target_id FROM {SEEN_RELATIONSHIPS}),
+reached (id, hops) AS (
+  SELECT id, 0 FROM me
+  UNION
+  SELECT t.target_id, n.hops + 1 FROM reached n JOIN ties t ON t.source_id = n.id WHERE n.hops < :steps),
+nearest AS (SELECT id, min(hops) AS hops FROM reached GROUP BY id),
+alike AS (
+  SELECT x.id, x.entity_id, x.content, n.hops, {_SIMILARITY} AS similarity
+  FROM seen e JOIN chunks x ON x.entity_id = e.id LEFT JOIN nearest n ON n.id = e.id
+  WHERE x.embedder = :embedder AND {AUDIENCE} AND (n.hops IS NOT NULL OR :everywhere)
+    AND (CAST(:scope AS uuid[]) IS NULL OR e.id = ANY(CAST(:scope AS uuid[])))),
+found AS (
+  SELECT *, CAST(:weight AS float8) * similarity + (1 - CAST(:weight AS float8)) * coalesce(1 / CAST(1 + hops AS float8), 0) AS score
+  FROM alike ORDER BY score DESC, entity_id, id LIMIT :limit)
+SELECT {SEEN_ENTITY}, f.content, f.similarity, f.hops, f.score
+FROM me LEFT JOIN found f ON true LEFT JOIN seen e ON e.id = f.entity_id ORDER BY f.score DESC, f.entity_id, f.id"""
+
+
+def query_parameters(asked: ContextQuery, vector: str) -> dict[str, Any]:
+    """The values of the statement."""
+    ranking = asked.ranking
+    return {
+        **policy_parameters(asked.npc_id, asked.policy),
+        "vector": vector,
+        "embedder": asked.embedder,
+        "scope": None if asked.scope is None else uuids(*asked.scope),
+        "steps": ranking.steps,
+        "everywhere": ranking.hops is None,
+        "weight": ranking.weight,
+        "limit": ranking.limit,
+    }
+
+
+def found_of(rows: list[WorldRow]) -> tuple[ContextResult, ...]:
+    """What its rows tell; who asks has one even where nothing was found."""
+    return tuple(ContextResult(entity_of(row[:6]), *row[6:]) for row in rows if row[0] is not None)
+
+
+# The layers of a world in an SQLite file: words by FTS5, vectors by reading those in question.
+
+_IN_SQLITE = {
+    "x.audience ? CAST(:npc AS text)": "EXISTS (SELECT 1 FROM json_each(x.audience) AS a WHERE a.value = :npc)",
+    TERMS: "json_each(:terms) AS t",
+    MATCHED: "JOIN log_words ON log_words MATCH t.value JOIN log x ON x.number = log_words.rowid",
+    INDEXED: ":words",
+    "words tsvector": "words TEXT",
+    "BIGINT GENERATED ALWAYS AS IDENTITY": "INTEGER",
+    "pgvector.vector": "BLOB",
+}
+_LOG_INDEXES = (
+    LOG_SESSIONS,
+    "CREATE VIRTUAL TABLE log_words USING fts5 (words, content = 'log', content_rowid = 'number', tokenize = 'porter unicode61')",
+    "CREATE TRIGGER log_comes AFTER INSERT ON log BEGIN INSERT INTO log_words (rowid, words) VALUES (NEW.number, NEW.words); END",
+    """CREATE TRIGGER log_goes AFTER DELETE ON log BEGIN
+         INSERT INTO log_words (log_words, rowid, words) VALUES ('delete', OLD.number, OLD.words); END""",
+)
+
+
+class SQLiteLayers(LayerStorage):
+    """The layers in the file of a world."""
+
+    def __init__(self, storage: SQLiteWorld) -> None:
+        self._storage = storage
+
+    def prepare_log(self) -> None:
+        self._storage.define("log", map(_to_sqlite, (LOG_TABLE, *_LOG_INDEXES)))
+
+    def prepare_chunks(self) -> None:
+        self._storage.define("chunks", map(_to_sqlite, (CHUNK_TABLE, CHUNK_ENTITIES)))
+
+    def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
+        return self._storage.rows(_to_sqlite(statement), values)
+
+    def vector(self, row: Matrix) -> bytes:
+        return np.asarray(row, "<f4").tobytes()
+
+    def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[ChunkMatch, ...]:
+        found = matches(self.rows(CHUNKS, {"embedder": embedder}), vector)
+        return tuple(
+            sorted(found, key=lambda each: (-each.similarity, each.chunk.entity_id, each.chunk.id))[:limit]
+        )
+
+
+@cache
+def _to_sqlite(statement: str) -> str:
+    for theirs, ours in _IN_SQLITE.items():
+        statement = statement.replace(theirs, ours)
+    return statement
+
+
+# The layers of a world on PostgreSQL: words by its text search, vectors by pgvector, and both with the
+# graph in one statement.
+
+
+class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
+    """The layers in the schema of a world."""
+
+    def __init__(self, storage: PostgresWorld) -> None:
+        self._storage = storage
+        self._vectors = ""  # the schema of pgvector, once chunks are asked for
+
+    def prepare_log(self) -> None:
+        self._storage.define("log", (LOG_TABLE, LOG_SESSIONS, LOG_WORDS))
+
+    def prepare_chunks(self) -> None:
+        self._vectors = self._storage.vectors()
+        self._storage.define("chunks", (_spelt(CHUNK_TABLE, self._vectors), CHUNK_ENTITIES))
+
+    def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
+        return self._storage.rows(_spelt(statement, self._vectors), values)
+
+    def vector(self, row: Matrix) -> str:
+        return pgvector_text(row)
+
+    def nearest(self, vector: Matrix, embedder: str, limit: int) -> tuple[ChunkMatch, ...]:
+        rows = self.rows(NEAREST, {"vector": self.vector(vector), "embedder": embedder, "limit": limit})
+        return tuple(ChunkMatch(chunk_of(row), row[-1]) for row in rows)
+
+    def prepare_index(self, dimension: int) -> None:
+        made = CHUNK_VECTORS.format(
+            dimension=dimension, of_dimension=OF_DIMENSION.format(dimension=dimension)
+        )
+        self._storage.define(f"chunk_vectors_{dimension}", (_spelt(made, self._vectors),))
+
+    def nearest_by_index(
+        self, vector: Matrix, embedder: str, limit: int, effort: int
+    ) -> tuple[ChunkMatch, ...]:
+        with self._storage.reading():
+            self.rows(EFFORT, {"effort": effort})
+            statement = NEAREST_BY_INDEX.format(dimension=len(vector))
+            rows = self.rows(statement, {"vector": self.vector(vector), "embedder": embedder, "limit": limit})
+        return tuple(ChunkMatch(chunk_of(row), row[-1]) for row in rows)
+
+    def query_with_context(self, asked: ContextQuery) -> tuple[ContextResult, ...]:
+        rows = self.rows(CONTEXT, query_parameters(asked, self.vector(asked.vector)))
+        if not rows:  # not even the row of who asks
+            raise no_entity(asked.npc_id)
+        return found_of(rows)
+
+
+@cache
+def _spelt(statement: str, vectors: str) -> str:
+    """A statement with the schema of pgvector, which is on no search path: it may hold tables of other
+    worlds.
+    """
+    return statement.replace("pgvector.", f"{quoted(vectors)}.")
+
+
+# Which layers a world has, by what it is kept in.
+
+_LAYERS: dict[type, Callable[[Any], LayerStorage]] = {
+    SQLiteWorld: SQLiteLayers,
+    PostgresWorld: PostgresLayers,
+}
+
+
+def layers_of(world: NpcWorld) -> LayerStorage:
+    """The layers of a world, in the place where it is kept; raises BadInput for a storage that has none."""
+    require(world, NpcWorld, "layers lie on an NpcWorld")
+    if type(world.storage) not in _LAYERS:
+        raise BadInput(
+            f"layers lie on a world in SQLite or PostgreSQL, not in {described_value(world.storage)}"
+        )
+    return _LAYERS[type(world.storage)](world.storage)

@@ -1,0 +1,130 @@
+"""Import what was said in a session into a world, and review what was not sure enough."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from kgot_lab.domains.npc import statements
+from kgot_lab.domains.npc.models import (
+    BOTH_WAYS,
+    Entity,
+    Provenance,
+    Relationship,
+    RelationshipFilter,
+    RelationshipStanding,
+)
+from kgot_lab.domains.npc.statements import row_key, support_of
+from kgot_lab.domains.npc.world import NpcWorld, put_decision
+from kgot_lab.errors import require
+from kgot_lab.types import Triple
+
+_ANY = RelationshipFilter()
+
+
+@dataclass(frozen=True)
+class ImportedFacts:
+    """What became of some triples: relationships that are new from this session, those it told before, and
+    triples without a place.
+    """
+
+    new: tuple[Relationship, ...] = ()
+    known: tuple[Relationship, ...] = ()
+    unplaced: tuple[Triple, ...] = ()  # an end is the name of nobody in the world, or of several
+
+
+def hear(world: NpcWorld, triples: Iterable[Triple], said: Provenance) -> ImportedFacts:
+    """Put what was heard into a world, with the confidence that each triple has; what the same session told
+    before changes nothing.
+
+    The relation `knows_of` is the type KNOWS_OF. An end is the entity of that name, whatever its case, or
+    else the only one whose name holds its words. Raises BadInput.
+    """
+    require(said, Provenance, "where something was heard is a Provenance(session_id, timestamp, …)")
+    entities = world.find_entities()
+    triples = list(triples)
+    for triple in triples:
+        require(triple, Triple, "what was heard is a Triple(subject, relation, object)")
+    found = {triple: placed(triple, entities, said) for triple in triples}
+    told = {each.key: each for each in found.values() if each is not None}.values()
+    known = tuple(each for each in told if _is_recorded(world, each))
+    new = tuple(each for each in told if each not in known)
+    world.add([], new)
+    return ImportedFacts(new, known, tuple(triple for triple, each in found.items() if each is None))
+
+
+def placed(triple: Triple, entities: Iterable[Entity], said: Provenance) -> Relationship | None:
+    """A triple as the relationship that it means among some entities, None where an end is the name of none
+    of them, or of several.
+    """
+    source, target = (_named(end, entities) for end in (triple.subject, triple.object))
+    if source is None or target is None or source is target:
+        return None
+    type = re.sub(r"\W+", "_", triple.relation.strip()).upper()
+    return Relationship(source.id, target.id, type, {}, replace(said, confidence=triple.confidence))
+
+
+def _named(name: str, entities: Iterable[Entity]) -> Entity | None:
+    """The entity that a name means, None where it could be several or none."""
+    words = _words(name)
+    same = [each for each in entities if _words(each.name) == words]
+    found = same or [each for each in entities if words and set(words) <= set(_words(each.name))]
+    return found[0] if len(found) == 1 else None
+
+
+def _words(name: str) -> list[str]:
+    return [word for word in re.findall(r"\w+", name.casefold()) if word not in ("the", "a", "an")]
+
+
+def _is_recorded(world: NpcWorld, said: Relationship) -> bool:
+    """Whether a session has told of a relationship already."""
+    there = any(each.key == said.key for each in world.get_relationships(said.source_id, _ANY))
+    return there and any(
+        each.session_id == said.provenance.session_id for each, _ in world.support(*said.key)
+    )
+
+
+# The game master's review: what a session said that was not sure enough to be accepted at once, and what is
+# decided of it.
+#
+# The decision is kept on the row of support of that session, and stays when the session is heard again. The
+# ledger of memory is not used: an inferred claim there holds only as long as the premises that it names,
+# and what is heard in a session names none.
+
+
+class WorldReview:
+    """What waits in a world, and the decisions on it."""
+
+    def __init__(self, world: NpcWorld) -> None:
+        require(world, NpcWorld, "what is reviewed is an NpcWorld")
+        self.world = world
+
+    def queue(self) -> tuple[Relationship, ...]:
+        """What waits, each as one session said it, the surest first; what holds both ways stands here once."""
+        waiting = []
+        for row in self.world.storage.rows(statements.SUPPORT_QUEUED):
+            source, target, type = row_key(row)
+            said, standing = support_of(row)
+            if type not in BOTH_WAYS or source <= target:
+                waiting.append(Relationship(source, target, type, {}, said, standing))
+        return tuple(
+            sorted(
+                waiting, key=lambda each: (-each.provenance.confidence, each.key, each.provenance.session_id)
+            )
+        )
+
+    def accept(self, relationship: Relationship) -> None:
+        """Confirm what the session of its provenance says; raises BadInput where it says no such thing."""
+        self._decide(relationship, "accepted")
+
+    def reject(self, relationship: Relationship) -> None:
+        """Refuse it: nobody is told of the relationship unless another session's word for it is accepted.
+        Raises BadInput.
+        """
+        self._decide(relationship, "rejected")
+
+    def _decide(self, relationship: Relationship, decided: RelationshipStanding) -> None:
+        require(relationship, Relationship, "what is decided on is a Relationship, as queue() gives it")
+        with self.world.storage.changing():
+            put_decision(self.world.storage, relationship, decided, self.world.now())

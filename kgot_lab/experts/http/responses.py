@@ -1,0 +1,339 @@
+"""Responses of all protocols: errors as a status, a word and a sentence that says what to do, nothing of
+the inside; and server-sent events that end the model call when a client leaves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing, asynccontextmanager, closing, suppress
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from fastapi import Depends, FastAPI, Path, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import StreamingResponse
+
+from kgot_lab.errors import BadInput, LabError, StoreUnavailable
+from kgot_lab.experts.chat.chat_events import (
+    ChatDone,
+    ChatEvent,
+    ChatFailed,
+    SourceNode,
+    SourcesEvent,
+    TokenEvent,
+)
+from kgot_lab.experts.chat.turn import ExpertTurn
+from kgot_lab.experts.error_messages import MODEL_ERRORS, failure_message
+from kgot_lab.experts.http.auth import error_body
+from kgot_lab.experts.http.schemas import ApiErrorBody
+from kgot_lab.experts.http.tokens import Tenant
+from kgot_lab.experts.repository import NotFound
+
+if TYPE_CHECKING:
+    from starlette.types import Receive, Scope, Send
+
+_DESCRIPTIONS = {
+    400: "The request is no request",
+    401: "No token, or none that holds",
+    403: "The caller may not do this",
+    408: "The body did not come in time",
+    413: "The body is too large",
+    415: "The body is not JSON",
+    421: "The server is not called that",
+    422: "What was sent cannot be used",
+    429: "Too often",
+    503: "Busy, or a part that is needed is away: try again later",
+}
+ERRORS: dict[int | str, dict[str, Any]] = {  # of every route, for OpenAPI
+    status: {"model": ApiErrorBody, "description": said} for status, said in _DESCRIPTIONS.items()
+}
+NOT_FOUND: dict[int | str, dict[str, Any]] = {
+    404: {"model": ApiErrorBody, "description": "There is none, or it is not the caller's"}
+}
+_LONGEST = 300  # characters of a sentence that may repeat what was sent
+
+
+class Forbidden(LabError):
+    """What this caller may not do."""
+
+
+class TooBusy(LabError):
+    """No more chats may begin just now."""
+
+    def __init__(self) -> None:
+        super().__init__("too many chats are going on: try again in a moment")
+
+
+class TurnFailed(LabError):
+    """There is no answer; its words are for the caller, and the reason was logged where it was known."""
+
+
+class MarketAway(LabError):
+    """The marketplace of the server gives nothing that can be used; its words are for the caller."""
+
+
+def tenant(request: Request) -> Tenant:
+    """Who asks; the guard has seen to it that there is somebody."""
+    found: Tenant | None = request.scope.get("tenant")
+    if found is None:
+        raise Forbidden("this needs a token")
+    return found
+
+
+def may_change(request: Request) -> Tenant:
+    """Who asks, if they may change experts."""
+    found = tenant(request)
+    if found.role != "admin":
+        raise Forbidden("only an admin changes experts: ask for a token of that role")
+    return found
+
+
+Caller = Annotated[Tenant, Depends(tenant)]
+Admin = Annotated[Tenant, Depends(may_change)]
+ExpertId = Annotated[str, Path(max_length=200, description="the id of an expert", examples=["expert_cook"])]
+
+
+def error_response(error: LabError) -> tuple[int, str, str]:
+    """The status, the word and the sentence of an error of ours."""
+    status, code = next((told for kind, told in _STATUSES.items() if isinstance(error, kind)), _UNAVAILABLE)
+    words_for_caller = isinstance(error, BadInput | Forbidden | TooBusy | MarketAway | TurnFailed)
+    return status, code, str(error) if words_for_caller else failure_message(error)
+
+
+_STATUSES: Mapping[type[LabError], tuple[int, str]] = {  # the first that fits
+    NotFound: (404, "not_there"),
+    Forbidden: (403, "forbidden"),
+    TooBusy: (503, "too_busy"),
+    MarketAway: (503, "market_away"),
+    TurnFailed: (503, "model_away"),
+    BadInput: (422, "bad_input"),
+    StoreUnavailable: (503, "store_away"),
+    **dict.fromkeys(MODEL_ERRORS, (503, "model_away")),
+}
+_UNAVAILABLE = 503, "unavailable"
+
+
+def tell_errors(app: FastAPI) -> None:
+    """Have an application tell errors so."""
+
+    @app.exception_handler(LabError)
+    async def ours(request: Request, error: LabError) -> JSONResponse:
+        return _told(request, *error_response(error))
+
+    @app.exception_handler(RequestValidationError)
+    async def unfit(request: Request, error: RequestValidationError) -> JSONResponse:
+        return _told(request, 422, "bad_input", _unfit(error.errors()[0]))
+
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> JSONResponse:
+        code = {404: "not_there", 405: "wrong_method"}.get(error.status_code, "refused")
+        return _told(request, error.status_code, code, str(error.detail), dict(error.headers or {}))
+
+
+def _unfit(first: Mapping[str, Any]) -> str:
+    """What is wrong with a request: which field, and why."""
+    if first["type"] == "json_invalid":
+        return "the body is no JSON"
+    is_object = first["type"] in ("dict_type", "model_attributes_type")
+    said = "it has to be a JSON object" if is_object else str(first["msg"]).removeprefix("Value error, ")
+    where = ".".join(str(step) for step in first["loc"] if step != "body")
+    return f"{where[:_LONGEST]}: {said}" if where else f"the body: {said}"
+
+
+def _told(
+    request: Request, status: int, code: str, why: str, headers: dict[str, str] | None = None
+) -> JSONResponse:
+    why = why.encode(
+        "utf-8", "replace"
+    ).decode()  # it may repeat half of a surrogate pair, which no answer can hold
+    more = {"retry-after": "5"} if status == 503 else {}
+    return JSONResponse(
+        error_body(request.url.path, status, code, why), status, headers={**(headers or {}), **more}
+    )
+
+
+# Events of a chat, which a thread makes, given on to a client that may leave at any time: then the model
+# stops.
+
+_AHEAD = 32  # events that may wait for a slow client
+
+
+class WholeAnswer(NamedTuple):
+    """An answer that came to its end: its text, what the model was told of, and what was kept."""
+
+    text: str
+    sources: tuple[SourceNode, ...]
+    done: ChatDone
+
+
+class StreamLimiter:
+    """So many chats at once over all doors, each with a thread of its own."""
+
+    def __init__(self, streams: int, seconds: float):
+        self._threads = ThreadPoolExecutor(streams, thread_name_prefix="chat")
+        self._streams, self._seconds = streams, seconds
+        self._open = 0
+        self._lock = threading.Lock()
+
+    def take(self) -> bool:
+        """Take a place; False where there is none."""
+        with self._lock:
+            if self._open >= self._streams:
+                return False
+            self._open += 1
+            return True
+
+    def give_back(self) -> None:
+        with self._lock:
+            self._open -= 1
+
+    @property
+    def open(self) -> int:
+        """How many chats are going on."""
+        return self._open
+
+    def close(self) -> None:
+        """Let no chat begin any more."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def begin(self, ask: Callable[[], ExpertTurn]) -> tuple[ExpertTurn, Pour]:
+        """A question that is asked, and its answer as it begins; raises TooBusy where there is no place, and
+        what asking raises.
+        """
+        if not self.take():
+            raise TooBusy
+        try:
+            turn = await run_in_threadpool(ask)
+        except BaseException:
+            self.give_back()
+            raise
+        return turn, self.pour(turn.events())
+
+    def pour(self, events: Generator[ChatEvent, None, None]) -> Pour:
+        """Begin to make the events, for which a place was taken, in a thread of their own."""
+        pour = Pour(asyncio.get_running_loop(), self._seconds)
+        try:
+            self._threads.submit(pour.make, events, self.give_back)
+        except RuntimeError:  # the server is ending
+            self.give_back()
+            raise TooBusy from None
+        return pour
+
+
+class Pour:
+    """Events that a thread makes and a client reads; when it leaves they are closed in their thread, which
+    gives the place back.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float):
+        self._loop, self._seconds = loop, seconds
+        self._waiting: asyncio.Queue[ChatEvent | None] = asyncio.Queue(_AHEAD)
+        self._left = threading.Event()
+
+    def leave(self) -> None:
+        """Nobody reads any more, which is said in the loop: at its next word the model is stopped."""
+        self._left.set()
+        while not self._waiting.empty():
+            self._waiting.get_nowait()
+        self._waiting.put_nowait(None)
+
+    @asynccontextmanager
+    async def read_whole(self, receive: Receive) -> AsyncIterator[None]:
+        """While somebody waits for the whole answer: when they leave, which `receive` tells, the events end."""
+
+        async def watch() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            self.leave()
+
+        watching = asyncio.create_task(watch())
+        try:
+            yield
+        finally:
+            watching.cancel()
+            self.leave()
+
+    def make(self, events: Generator[ChatEvent, None, None], ended: Callable[[], None]) -> None:
+        """Make the events, until the last, or until nobody reads them."""
+        try:
+            with closing(events):
+                for event in events:
+                    if event != TokenEvent(""):
+                        self._put(event)
+                    if self._left.is_set():
+                        break
+        except Exception as error:
+            self._put(ChatFailed(failure_message(error)))
+            self._put(ChatDone(""))
+        finally:
+            ended()
+            self._put(None)
+
+    def _put(self, event: ChatEvent | None) -> None:
+        putting = self._waiting.put(event)
+        try:
+            done = asyncio.run_coroutine_threadsafe(putting, self._loop)
+        except RuntimeError:  # the loop has ended, and with it whoever read
+            putting.close()
+            return
+        while not self._left.is_set():
+            with suppress(TimeoutError):
+                done.result(timeout=0.2)
+                return
+        done.cancel()
+
+    async def whole(self) -> WholeAnswer:
+        """The answer once it is whole; raises TurnFailed where there is none."""
+        text, sources, done = "", tuple[SourceNode, ...](), ChatDone("")
+        async with aclosing(self.events()) as events:
+            async for event in events:
+                match event:
+                    case SourcesEvent(nodes):
+                        sources = nodes
+                    case TokenEvent(content):
+                        text += content
+                    case ChatFailed(why):
+                        raise TurnFailed(why)
+                    case ChatDone():
+                        done = event
+        return WholeAnswer(text, sources, done)
+
+    async def events(self) -> AsyncGenerator[ChatEvent, None]:
+        """The events as they come."""
+        until = self._loop.time() + self._seconds
+        try:
+            while True:
+                try:
+                    event = await asyncio.wait_for(self._waiting.get(), max(0.001, until - self._loop.time()))
+                except TimeoutError:
+                    yield ChatFailed(f"the answer took longer than {self._seconds:g} s and was stopped")
+                    yield ChatDone("")
+                    return
+                if event is None:
+                    return
+                yield event
+        finally:
+            self.leave()
+
+
+class EventStreamResponse(StreamingResponse):
+    """A response of events; however it ends, the model stops."""
+
+    def __init__(self, pour: Pour, content: AsyncIterator[str]):
+        super().__init__(
+            content,
+            media_type="text/event-stream",
+            headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+        )
+        self._pour = pour
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._pour.leave()

@@ -1,0 +1,562 @@
+"""Draw two texts, their skeletons and what answers what."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from math import isfinite
+from textwrap import wrap
+
+from kgot_lab.analogy.candidates import described
+from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
+from kgot_lab.analogy.linguistic import Analysis
+from kgot_lab.analogy.roles import RoleMap
+from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match
+from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.similarity.delta import DIGITS, HIGH, LOW, MIDDLE, NEGATIVE, SPECIFIED, Pair, Thresholds
+from kgot_lab.similarity.delta import Verified as Said
+from kgot_lab.text.harmless import harmless
+from kgot_lab.text.surrogates import whole
+from kgot_lab.types import Edge, Json
+from kgot_lab.viz.analogy_picture import Likeness, PictureRow, Section, Unit, picture
+from kgot_lab.viz.static.drawing import StaticPicture
+from kgot_lab.viz.static.markup import Markup, element, image, joined, shortened
+from kgot_lab.viz.static.table import Sheet, Table
+
+# The structure view: two texts, their skeletons, what answers what, and the delta of the edge between them.
+
+# What is told of two texts: the verdict in plain words, and which of their sentences and events answer each
+# other.
+
+_WHOLE, SKELETON = 14, 8  # lines of a text that is not taken apart into sentences, and of a skeleton
+_BANDS = {
+    NEGATIVE: "the texts are more alike than their skeletons",
+    LOW: "the skeletons are hardly more alike than the texts",
+    MIDDLE: "the skeletons are somewhat more alike than the texts",
+    HIGH: "the skeletons are much more alike than the texts",
+}
+
+
+@dataclass(frozen=True)
+class TextSide:
+    """One of the two texts: what it is called, its words, and its skeleton with the words that leaked into
+    it.
+    """
+
+    title: str
+    text: str
+    skeleton: str = ""
+    leaks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StoredAlignment:
+    """What an edge keeps of its alignment: how well the texts run alike, and what speaks against the edge."""
+
+    score: float
+    veto: str
+
+
+@dataclass(frozen=True)
+class Rules:
+    """By what a pair is judged, and what the edge itself says of that."""
+
+    thresholds: Thresholds
+    whence: str  # who set the thresholds
+    limits: Cutoffs
+    kept: StoredAlignment | None = None
+
+
+def comparison(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Likeness:
+    """All that is told of two texts."""
+    alignment = pair.alignment if isinstance(pair.alignment, Alignment) else None
+    sign, headline = _headline(pair, rules)
+    return Likeness(
+        (sides[0].title, sides[1].title),
+        sign,
+        headline,
+        tuple(_reasons(pair, rules)),
+        pair.raw,
+        pair.skeleton,
+        (rules.thresholds.skeleton, rules.thresholds.delta),
+        tuple(_sections(pair, sides, rules)),
+        alignment.roles.counterparts if alignment else (),
+        _about_roles(alignment.roles) if alignment else "",
+    )
+
+
+def likeness_in_words(told: Likeness) -> str:
+    """A comparison in a few sentences, for those who do not see the picture."""
+    pairs = (
+        f"{sum(row.similarity is not None for row in part.rows)} of {len(part.rows)} rows in pairs"
+        for part in told.sections
+    )
+    parts = "; ".join(
+        f"{part.name.lower()}: {counted}" for part, counted in zip(told.sections, pairs, strict=True)
+    )
+    one, other = (shortened(title, 80) for title in told.titles)
+    return f"{one} and {other}: {told.headline}. {' '.join(told.reasons)} {parts.capitalize()}."
+
+
+def signed_delta(number: float) -> str:
+    """A number with its sign, at three places."""
+    return f"{round(number, DIGITS) + 0.0:+.3f}".replace("-", "\u2212")
+
+
+# --- the verdict
+# --------------------------------------------------------------------------------------------------------
+
+
+def _headline(pair: Pair, rules: Rules) -> tuple[str, str]:
+    """The sign of the verdict, and the verdict in one line."""
+    passes = bool(rules.thresholds.admits(pair.skeleton, pair.delta))
+    if pair.veto:
+        return (
+            "no",
+            "No edge: the verifier refuses it"
+            if passes
+            else "No edge: below the thresholds, and the verifier refuses it too",
+        )
+    if not passes:
+        return "no", "No edge: below the thresholds"
+    if rules.thresholds.too_short(pair) and rules.kept is None:
+        return "no", "No edge: too short to compare"
+    return (
+        ("open", "An edge by its numbers, unverified here") if pair.alignment is None else ("yes", "An edge")
+    )
+
+
+def _reasons(pair: Pair, rules: Rules) -> Iterator[str]:
+    """Why: the band, the thresholds, and what the verifier says."""
+    yield f"Delta {signed_delta(pair.delta)}, in the {pair.band} band: {_BANDS[pair.band]}."
+    yield _measured(pair, rules)
+    if short := rules.thresholds.too_short(pair):
+        yield f"They are {short}: unrelated sentences as short as these often reach the thresholds."
+    if pair.alignment is None:
+        yield "No verifier was asked here, so nothing has looked at the course of events."
+    elif pair.veto:
+        yield f"The verifier refuses it: {pair.veto}. Measured: {_runs(pair.alignment)}."
+    else:
+        yield f"The verifier lets it stand. Measured: {_runs(pair.alignment)}."
+    if rules.kept is not None and rules.kept != pair.alignment and bool(rules.kept.veto) != bool(pair.veto):
+        yield f"The edge itself keeps another verdict: {rules.kept.veto or 'it stands'}."
+
+
+def _measured(pair: Pair, rules: Rules) -> str:
+    """How the pair stands to the thresholds."""
+    least, by = rules.thresholds.skeleton, rules.thresholds.delta
+    low = [f"the skeletons are not alike enough ({_decimals(pair.skeleton)} of at least {least:g})"] * (
+        round(pair.skeleton, DIGITS) < least
+    )
+    low += [f"the delta is too small ({signed_delta(pair.delta)} of at least {by:+g})"] * (pair.delta < by)
+    if low:
+        return f"By the thresholds {rules.whence}, {' and '.join(low)}.".replace("-", "\u2212")
+    reached = f"skeletons {_decimals(pair.skeleton)} of at least {least:g}, delta {signed_delta(pair.delta)} of at least {by:+g}"
+    return f"Both thresholds {rules.whence} are reached: {reached}.".replace("-", "\u2212")
+
+
+def _runs(found: Said) -> str:
+    """How alike the two run, as far as a verifier says it."""
+    if not isinstance(found, Alignment):
+        return f"score {_decimals(found.score)}"
+    return f"score {_decimals(found.score)}, read backwards {_decimals(found.backward)}, order (Kendall's tau) {signed_delta(found.order)}"
+
+
+def _decimals(number: float) -> str:
+    return f"{number:.3f}".replace("-", "\u2212")
+
+
+# --- what answers what
+# --------------------------------------------------------------------------------------------------
+
+
+def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Iterator[Section]:
+    """The texts, sentence by sentence where they were aligned; their skeletons; and their events."""
+    alignment = pair.alignment if isinstance(pair.alignment, Alignment) else None
+    told = alignment is not None and bool(alignment.events)
+    weak = f"the thicker the line, the more alike; dashed: below {rules.limits.partner:.2f}, no partner"
+    if alignment is None:
+        whole = PictureRow(_whole_text(sides[0].text), _whole_text(sides[1].text))
+        yield Section(
+            "Texts", (whole,), "an aligner would lay them side by side: give aligner=", lines=_WHOLE
+        )
+    else:
+        note, least = ("the thicker the line, the more alike", -1.0) if told else (weak, rules.limits.partner)
+        yield Section("Texts, sentence by sentence", _rows_of_sentences(alignment), note, least)
+    skeletons = PictureRow(_skeleton(sides[0]), _skeleton(sides[1]), pair.skeleton, places=3)
+    below = "dashed: below the threshold" * (round(pair.skeleton, DIGITS) < rules.thresholds.skeleton)
+    yield Section("Skeletons", (skeletons,), below, rules.thresholds.skeleton if below else -1.0, SKELETON)
+    if alignment is not None and told:
+        ours, theirs = (
+            [Unit(event.phrase, event.denied) for event in text.events]
+            for text in (alignment.source, alignment.target)
+        )
+        rows = _side_by_side(ours, theirs, alignment.events)
+        yield Section("Events", rows, f"… stands for a pronoun or a clause; {weak}", rules.limits.partner)
+
+
+def _rows_of_sentences(alignment: Alignment) -> tuple[PictureRow, ...]:
+    """The sentences of two texts; a match names its places among those that have something to compare."""
+    texts = alignment.source, alignment.target
+    ours, theirs = (
+        [place for place, sentence in enumerate(text.sentences) if sentence.masked] for text in texts
+    )
+    matches = [
+        Match(ours[match.source], theirs[match.target], match.similarity) for match in alignment.sentences
+    ]
+    return _side_by_side(_sentences(texts[0]), _sentences(texts[1]), matches)
+
+
+def _side_by_side(
+    ours: Sequence[Unit], theirs: Sequence[Unit], matches: Iterable[Match]
+) -> tuple[PictureRow, ...]:
+    """A row for each match, and for each unit that stands alone, in the order of both texts."""
+    rows, left, right = [], 0, 0
+    for match in matches:
+        rows += [PictureRow(left=unit) for unit in ours[left : match.source]] + [
+            PictureRow(right=unit) for unit in theirs[right : match.target]
+        ]
+        rows.append(PictureRow(ours[match.source], theirs[match.target], match.similarity))
+        left, right = match.source + 1, match.target + 1
+    return (
+        *rows,
+        *(PictureRow(left=unit) for unit in ours[left:]),
+        *(PictureRow(right=unit) for unit in theirs[right:]),
+    )
+
+
+def _sentences(text: Analysis) -> list[Unit]:
+    if not text.sentences:
+        return [_whole_text(text.text)]
+    bare = "nothing to compare is left without its nouns"
+    return [Unit(sentence.text, sentence.denied, bare * (not sentence.masked)) for sentence in text.sentences]
+
+
+def _whole_text(text: str) -> Unit:
+    return Unit(text) if text.strip() else Unit("", note="this text is blank")
+
+
+def _skeleton(side: TextSide) -> Unit:
+    if not side.skeleton.strip():
+        return Unit("", note="no skeleton is at hand: give skeletons=")
+    return Unit(side.skeleton, note=f"leaked from the text: {', '.join(side.leaks)}" if side.leaks else "")
+
+
+def _about_roles(roles: RoleMap) -> str:
+    """What the mapping of nouns amounts to."""
+    if not roles.votes:
+        return "no role is filled by a noun in both texts"
+    said = f"{roles.consistency:.0%} of {roles.votes} shared roles agree one to one; {roles.same} filled by the same noun"
+    return said + "; dashed: against one to one" * (roles.consistency < 1)
+
+
+Texts = Mapping[str, str]
+_WIDE = 48  # characters of a column in plain text
+NEITHER = "a structure view shows a Pair of compare_texts, a delta edge"
+
+
+def structure(
+    what: Pair | Edge | Iterable[Edge],
+    texts: PropertyGraph | Texts | None = None,
+    *,
+    skeletons: Texts | None = None,
+    aligner: Verifier | None = None,
+    thresholds: Thresholds | None = None,
+) -> StructureView:
+    """Two texts side by side: how alike they and their skeletons are, what answers what in them, and what
+    that says of an edge.
+
+    `what` is a Pair of `compare_texts`, a delta edge, or several of these (a FoundEdges too): then the one
+    with the largest delta is shown, and `of` shows another. `texts` gives the text of each id, or is the
+    graph they are in; a Pair of two texts needs none, and takes from it the names they have there.
+    `skeletons` gives the skeleton of a text, for edges that do not keep theirs. `aligner` lays two texts side
+    by side where that is not at hand; an edge keeps only the verdict. Without `thresholds` those count that
+    an edge keeps, or else the specified ones. Raises BadInput for an edge without both similarities, for an
+    id without a text, and for no edges.
+    """
+    known, names = _known(texts)
+    source = _Source(_in_order(what), known, names, skeletons or {}, (aligner, thresholds))
+    return source.view(what if isinstance(what, Pair) else 1)
+
+
+@dataclass(frozen=True, repr=False)
+class StructureView(StaticPicture):
+    """A pair as a picture and as tables that say the same; the tables hold in full what the picture cuts."""
+
+    pair: Pair
+    texts: tuple[str, str]
+    svg: Markup
+    alt: str  # what the picture shows, in words
+    _told: Likeness = field(compare=False)
+    _source: _Source = field(compare=False)
+
+    def of(self, which: Edge | Pair | int) -> StructureView:
+        """The same view of another edge or pair, or of the edge with this number in `choices`; raises
+        BadInput.
+        """
+        return self._source.view(which)
+
+    def choices(self, *, limit: int = 50) -> Table:
+        """The edges there are to choose from, by delta, the vetoed ones last; at most `limit` of them."""
+        edges, name = self._source.edges, self._source.name
+        rows = [
+            (
+                str(number),
+                name(edge.source),
+                name(edge.target),
+                signed_delta(_pair(edge).delta),
+                str(edge.properties.get("veto") or ""),
+            )
+            for number, edge in enumerate(edges[:limit], 1)
+        ]
+        return Table((Sheet(("number", "one", "other", "delta", "veto"), tuple(rows), len(edges), "Edges"),))
+
+    def table(self) -> Table:
+        """Everything that the picture shows and nothing cut: the verdict, the texts, what answers what, and
+        who plays whom.
+        """
+        told, (one, other) = self._told, self._told.titles
+        numbers = [
+            ("texts, cosine", f"{told.raw:.3f}"),
+            ("skeletons, cosine", f"{told.skeleton:.3f}"),
+            ("delta", signed_delta(self.pair.delta)),
+        ]
+        said = [
+            ("verdict", told.headline),
+            *(("why", reason) for reason in told.reasons),
+            *numbers,
+            ("band", self.pair.band),
+        ]
+        sheets = [
+            _full_sheet("The verdict", ("", "in words"), said),
+            _full_sheet("The texts", told.titles, [self.texts]),
+        ]
+        for part in told.sections:
+            sheets.append(
+                _full_sheet(
+                    part.name, (one, "similarity", other, "remarks"), [_cells(row, part) for row in part.rows]
+                )
+            )
+        if not told.roles:
+            return Table(tuple(sheets))
+        who = [
+            (each.source, f"{each.times:,}", each.target, "yes" if each.agrees else "no")
+            for each in told.roles
+        ]
+        return Table((*sheets, _full_sheet("Who plays whom", (one, "times", other, "one to one"), who)))
+
+    def html(self) -> Markup:
+        """The picture, and below it the tables, folded away: a piece of a page."""
+        tables = element(
+            "details", element("summary", "The same as tables, with every text in full"), self.table().html
+        )
+        return joined([image(self.svg, self.alt), tables])
+
+    def __repr__(self) -> str:
+        count = len(self._source.edges)
+        return f"<StructureView: {harmless(self.alt)}{f' One of {count:,} edges, see choices().' if count > 1 else ''}>"
+
+
+# --- what is shown
+# ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What views can be made of: edges to choose from, what is known of their texts, and what they are judged
+    by.
+    """
+
+    edges: tuple[Edge, ...]
+    texts: Texts | None
+    names: Texts
+    skeletons: Texts
+    judge: tuple[Verifier | None, Thresholds | None]
+
+    def view(self, which: Edge | Pair | int) -> StructureView:
+        """The view of a pair, of an edge, or of the edge with a number."""
+        shown = self._numbered(which) if isinstance(which, int) else which
+        if not isinstance(shown, Pair | Edge):
+            raise BadInput(f"{NEITHER}, not {type(shown).__name__}")
+        pair = _sound(shown if isinstance(shown, Pair) else _pair(shown))
+        sides = self._side(shown, pair, 0), self._side(shown, pair, 1)
+        pair = replace(pair, skeletons=(sides[0].skeleton, sides[1].skeleton))
+        kept = pair.alignment if isinstance(pair.alignment, StoredAlignment) else None
+        if self.judge[0] is not None and (pair.alignment is None or kept is not None):
+            pair = replace(pair, alignment=self.judge[0].align(sides[0].text, sides[1].text))
+        told = comparison(pair, sides, self._rules(shown, kept))
+        alt = likeness_in_words(told)
+        return StructureView(pair, (sides[0].text, sides[1].text), picture(told, alt), alt, told, self)
+
+    def name(self, id: str) -> str:
+        """What a reader would call the text with this id."""
+        return self.names.get(id, id)
+
+    def _numbered(self, number: int) -> Edge:
+        if not 1 <= number <= len(self.edges):
+            raise BadInput(
+                f"there is no edge number {number} among the {len(self.edges):,} to choose from: see choices()"
+            )
+        return self.edges[number - 1]
+
+    def _side(self, shown: Edge | Pair, pair: Pair, place: int) -> TextSide:
+        """One of the two texts with all that is known of it."""
+        title, text = self._text(shown, (pair.source, pair.target)[place], place)
+        leaks = getattr(self.skeletons, "leaks", {})
+        return TextSide(
+            title, text, pair.skeletons[place] or self.skeletons.get(text, ""), tuple(leaks.get(text, ()))
+        )
+
+    def _text(self, shown: Edge | Pair, id: str, place: int) -> tuple[str, str]:
+        """The title and the words behind an id; the ends of a Pair may be texts themselves. Raises BadInput."""
+        if self.texts is not None and id in self.texts:
+            return self.name(id), self.texts[id]
+        if isinstance(shown, Edge):
+            told = (
+                "none was given" if self.texts is None else f"it is not among the {len(self.texts):,} given"
+            )
+            raise BadInput(
+                f"the text of {id[:80]!r} is needed, and {told}: give texts=graph, the graph that the edges are of, or texts={{id: text}}"
+            )
+        named = next((self.name(key) for key, text in (self.texts or {}).items() if text == id), "")
+        read = getattr(getattr(shown.alignment, ("source", "target")[place], None), "text", id)
+        return (named or ("First text", "Second text")[place], id) if read == whole(id) else (id, read)
+
+    def _rules(self, shown: Edge | Pair, kept: StoredAlignment | None) -> Rules:
+        aligner, thresholds = self.judge
+        own = _thresholds(shown.properties.get("thresholds")) if isinstance(shown, Edge) else None
+        whence = "given" if thresholds else "kept with the edge" if own else "of the specification"
+        return Rules(
+            thresholds or own or SPECIFIED, whence, getattr(aligner, "limits", None) or Cutoffs(), kept
+        )
+
+
+def _known(texts: PropertyGraph | Texts | None) -> tuple[Texts | None, Texts]:
+    """The texts by id, and what some of them are called."""
+    if texts is None or isinstance(texts, Mapping):
+        return texts, {}
+    if not isinstance(texts, PropertyGraph):
+        raise BadInput(f"texts is a graph, or the text of each id: {{id: text}}, not {type(texts).__name__}")
+    return described(texts), {
+        node.id: str(node.properties["name"]) for node in texts.nodes if node.properties.get("name")
+    }
+
+
+def _in_order(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
+    """The edges to choose from: by delta, the largest first, the vetoed ones last. Raises BadInput where
+    there are none.
+    """
+    if isinstance(what, Pair):
+        return ()
+    several = what if isinstance(what, Iterable) and not isinstance(what, str) else [what]
+    edges = [*several, *(what.vetoed if isinstance(what, FoundEdges) else ())]
+    if odd := [edge for edge in edges if not isinstance(edge, Edge)]:
+        raise BadInput(f"{NEITHER} or several, not {type(odd[0]).__name__}")
+    if not edges:
+        raise BadInput(
+            "there is no edge to show: compare_texts(one, other, skeletons, embedder) makes a Pair of any two texts"
+        )
+    return tuple(
+        sorted(
+            edges,
+            key=lambda edge: (
+                bool(edge.properties.get("veto")),
+                -_pair(edge).delta,
+                edge.source,
+                edge.target,
+            ),
+        )
+    )
+
+
+def _pair(edge: Edge) -> Pair:
+    """What an edge says of its two ends. Raises BadInput for one that does not hold both similarities."""
+    said = edge.properties
+    raw, skeleton = (_number_of(edge, name) for name in ("raw", "skeleton"))
+    ends = str(said.get("source_skeleton") or ""), str(said.get("target_skeleton") or "")
+    kept = (
+        StoredAlignment(_number_of(edge, "alignment_score"), str(said.get("veto") or ""))
+        if "alignment_score" in said
+        else None
+    )
+    return Pair(edge.source, edge.target, raw, skeleton, ends, kept)
+
+
+def _number_of(edge: Edge, name: str) -> float:
+    value = edge.properties.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        ends = f"{edge.source[:80]!r} to {edge.target[:80]!r}"
+        raise BadInput(
+            f"the {edge.type[:80]} edge from {ends} holds no number {name!r}: only edges that delta_edges(…) made can be shown so"
+        )
+    return float(value)
+
+
+def _sound(pair: Pair) -> Pair:
+    """A pair whose similarities are cosines; raises BadInput."""
+    if not all(abs(cosine) <= 1 for cosine in (pair.raw, pair.skeleton)):
+        raise BadInput(
+            f"a similarity is a cosine, from -1 to 1; this pair has {pair.raw} and {pair.skeleton}"
+        )
+    return pair
+
+
+def _thresholds(kept: Json) -> Thresholds | None:
+    """The thresholds that an edge keeps, if it does."""
+    match kept:
+        case {"skeleton": int() | float() as skeleton, "delta": int() | float() as delta}:
+            words = kept.get("words", 0)  # edges of before refused none
+            return Thresholds(skeleton, delta, words if isinstance(words, int) else 0)
+    return None
+
+
+def _cells(row: PictureRow, part: Section) -> tuple[str, str, str, str]:
+    """A row as texts: both units, what stands between them, and what is to be said of them."""
+    ours, theirs = ((unit.text, unit) if unit else ("", None) for unit in (row.left, row.right))
+    remarks = [
+        f"{side} denies something"
+        for side, (_, unit) in (("left", ours), ("right", theirs))
+        if unit and unit.denied
+    ]
+    remarks += [
+        f"{side}: {unit.note}"
+        for side, (_, unit) in (("left", ours), ("right", theirs))
+        if unit and unit.note
+    ]
+    remarks += [f"below {part.least:g}"] * (row.similarity is not None and row.similarity < part.least)
+    return ours[0], row.between, theirs[0], "; ".join(remarks)
+
+
+_NOTHING_CUT = sys.maxsize
+
+
+class _Whole(Sheet):
+    """A grid in which no cell is cut."""
+
+    @property
+    def html(self) -> Markup:
+        """The table in HTML."""
+        return Markup(self.grid(_NOTHING_CUT).html)
+
+    @property
+    def text(self) -> str:
+        """The grid in plain text, long cells in several lines."""
+        grid = [
+            [wrap(harmless(" ".join(cell.split())), _WIDE) for cell in row]
+            for row in (self.columns, *self.rows)
+        ]
+        widths = [
+            max((len(line) for cell in column for line in cell), default=0)
+            for column in zip(*grid, strict=True)
+        ]
+        lines = [line for row in grid for line in zip_longest(*row, fillvalue="")]
+        return "\n".join(
+            [self.caption, *("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)]
+        )
+
+
+def _full_sheet(name: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Sheet:
+    return _Whole(tuple(columns), tuple(map(tuple, rows)), len(rows), name)

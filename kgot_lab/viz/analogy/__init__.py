@@ -1,1 +1,0 @@
-"""Draw two texts, their skeletons and what answers what."""

@@ -1,0 +1,646 @@
+"""Look at a memory of claims: review what waits, see what fell, and walk through the times at which facts are
+valid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from kgot_lab.errors import AlreadyDecided, BadInput, LabError, require, require_count
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.memory.claims.beliefs import Beliefs
+from kgot_lab.memory.claims.claim import Claim, Decided, Fallen, Queued, format_span, format_time, triple_key
+from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.claims.ledger import Reviewer, Weighed
+from kgot_lab.text.counted import counted
+from kgot_lab.types import Diff, Document, Edge, Json, Node, Triple
+from kgot_lab.viz.graph.svg import Picture, svg
+from kgot_lab.viz.html import Page
+from kgot_lab.viz.live import Live, LiveOutput, describe_error, page_script, place, style
+from kgot_lab.viz.page import NEEDS_SCRIPT, STYLE, html_document
+from kgot_lab.viz.side_by_side import in_columns
+from kgot_lab.viz.static.markup import Markup, element, joined, shortened
+from kgot_lab.viz.static.table import LEFT, Sheet, Table
+
+# What stands where no live view draws: tables and pictures in HTML, with the key by which a live view finds
+# what it replaces.
+
+
+@dataclass(frozen=True)
+class WrittenDown:
+    """Some HTML that needs nothing, and the same as tables for plain text."""
+
+    html: Markup = field(repr=False)
+    tables: Table
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+    def __repr__(self) -> str:
+        return repr(self.tables)
+
+
+def written_down(tables: Table, *parts: Markup) -> WrittenDown:
+    """Parts of HTML as one, with a key made of their content; their words are in the tables too."""
+    inner = joined(parts)
+    key = hashlib.sha256(inner.encode()).hexdigest()[:12]
+    return WrittenDown(element("div", inner, data_picture=key), tables)
+
+
+def format_claim(fact: Triple) -> str:
+    """A fact as one reads it."""
+    return f"{fact.subject} – {fact.relation} – {fact.object}"
+
+
+# The graph before and after a change of the claims, side by side: what fell or began to hold, and which
+# answers rested on it.
+
+_CELL_FACTS = 12  # facts or answers in a cell
+_WIDTH, _HEIGHT = 420, 400
+
+
+@dataclass(frozen=True)
+class BeforeAfter:
+    """Two pictures with every node in the same place: what is about to fall is marked in the first, what
+    begins to hold in the second.
+    """
+
+    fallen: Fallen
+    said: str  # which change, when, by whom
+    held: tuple[int, int]  # how many facts held before it and after
+    pictured: tuple[Picture, Picture] = field(repr=False)
+
+    def table(self, *, limit: int = 200) -> Table:
+        """What fell, what began to hold and which answers rested on what fell, at most `limit` of each."""
+        lists = {"fell": self.fallen.facts, "began to hold": self.fallen.risen}
+        sheets = [
+            Sheet(("fact",), tuple((format_claim(each),) for each in facts[:limit]), len(facts), name)
+            for name, facts in lists.items()
+            if facts
+        ]
+        answers = self.fallen.answers
+        told = tuple((answer.id, answer.text, f"{answer.at:%Y-%m-%d %H:%M}") for answer in answers[:limit])
+        sheets += (
+            [Sheet(("answer", "text", "given (UTC)"), told, len(answers), "rested on what fell")]
+            if told
+            else []
+        )
+        return Table(tuple(sheets) or (Sheet(("in words",), ((str(self.fallen),),), 1, self.said),))
+
+    def _repr_html_(self) -> str:
+        told = self.fallen
+        answers = [f"{answer.text} ({answer.id}, {answer.at:%Y-%m-%d %H:%M} UTC)" for answer in told.answers]
+        rose = _listed(f"{counted(len(told.risen), 'fact')} began to hold", _facts(told.risen))
+        rows = [
+            ("graph", [Markup(picture._repr_html_()) for picture in self.pictured]),
+            ("facts that hold", [Markup(f"{count:,}") for count in self.held]),
+            ("what changed", [_listed(f"{counted(len(told.facts), 'fact')} fell", _facts(told.facts)), rose]),
+            ("entities", [_listed("named by no fact after it", told.entities), Markup()]),
+            ("answers", [_listed("rested on what fell", answers), Markup()]),
+        ]
+        return in_columns(
+            self.said, ["before", "after"], [(name, cells) for name, cells in rows if any(cells)]
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.said}\n{self.fallen}\n\n{self.table(limit=_CELL_FACTS)!r}"
+
+
+def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> BeforeAfter:
+    """The graph before and after a retraction, its undo or a decision, by the report that it returned.
+
+    Of what changed at most `limit` facts are drawn, and as many of what stands beside them. Raises BadInput
+    for a report of nothing.
+    """
+    require(claims, Claims, "what is shown before and after a change is a memory of Claims")
+    require(change, Fallen, "a change is shown by the report that retract_…, undo or a decision returned")
+    require_count(limit, 1, "limit")
+    if change.change is None:
+        raise BadInput("this report is of a change that changed nothing: there is no before and after")
+    logged = next((each for each in claims.log() if each.id == change.change), None)
+    if logged is None:
+        raise BadInput(
+            f"these claims have no change {change.change}: give the memory that returned the report"
+        )
+    before, after = (
+        Beliefs(claims.storage, known, now=claims.now).facts() for known in (logged.id - 1, logged.id)
+    )
+    who = f" by {logged.by}" * bool(logged.by)
+    undone = f" of change {logged.undoes}" if logged.undoes else ""
+    pictured, drawn = _pictured(change, {*before} & {*after}, limit)
+    said = f"Change {logged.id}: {logged.action}{undone}{who}, {logged.at:%Y-%m-%d %H:%M} UTC. {str(change).capitalize()}.{drawn}"
+    return BeforeAfter(change, said, (len(before), len(after)), pictured)
+
+
+def _pictured(change: Fallen, kept: Collection[Triple], limit: int) -> tuple[tuple[Picture, Picture], str]:
+    """What changed with what stands beside it, drawn twice in the same places; and how much of it is not
+    drawn.
+    """
+    fell, rose = _varied(change.facts)[:limit], _varied(change.risen)[:limit]
+    ends = {end for fact in (*fell, *rose) for end in (fact.subject, fact.object)}
+    near = _varied(
+        sorted((fact for fact in kept if ends & {fact.subject, fact.object}), key=lambda fact: fact.identity)
+    )
+    beside = sorted(near, key=lambda fact: -len(ends & {fact.subject, fact.object}))[:limit]
+    lasting = ends & {end for fact in kept for end in (fact.subject, fact.object)}
+    common = PropertyGraph.of(map(Node, sorted(lasting)), _edges(beside), dangling="add")
+    gone = Diff(removed_nodes=_bare(fell, lasting), removed_edges=_edges(fell))
+    come = Diff(added_nodes=_bare(rose, lasting), added_edges=_edges(rose))
+    places = svg(PropertyGraph.from_triples([*fell, *rose, *beside]), width=_WIDTH, height=_HEIGHT).positions
+
+    def drawn(graph: PropertyGraph, mark: Diff) -> Picture:
+        return svg(graph, highlight=mark if mark else None, positions=places, width=_WIDTH, height=_HEIGHT)
+
+    pictures = (
+        drawn(common, gone),
+        drawn(PropertyGraph.of(common.nodes, [*common.edges, *_edges(rose)], dangling="add"), come),
+    )
+    all_changed, all_near = len(change.facts) + len(change.risen), len(near)
+    if len(fell) + len(rose) == all_changed and len(beside) == all_near:
+        return pictures, ""
+    return (
+        pictures,
+        f" Drawn: {len(fell) + len(rose):,} of {all_changed:,} that changed, {len(beside):,} of {all_near:,} beside them.",
+    )
+
+
+def _varied(facts: Sequence[Triple]) -> list[Triple]:
+    """Some facts in another order: one of each subject, then a second of each that has one, and so on."""
+    turns: Counter[str] = Counter()
+    turn: dict[Triple, int] = {}
+    for fact in facts:
+        turn[fact] = turns[fact.subject]
+        turns[fact.subject] += 1
+    return sorted(facts, key=turn.__getitem__)
+
+
+def _bare(facts: Sequence[Triple], lasting: Collection[str]) -> tuple[Node, ...]:
+    """The ends of some facts but those that are in the graph before and after."""
+    ends = dict.fromkeys(end for fact in facts for end in (fact.subject, fact.object))
+    return tuple(Node(end) for end in ends if end not in lasting)
+
+
+def _edges(facts: Sequence[Triple]) -> tuple[Edge, ...]:
+    return tuple(Edge(*fact.identity) for fact in facts)
+
+
+def _facts(facts: Sequence[Triple]) -> list[str]:
+    return list(map(format_claim, _varied(facts)))
+
+
+def _listed(what: str, lines: Sequence[str]) -> Markup:
+    """Some lines under what they are, the rest counted; nothing where there are none."""
+    if not lines:
+        return Markup()
+    shown = [element("li", line) for line in lines[:_CELL_FACTS]]
+    more = [element("li", f"and {len(lines) - _CELL_FACTS:,} more")] if len(lines) > _CELL_FACTS else []
+    return element("div", element("div", what), element("ul", *shown, *more))
+
+
+# The graph over valid time: step through the times at which facts begin or cease to be true, also on a page
+# without Python.
+
+_SIZE, _SMALL = (720, 420), (360, 320)
+_CAPTION_FACTS = 8  # facts in a caption
+_STILL_PICTURES = 3  # pictures where nothing is live
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The facts valid from a time on (None: before the first), and what began and ended since the moment
+    before.
+    """
+
+    since: datetime | None
+    facts: tuple[Triple, ...]
+    began: tuple[Triple, ...]
+    ended: tuple[Triple, ...]
+    picture: Picture = field(repr=False)
+    small: Picture = field(repr=False)  # for where several stand beside each other
+
+    @property
+    def name(self) -> str:
+        """From when on."""
+        return f"from {format_time(self.since)}" if self.since else "before the first change"
+
+    @property
+    def caption(self) -> str:
+        """How many facts are valid, and what began and ended, in a sentence."""
+        changes = [
+            f"{did}: {_first_facts(facts)}"
+            for did, facts in (("Began", self.began), ("Ended", self.ended))
+            if facts
+        ]
+        return f"{counted(len(self.facts), 'fact')} valid. " + (". ".join(changes) or "Nothing changed") + "."
+
+
+class OverTime(LiveOutput):
+    """What `over_time` shows: a slider over its moments, each with its graph and a caption; `page` makes a
+    file of it.
+    """
+
+    def __init__(self, moments: Sequence[Moment], all_times: int) -> None:
+        self.moments = tuple(moments)
+        # the moment that the reader looks at
+        self.at = next((number for number, each in enumerate(moments) if each.facts), 0)
+        self.note = (
+            f"{len(moments) - 1} of {all_times} times at which something changes"
+            if len(moments) - 1 < all_times
+            else ""
+        )
+        shown = [{"name": each.name, "caption": each.caption, "svg": each.picture.svg} for each in moments]
+        self.live = Live(
+            self._still(),
+            {"view": "times", "states": shown, "start": self.at, "note": self.note},
+            self._heard,
+        )
+
+    def table(self) -> Table:
+        """The moments with what began and ended, a row each."""
+        rows = tuple(
+            (each.name, f"{len(each.facts):,}", _first_facts(each.began), _first_facts(each.ended))
+            for each in self.moments
+        )
+        return Table((Sheet(("valid", "facts", "began", "ended"), rows, len(rows), "Over valid time"),))
+
+    def page(self, title: str = "What is true when") -> Page:
+        """The slider as a page that works from disk, with the table for readers without a script."""
+        tables = element("section", element("h2", "The same as a table"), self.table().html)
+        body = element("main", element("h1", title), NEEDS_SCRIPT, place(self.live.data), tables)
+        return Page(title, html_document(title, STYLE + style(), body, script=page_script()))
+
+    def _still(self) -> WrittenDown:
+        """An early, a middle and the last moment as pictures, and all of them as a table: what stands where
+        no live view draws.
+        """
+        some = [each for each in self.moments if each.picture.nodes]
+        chosen = [some[number] for number in _spread(len(some), _STILL_PICTURES)]
+        heads = element("tr", *(element("th", each.name, scope="col", style=LEFT) for each in chosen))
+        pictures = element(
+            "tr", *(element("td", Markup(each.small._repr_html_()), style=LEFT) for each in chosen)
+        )
+        drawn = element(
+            "table",
+            element("thead", heads),
+            element("tbody", pictures),
+            style="table-layout:fixed;width:100%",
+        )
+        return written_down(self.table(), drawn, self.table().html)
+
+    def __repr__(self) -> str:
+        return f"<OverTime: {counted(len(self.moments), 'moment')}>\n{self.table()!r}"
+
+    def _heard(self, message: object) -> dict[str, str]:
+        match message:
+            case {"at": int(at)} if 0 <= at < len(self.moments):
+                self.at = at
+        return {}
+
+
+def over_time(beliefs: Beliefs, *, about: Iterable[str] = (), most: int = 24, limit: int = 40) -> OverTime:
+    """The graph of the facts that are valid at each time at which one begins or ceases to be, to step
+    through.
+
+    `about` are names: without any, all facts are drawn, else those that name one of them. Of more than `most`
+    times some are left out, evenly, and their changes are told at the next one; at most `limit` nodes are
+    drawn. In a relation declared "single" the fact with the latest beginning is drawn alone. Raises BadInput
+    where nothing begins or ends.
+    """
+    require(beliefs, Beliefs, "what is shown over time is a memory of Claims, or its as_of(known)")
+    names = _names(about)
+    for name, number in (("most", most), ("limit", limit)):
+        require_count(number, 1, name)
+    times = beliefs.turning_points(_about(beliefs, names) if names else None)
+    if not times:
+        raise BadInput(
+            "no claim in force says since when or until when it is true: valid_from and valid_until of a Claim do"
+        )
+    shown: list[datetime | None] = [None, *(times[number] for number in _spread(len(times), most))]
+    facts = [_valid(beliefs, time or times[0] - timedelta(microseconds=1), names) for time in shown]
+    ever: set[Triple] = {fact for each in facts for fact in each}
+    ordered = sorted(ever, key=triple_key)
+    everything = PropertyGraph.from_triples(ordered)
+    positions = svg(everything, width=_SIZE[0], height=_SIZE[1], limit=10 * limit).positions
+    moments: list[Moment] = []
+    for time, now in zip(shown, facts, strict=True):
+        before = moments[-1].facts if moments else now
+        if moments and now == before:
+            continue
+        began, ended = (
+            tuple(each for each in one if each not in set(other))
+            for one, other in ((now, before), (before, now))
+        )
+        diff = Diff(added_edges=tuple(map(_edge, began)), removed_edges=tuple(map(_edge, ended)))
+        graph, mark = PropertyGraph.from_triples(now), diff if diff else None
+        drawn, small = (
+            svg(graph, highlight=mark, positions=positions, width=width, height=height, limit=limit)
+            for width, height in (_SIZE, _SMALL)
+        )
+        moments.append(Moment(time, now, began, ended, drawn, small))
+    return OverTime(moments, len(times))
+
+
+def _valid(beliefs: Beliefs, at: datetime, names: frozenset[str]) -> tuple[Triple, ...]:
+    """The facts valid at a time; where only one may answer, the one that does."""
+    facts = _about(beliefs.as_of(valid=at), names)
+    rivals: dict[tuple[str, str], list[Triple]] = defaultdict(list)
+    declared = beliefs.declared()
+    for fact in facts:
+        if declared.get(fact.relation) == "single":
+            rivals[fact.subject, fact.relation].append(fact)
+    retired = set[Triple]()
+    for (subject, relation), several in rivals.items():
+        if len(several) > 1:
+            retired |= set(several) - set(beliefs.current(subject, relation, at).facts)
+    return tuple(fact for fact in facts if fact not in retired)
+
+
+def _about(beliefs: Beliefs, names: frozenset[str]) -> tuple[Triple, ...]:
+    """The facts that hold, those that name one of some names where there are any."""
+    if not names:
+        return beliefs.facts()
+    found = {fact for name in names for fact in (*beliefs.facts(subject=name), *beliefs.facts(object=name))}
+    return tuple(sorted(found, key=triple_key))
+
+
+def _names(about: Iterable[str]) -> frozenset[str]:
+    given = [about] if isinstance(about, str) else about
+    require(given, Iterable, "about is a name or several")
+    return frozenset(given)
+
+
+def _edge(fact: Triple) -> Edge:
+    return Edge(*fact.identity)
+
+
+def _spread(length: int, most: int) -> list[int]:
+    """At most so many of the numbers below a length, evenly spread, the last always among them."""
+    if length <= most:
+        return list(range(length))
+    return (
+        [length - 1] if most == 1 else [round(number * (length - 1) / (most - 1)) for number in range(most)]
+    )
+
+
+def _first_facts(facts: Sequence[Triple]) -> str:
+    more = f"; and {len(facts) - _CAPTION_FACTS} more" if len(facts) > _CAPTION_FACTS else ""
+    return "; ".join(map(format_claim, facts[:_CAPTION_FACTS])) + more
+
+
+# Review in a notebook, by keyboard: the claims that wait, one at a time, with what speaks for each and what
+# it would change.
+
+_AROUND = 160  # characters of the source before and after what was said
+_LISTED = 10  # facts under a heading
+_LOGGED = 20
+_STILL_CLAIMS = 20  # claims where nothing is live
+_FACT = 300  # characters of a fact, or of a quotation
+_DONE = {"accept": "Accepted", "reject": "Rejected", "override": "Overridden"}
+_DID = {
+    "accepted": "accepted",
+    "rejected": "rejected",
+    "taken": "put in its place",
+    "queued": "back in the queue",
+}
+
+
+class Review(LiveOutput):
+    """What `review` shows: the queue, one claim at a time; every decision is written to the ledger at once,
+    under the reviewer's name.
+    """
+
+    def __init__(self, claims: Claims, by: str, texts: Mapping[str, str]) -> None:
+        self.reviewer = Reviewer(claims, by)
+        self.claims, self.by, self.ledger = claims, self.reviewer.by, self.reviewer.ledger
+        self._texts = texts
+        self.reviewer.reload()
+        self.live = Live(self._still(), {"view": "review", "shown": self._shown("")}, self._heard)
+
+    def table(self, *, limit: int = _STILL_CLAIMS) -> Table:
+        """The claims that wait, at most `limit` of them, and the last decisions."""
+        queue = self.reviewer.queue
+        rows = tuple(map(self._row, queue[:limit]))
+        names = (
+            "claim",
+            "source",
+            "said there",
+            "confidence",
+            "accepted when as sure",
+            "would begin to hold",
+            "other objects that hold",
+        )
+        log = tuple(self._log())
+        waiting = Sheet(names, rows, len(queue), "Claims that wait for review")
+        sheets = [waiting if rows else Sheet(("in words",), ((self.reviewer.nothing_waits,),), 1)]
+        return Table(
+            (
+                *sheets,
+                *(
+                    [Sheet(("when (UTC)", "by", "did", "to"), log, len(log), "The last decisions")]
+                    if log
+                    else []
+                ),
+            )
+        )
+
+    def _still(self) -> WrittenDown:
+        tables = self.table()
+        return written_down(tables, tables.html)
+
+    def _refresh(self) -> None:
+        self.reviewer.reload()
+        self.live.picture = self._still()
+        self.live.data = {**self.live.data, "shown": self._shown("")}
+
+    def __repr__(self) -> str:
+        return f"<Review by {self.by}: {counted(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
+
+    # --- what the browser asks
+    # ----------------------------------------------------------------------------------------
+
+    def _heard(self, message: Mapping[str, Json]) -> Json:
+        """What a reader did; what goes wrong is said there, and everything is read again, since others may
+        have decided meanwhile.
+        """
+        said, wrong = "", ""
+        try:
+            said = self._done(message)
+        except Exception as error:
+            wrong = describe_error(error)
+        try:
+            self.reviewer.reload()
+            stayed = bool(wrong and (seen := self.reviewer.in_view) and seen.claim.id == message.get("claim"))
+            shown = self._shown("" if stayed else f"{said} {self._next()}".strip(), wrong)
+        except (
+            LabError
+        ) as error:  # such as a file that another process keeps to itself: what stood there stays
+            shown = {**self.live.data["shown"], "said": "", "wrong": str(error)}
+        self.live.data = {**self.live.data, "shown": shown}
+        self.live.send({"shown": shown})
+        return {}
+
+    def _done(self, message: Mapping[str, Json]) -> str:
+        match message:
+            case {"move": int(by)}:
+                self.reviewer.move(by)
+            case {"undo": True}:
+                return self._undo()
+            case {"decide": str(verdict), "claim": str(claim)}:
+                changed = {name: message[name] for name in ("object", "confidence") if name in message}
+                if changed.get("confidence", 0) is None:
+                    raise BadInput("a confidence is a number from 0 to 1")
+                return self._decide(claim, verdict, changed)
+        return ""
+
+    def _decide(self, claim: str, verdict: str, changed: dict[str, Any]) -> str:
+        try:
+            report = self.reviewer.decide(claim, verdict, **changed)
+        except AlreadyDecided as error:
+            named = "The claim" if error.fact is None else self._named(claim)
+            raise BadInput(f"Not done: {named} no longer waits. {error.became}") from None
+        effect = f" ({report})" if report.facts or report.risen else ""
+        return f"{_DONE[verdict]}: {self._named(claim)}{effect}."
+
+    def _undo(self) -> str:
+        claim = self.reviewer.undo()
+        return (
+            f"Taken back: {self._named(claim.id)} waits again."
+            if claim
+            else "There is no decision of yours to take back."
+        )
+
+    def _named(self, claim: str) -> str:
+        return shortened(format_claim(self.claims.claim(claim).fact), _FACT)
+
+    # --- what is shown
+    # ------------------------------------------------------------------------------------------------
+
+    def _shown(self, said: str, wrong: str = "") -> dict[str, Json]:
+        """What the browser shows: the claim in view, how many wait, the log, and what is said of what was
+        done.
+        """
+        queued = self.reviewer.in_view
+        return {
+            "claim": self._card(queued) if queued else None,
+            "place": self.reviewer.place + 1,
+            "left": len(self.reviewer.queue),
+            "empty": self.reviewer.nothing_waits,
+            "log": [list(row) for row in self._log()],
+            "undoable": bool(self.reviewer.decided),
+            "said": said,
+            "wrong": wrong,
+        }
+
+    def _next(self) -> str:
+        """Which claim is in view now, for those who do not see it."""
+        queued = self.reviewer.in_view
+        return (
+            f"Next: {shortened(format_claim(queued.claim.fact), _FACT)}."
+            if queued
+            else "Nothing waits any more."
+        )
+
+    def _card(self, queued: Queued) -> dict[str, Json]:
+        claim, weighed = queued.claim, self.reviewer.weighed(queued)
+        return {
+            "id": claim.id,
+            "fact": format_claim(claim.fact),
+            "object": claim.fact.object,
+            "confidence": claim.confidence,
+            "sure": weighed.sure,
+            "quote": list(self._quote(claim)),
+            "origin": self._origin(claim),
+            "premises": _first_few(claim.premises),
+            "starts": _first_few(queued.starts),
+            "idle": f"If it is accepted, nothing new begins to hold: {weighed.idle}.",
+            "against": weighed.single,
+            "rivals_are": f"It contradicts, since {claim.fact.relation} has a single object at a time" if weighed.single
+            else f"{claim.fact.subject} – {claim.fact.relation} also holds of",
+            "rivals": _rivals(weighed),
+        }  # fmt: skip
+
+    def _quote(self, claim: Claim) -> tuple[str, str, str] | tuple[()]:
+        """What was said, with what stands before and after it in its source, where the text of that is given
+        and says it.
+        """
+        span, text = claim.span, self._texts.get(claim.source, "")
+        if span is None:
+            return ()
+        there = text[span.start : span.end]
+        if not there or (span.text and span.text != there):
+            return ("", shortened(span.text, _FACT), "") if span.text else ()
+        before, after = text[max(0, span.start - _AROUND) : span.start], text[span.end : span.end + _AROUND]
+        return ("…" * (span.start > _AROUND) + before, there, after + "…" * (span.end + _AROUND < len(text)))
+
+    def _origin(self, claim: Claim) -> str:
+        where = f", characters {claim.span.start:,} to {claim.span.end:,}" if claim.span else ""
+        span = claim.span
+        moved = ""
+        if (
+            span
+            and span.text
+            and claim.source in self._texts
+            and self._texts[claim.source][span.start : span.end] != span.text
+        ):
+            moved = " The source says something else there by now."
+        valid = format_span(claim.valid_from, claim.valid_until)
+        said = f"; said by {claim.said_by}" * bool(claim.said_by) + f"; true {valid}" * bool(valid)
+        return f"Source: {claim.source}{where}{said}; {claim.kind}.{moved}"
+
+    def _row(self, queued: Queued) -> tuple[str, ...]:
+        claim, weighed = queued.claim, self.reviewer.weighed(queued)
+        told = ("contradicts: " if weighed.single and weighed.others else "") + "; ".join(_rivals(weighed))
+        quote = "".join(self._quote(claim)[1:2])
+        said = format_claim(claim.fact), claim.source, quote, f"{claim.confidence:.2f}"
+        calibrated = f"{weighed.calibrated:.2f}" if weighed.calibrated != claim.confidence else ""
+        return (*said, calibrated, f"{len(queued.starts):,}", told)
+
+    def _log(self) -> list[tuple[str, str, str, str]]:
+        return [
+            (f"{each.at:%Y-%m-%d %H:%M:%S}", each.by or "nobody named", _did(each), format_claim(each.fact))
+            for each in self.ledger.decided(_LOGGED)
+        ]
+
+
+def review(claims: Claims, *, by: str, documents: Iterable[Document] = ()) -> Review:
+    """Decide on the claims that wait, by keyboard: a accept, r reject, o override, u undo, j and k next and
+    previous, ? help.
+
+    `by` is who decides, in the log; `documents` are the sources, by their ids, for the words around what each
+    claim was taken from. Where no live view can draw, the queue and the log stand there as tables. Raises
+    BadInput.
+    """
+    require(claims, Claims, "what is reviewed is a memory of Claims")
+    texts = {document.id: document.text for document in documents}
+    return Review(claims, by, texts)
+
+
+def _did(decided: Decided) -> str:
+    sure = (
+        f", confidence {decided.confidence:.2f}"
+        if decided.standing == "accepted" and decided.confidence is not None
+        else ""
+    )
+    return f"{decided.action}: {_DID.get(decided.standing, decided.standing)}{sure}"
+
+
+def _first_few(facts: Sequence[Triple]) -> list[str]:
+    more = [f"and {len(facts) - _LISTED:,} more"] if len(facts) > _LISTED else []
+    return [*(shortened(format_claim(each), _FACT) for each in facts[:_LISTED]), *more]
+
+
+def _rivals(weighed: Weighed) -> list[str]:
+    """What holds beside a claim: whole facts where they contradict it, and otherwise their objects."""
+    return (
+        _first_few(weighed.others)
+        if weighed.single
+        else [shortened(each.object, _FACT) for each in weighed.others[:_LISTED]]
+    )
+
+
+__all__ = ["before_and_after", "over_time", "review"]

@@ -1,0 +1,372 @@
+"""Notebooks written as the pages of a course, with a front page: as they are stored, or run anew and alive."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.io.files import write_whole
+from kgot_lab.text.counted import counted
+from kgot_lab.text.sentences import sentences
+from kgot_lab.types import Json
+from kgot_lab.viz.graph.view_data import NOTHING_OPENS
+from kgot_lab.viz.live import FOR_PAGES, VIEWS, page_source, page_style, place
+from kgot_lab.viz.notebook_page import (
+    TEMPLATE,
+    PageFrame,
+    framed_page,
+    notebook_title,
+    page_name,
+    read_notebook,
+)
+from kgot_lab.viz.page import html_document
+from kgot_lab.viz.static.markup import Markup, element, joined, shortened
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+# What a notebook says of itself at its beginning: its question, how long it takes, and what one will see.
+
+_MINUTES = re.compile(r"\*\*Time:?\*\*:?\s*(\d+)\s*min")
+_SIGHTS = re.compile(r"\*\*You will see:?\*\*\s*\n+((?:[-*] .*\n?(?:[ \t]+\S.*\n?)*)+)")
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """A notebook as a front page tells of it; `minutes` is 0 and `sights` is empty where it does not say."""
+
+    title: str
+    about: str  # the paragraph below the title
+    minutes: int
+    sights: tuple[str, ...]
+
+
+def chapter_of(notebook: NotebookNode, path: Path) -> Chapter:
+    """What the texts of a notebook say of it; without a heading it is called as its file."""
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    whole = "\n\n".join(texts)
+    minutes, seen = _MINUTES.search(whole), _SIGHTS.search(whole)
+    return Chapter(
+        notebook_title(notebook, path),
+        _first_paragraph(texts),
+        int(minutes[1]) if minutes else 0,
+        tuple(_plain(line).rstrip(";.") for line in re.split(r"^[-*] ", seen[1], flags=re.MULTILINE)[1:])
+        if seen
+        else (),
+    )
+
+
+def _first_paragraph(texts: Sequence[str]) -> str:
+    """The first paragraph of prose of the text that the notebook begins with."""
+    parts = re.split(r"\n\s*\n", texts[0]) if texts else []
+    return next(
+        (_plain(part) for part in parts if part.strip() and not re.match(r"\s*(#|[-*>|!] ?|```|\*\*)", part)),
+        "",
+    )
+
+
+def _plain(markdown: str) -> str:
+    """A line of Markdown as words: without emphasis, code marks and the addresses of links."""
+    words = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", markdown)
+    return " ".join(re.sub(r"[`*]", "", words).split())
+
+
+# The page that a course begins with: every notebook's question, what one will see in it and how long it
+# takes, in order.
+
+FRONT_PAGE = "index.html"
+
+_STYLE = """
+body { font: 17px/1.55 Georgia, "Times New Roman", serif; color: #111; background: #fff; }
+body { margin: 2.5rem auto 4rem; max-width: 50rem; padding: 0 1.2rem; }
+h1, h2, .minutes, .number, .see { font-family: Helvetica, Arial, sans-serif; }
+h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .6rem; }
+h2 { font-size: 1.15rem; line-height: 1.3; margin: 0; }
+a { color: #00568a; }
+a:focus-visible { outline: 3px solid #0072b2; outline-offset: 2px; }
+ol { list-style: none; padding: 0; margin: 2rem 0 0; }
+ol > li { border-top: 1px solid #bbb; padding: 1.1rem 0 1.2rem; display: grid; grid-template-columns: 3rem 1fr auto; gap: 0 .8rem; }
+ol > li > div { grid-column: 2; }
+.number, .minutes { color: #555; font-size: .95rem; line-height: 1.6; }
+.about { margin: .4rem 0; color: #333; }
+.see { margin: .5rem 0 0; font-size: .85rem; color: #555; }
+ul { margin: .1rem 0 0; padding-left: 1.2rem; font-size: .95rem; }
+@media (max-width: 34rem) { ol > li { grid-template-columns: 2rem 1fr; } .minutes { grid-column: 2; } }
+@media (prefers-color-scheme: dark) {
+  body { color: #eee; background: #1b1b1b; } a { color: #8accf5; } .about { color: #ccc; } .number, .minutes, .see { color: #b0b0b0; }
+}
+@media print { body { max-width: none; margin: 0; } li { break-inside: avoid; } }
+"""
+_ABOUT = 330  # characters of a notebook's first paragraph, in whole sentences
+
+
+def front_page(title: str, said: str, chapters: Mapping[str, Chapter]) -> str:
+    """The text of the page: `chapters` are told in the order given, each by the address of its page; `said`
+    stands below the title.
+    """
+    minutes = sum(chapter.minutes for chapter in chapters.values())
+    length = f"{counted(len(chapters), 'notebook')}" + (f", {_hours(minutes)} in all" if minutes else "")
+    body = element(
+        "main",
+        element("h1", title),
+        element("p", f"{length}. {said}"),
+        element(
+            "ol",
+            *(
+                _entry(number, address, chapter)
+                for number, (address, chapter) in enumerate(chapters.items(), start=1)
+            ),
+        ),
+    )
+    return html_document(title, _STYLE, body)
+
+
+def _entry(number: int, address: str, chapter: Chapter) -> Markup:
+    about = _opening_of(chapter.about)
+    told = joined(
+        [
+            element("h2", element("a", chapter.title, href=address)),
+            element("p", about, class_="about") if about else Markup(),
+            element("p", "You will see", class_="see") if chapter.sights else Markup(),
+            element("ul", *(element("li", sight) for sight in chapter.sights))
+            if chapter.sights
+            else Markup(),
+        ]
+    )
+    minutes = element("span", f"{chapter.minutes} min", class_="minutes") if chapter.minutes else Markup()
+    return element("li", element("span", number, class_="number"), element("div", told), minutes)
+
+
+def _opening_of(about: str) -> str:
+    """The first sentences of a paragraph, as many as there is room for; of a longer sentence what there is
+    room for.
+    """
+    kept = ""
+    for sentence in sentences(about):
+        if len(kept) + 1 + len(sentence) > _ABOUT:
+            break
+        kept = f"{kept} {sentence}".strip()
+    return kept or shortened(about, _ABOUT)
+
+
+def _hours(minutes: int) -> str:
+    """A time one would plan with: minutes, or hours and halves of them."""
+    if minutes < 90:
+        return f"about {counted(minutes, 'minute')}"
+    halves = round(minutes / 30)
+    return f"about {halves // 2}{' and a half' if halves % 2 else ''} hours"
+
+
+# Exercises on a page: an answer under a seal is checked there, any other needs Python.
+
+_NEEDS_PYTHON = "This answer is worked out, or tried, by Python: open the notebook in Jupyter to check yours."
+
+
+def with_answers(notebook: NotebookNode) -> NotebookNode:
+    """The notebook in which each cell with an exercise shows a box for the answer, or says that checking it
+    needs Python.
+    """
+    for number, cell in enumerate(notebook.cells):
+        call = _exercise_in(cell.source) if cell.cell_type == "code" else None
+        if call is None or not cell.outputs:
+            continue
+        said = "\n".join(output.get("data", {}).get("text/plain", "") for output in cell.outputs)
+        shown = cell.outputs[-1]
+        shown["data"] = {"text/html": str(_box(call, said, f"exercise-{number}"))}
+        cell.outputs = [shown]
+    return notebook
+
+
+def _box(call: ast.Call, said: str, key: str) -> Markup:
+    """What stands below an exercise; what the kernel said of the blank answer is for readers without scripts."""
+    seal = call.args[1].value if len(call.args) > 1 and isinstance(call.args[1], ast.Constant) else ""
+    if not (isinstance(seal, str) and seal.startswith("sealed:")):
+        return joined([element("pre", said), element("p", _NEEDS_PYTHON, class_="small")])
+    hints = (
+        each.value.value
+        for each in call.keywords
+        if each.arg == "hint" and isinstance(each.value, ast.Constant)
+    )
+    data: dict[str, Any] = {"view": "answer", "seal": seal, "hint": str(next(hints, "")), "stands_for": key}
+    return joined([element("pre", said, data_picture=key), place(data)])
+
+
+def _exercise_in(source: str) -> ast.Call | None:
+    """The call of `exercise` in a cell, if it holds one and is Python."""
+    try:
+        parsed = ast.parse(source)
+    except SyntaxError:  # a cell of a magic
+        return None
+    calls = (node for node in ast.walk(parsed) if isinstance(node, ast.Call))
+    return next((call for call in calls if ast.unparse(call.func).split(".")[-1] == "exercise"), None)
+
+
+# A notebook run from its beginning, with the live views that its cells showed put where their widgets
+# stood.
+
+SECONDS = 300  # that a cell may take
+_WIDGET = "application/vnd.jupyter.widget-view+json"
+_STATE = "application/vnd.jupyter.widget-state+json"
+_ALONE = {  # what of a view needs Python; the explorer says so itself
+    "stepper": "On this page the run can be walked, guessed and compared. Changing an event to fork it needs a running notebook.",
+    "review": "This page shows one moment. Deciding needs a running notebook.",
+    "editing": "This page shows one moment. Changing the graph needs a running notebook.",
+    "talk": "These answers were given before. Asking something else needs a running notebook.",
+}
+
+
+def execute_live(notebook: NotebookNode, path: Path) -> NotebookNode:
+    """Run all cells in a new kernel in the folder of `path`, and put each live view, with its data, where its
+    widget stood.
+
+    Whoever wrote the notebook decides what is run. Raises BadInput for a notebook of which a cell fails or
+    takes more than `SECONDS`; NotInstalled without the packages of notebooks.
+    """
+    try:
+        from nbclient import NotebookClient
+        from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+    except ImportError as error:
+        raise NotInstalled("lab", "nbclient") from error
+    maker: Any = NotebookClient
+    client = maker(
+        notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
+    )
+    try:
+        client.execute(env={**os.environ, FOR_PAGES: "1"})
+    except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
+        said = f"{error.ename}: {error.evalue}" if isinstance(error, CellExecutionError) else str(error)
+        where = _failed_at(notebook)
+        raise BadInput(
+            f"{path} does not run from its beginning: {where}{shortened(said, 200)}; run it in Jupyter"
+        ) from error
+    return with_answers(_alive(notebook))
+
+
+def _failed_at(notebook: NotebookNode) -> str:
+    """Which cell left an error, and how it begins; "" where none did."""
+    for number, cell in enumerate(notebook.cells, start=1):
+        if any(output.get("output_type") == "error" for output in cell.get("outputs", ())):
+            return f"cell {number} ({shortened(cell.source, 60)}): "
+    return ""
+
+
+def is_alive(notebook: NotebookNode) -> bool:
+    """Whether something on the notebook's page needs the script of the live views."""
+    htmls = (
+        output.get("data", {}).get("text/html", "")
+        for cell in notebook.cells
+        for output in cell.get("outputs", ())
+    )
+    return any("data-view=" in html for html in htmls)
+
+
+def _alive(notebook: NotebookNode) -> NotebookNode:
+    """The notebook with a place for each live view whose data a kernel left; other widgets go."""
+    kept: Mapping[str, Any] = notebook.metadata.pop("widgets", {}).get(_STATE, {}).get("state", {})
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            shown = output.get("data", {}).get(_WIDGET)
+            data = kept.get(shown.get("model_id"), {}).get("state", {}).get("data") if shown else None
+            if isinstance(data, Mapping) and data.get("view") in VIEWS:
+                output["data"] = {"text/html": str(place({**data, "alone": _alone(data)}))}
+    return notebook
+
+
+def _alone(data: Mapping[str, Json]) -> str:
+    """What a reader of the page cannot do in this view, in words; "" when all of it works without Python."""
+    if data["view"] == "graph":
+        return str(data.get("alone", NOTHING_OPENS)) if data.get("total") else ""
+    return _ALONE.get(str(data["view"]), "")
+
+
+SHARED_STYLE, SHARED_SCRIPT = "course.css", "views.js"  # what all pages of a live course share
+_STILL = "The pages show the notebooks as they were stored: texts, code, and what the code gave, with still pictures."
+_LIVE = (
+    "The graphs and runs on the pages live: click, search, step, guess. They need no Python and ask for nothing from anywhere; "
+    "where something does need Python, the page says so."
+)
+
+
+def write_course(
+    paths: Iterable[Path | str],
+    folder: Path | str,
+    *,
+    live: bool = False,
+    title: str = "Notebooks",
+    tell: Callable[[str], None] = lambda said: None,
+) -> tuple[Path, ...]:
+    """Write a front page and the page of each notebook into a folder, linked with each other, and return
+    their paths.
+
+    With `live` each notebook is run from its beginning and its live views live on its page; all pages then
+    share one file of styles and one of scripts, and the folder can be moved or served as it is. Else they are
+    taken as they are stored, and each page needs nothing beside it. `tell` hears what is being done. The
+    folder is made if need be; all pages are made before the first is written. Raises BadInput for no
+    notebook, a damaged one, one that does not run, one whose page would fetch something, and for two of one
+    name; NotInstalled without nbconvert.
+    """
+    notebooks, folder = [Path(path) for path in paths], Path(folder)
+    names = _names(notebooks)
+    if folder.exists() and not folder.is_dir():
+        raise BadInput(f"the pages cannot go into {folder}, which is a file: name a folder")
+    chapters: dict[str, Chapter] = {}
+    pages: dict[str, str] = {}
+    read = [read_notebook(path) for path in notebooks]
+    for number, (path, notebook) in enumerate(zip(notebooks, read, strict=True)):
+        chapters[quote(names[number])] = chapter_of(notebook, path)
+        if live:
+            tell(f"running {path}")
+            notebook = execute_live(notebook, path)
+        linked = {other.resolve(): name for other, name in zip(notebooks, names, strict=True)}
+        frame = PageFrame(linked, folder, _navigation(names, number))
+        if live:
+            frame = replace(
+                frame, style=SHARED_STYLE, script=SHARED_SCRIPT if is_alive(notebook) else "", stays=True
+            )
+        pages[names[number]] = framed_page(notebook, path, frame)
+    texts = {
+        **(_shared() if live else {}),
+        **pages,
+        FRONT_PAGE: front_page(title, _LIVE if live else _STILL, chapters),
+    }
+    written = {name: write_whole(folder / name, text, "the page") for name, text in texts.items()}
+    return tuple(written[name] for name in (FRONT_PAGE, *names))
+
+
+def _names(notebooks: Sequence[Path]) -> list[str]:
+    """The file name of each notebook's page."""
+    if not notebooks:
+        raise BadInput("there is no notebook to make a page of: name .ipynb files")
+    names = [page_name(path) for path in notebooks]
+    if twice := {name for name in names if [FRONT_PAGE, *names].count(name) > 1}:
+        raise BadInput(
+            f"two pages would become {', '.join(sorted(twice))}: write them into different folders, or rename a notebook"
+        )
+    return names
+
+
+def _navigation(names: Sequence[str], number: int) -> Markup:
+    """Links to the page before, to the front page and to the page after."""
+    ends = {
+        "Before": names[number - 1] if number else "",
+        "All notebooks": FRONT_PAGE,
+        "Next": names[number + 1] if number + 1 < len(names) else "",
+    }
+    return element(
+        "nav",
+        *(element("a", said, href=quote(name)) if name else element("span") for said, name in ends.items()),
+        aria_label="Pages",
+    )
+
+
+def _shared() -> Mapping[str, str]:
+    """The files that all pages of a live course share."""
+    css = [(TEMPLATE / name).read_text(encoding="utf-8") for name in ("page.css", "pygments.css")]
+    return {SHARED_STYLE: "\n".join([*css, page_style()]), SHARED_SCRIPT: page_source()}

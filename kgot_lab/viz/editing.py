@@ -1,0 +1,206 @@
+"""Edit a graph in a notebook: a node at a time, with what the rules answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from kgot_lab.errors import BadInput, require
+from kgot_lab.kgos.editing.editor import MADE_BY_HAND, EditMade, Editor
+from kgot_lab.types import Edge, Json
+from kgot_lab.viz.claims import WrittenDown, written_down
+from kgot_lab.viz.live import Live, LiveOutput, describe_error
+from kgot_lab.viz.static.table import Sheet, Table
+
+# A node with its properties and edges, to be changed in a notebook; the rules answer before anything is
+# written.
+
+_LISTED = 2_000  # ids that are offered while one types
+_EDGES = 200
+
+
+class Editing(LiveOutput):
+    """What `edit` shows. `editor` holds the graph and its history: what is done in the browser is done there."""
+
+    def __init__(self, editor: Editor, node: str) -> None:
+        self.editor, self.node = editor, node
+        self.live = Live(self._still(), {"view": "editing", "shown": self._shown("")}, self._heard)
+
+    def table(self) -> Table:
+        """The node in view: its properties, its edges, and what the rules say near it."""
+        shown = self._shown("")
+        properties = Sheet(
+            ("property", "value"),
+            tuple(map(tuple, shown["properties"])),
+            len(shown["properties"]),
+            f"Node {self.node}",
+        )
+        edges = Sheet(("from", "edge", "to"), tuple(map(tuple, shown["edges"])), shown["of_edges"], "Edges")
+        faults = shown["faults"] or ["nothing: all rules hold here"]
+        return Table(
+            (
+                properties,
+                edges,
+                Sheet(("what the rules say",), tuple((each,) for each in faults), len(faults)),
+            )
+        )
+
+    def _still(self) -> WrittenDown:
+        tables = self.table()
+        return written_down(tables, tables.html)
+
+    def _refresh(self) -> None:
+        self.live.picture = self._still()
+        self.live.data = {**self.live.data, "shown": self._shown("")}
+
+    def __repr__(self) -> str:
+        return f"<Editing by {self.editor.by}: {self.node} of {self.editor.graph}>"
+
+    # --- what the browser asks ---
+
+    def _heard(self, message: Mapping[str, Json]) -> Json:
+        said, wrong = "", ""
+        try:
+            done = self._done(message)
+            said = (
+                ""
+                if done is None
+                else "; ".join(
+                    [
+                        f"Done: {done.said}",
+                        *(f"now {each}" for each in done.broken),
+                        *(f"no longer: {each}" for each in done.mended),
+                    ]
+                )
+            )
+        except Exception as error:
+            wrong = describe_error(error)
+        self.live.data = {**self.live.data, "shown": self._shown(said, wrong)}
+        self.live.send({"shown": self.live.data["shown"]})
+        return {}
+
+    def _done(self, message: Mapping[str, Json]) -> EditMade | None:
+        editor = self.editor
+        match message:
+            case {"look": str(id)}:
+                editor.graph.row(id)
+                self.node = id
+                return None
+            case {"save": {"type": str(type), "properties": dict(given)}}:
+                return editor.change_node(
+                    self.node, type=type, **{name: _value(name, text) for name, text in given.items()}
+                )
+            case {"add": str(id), "type": str(type), "name": str(name)}:
+                made = editor.add_node(id, type, name=name)
+                self.node = id
+                return made
+            case {"join": [str(source), str(type), str(target)]}:
+                return editor.add_edge(source, type, target)
+            case {"part": [str(source), str(type), str(target)]}:
+                return editor.remove_edge(source, type, target)
+            case {"remove": True}:
+                gone = self.node
+                near = [
+                    end
+                    for edge in editor.graph.neighbours(gone, "both")
+                    for end in (edge.source, edge.target)
+                    if end != gone
+                ]
+                made = editor.remove_node(gone)
+                self.node = near[0] if near else editor.graph.ids[0] if len(editor.graph) else ""
+                return made
+            case {"undo": True}:
+                return self._still_present(editor.undo())
+            case {"redo": True}:
+                return self._still_present(editor.redo())
+        return None
+
+    def _still_present(self, made: EditMade) -> EditMade:
+        """A node that was taken away is not in view any more; one that came back is."""
+        back = [node.id for node in made.diff.added_nodes]
+        if back and back[0] in self.editor.graph:
+            self.node = back[0]
+        elif self.node not in self.editor.graph:
+            self.node = self.editor.graph.ids[0] if len(self.editor.graph) else ""
+        return made
+
+    # --- what is shown ---
+
+    def _shown(self, said: str, wrong: str = "") -> dict[str, Any]:
+        graph, editor = self.editor.graph, self.editor
+        about: dict[str, Any] = {
+            "node": self.node,
+            "type": "",
+            "properties": [],
+            "edges": [],
+            "of_edges": 0,
+            "faults": [],
+            "curated": "",
+        }
+        if self.node in graph:
+            node = graph.node(self.node)
+            edges = graph.neighbours(self.node, "both")
+            mark = node.properties.get(MADE_BY_HAND)
+            about = {
+                "node": self.node,
+                "type": node.labels[0] if node.labels else "",
+                "properties": [
+                    [name, _text(value)] for name, value in node.properties.items() if name != MADE_BY_HAND
+                ],
+                "edges": [_ends(edge) for edge in edges[:_EDGES]],
+                "of_edges": len(edges),
+                "faults": [str(each) for each in editor.faults_at(self.node)],
+                "curated": f"by hand, {mark['by']}, {mark['at']}" if isinstance(mark, dict) else "",
+            }
+        return about | {
+            "said": said,
+            "wrong": wrong,
+            "undoable": bool(editor.history),
+            "redoable": editor.can_redo,
+            "changes": len(editor.history),
+            "ids": list(graph.ids[:_LISTED]),
+            "types": [each.name for each in editor.vocabulary.node_types],
+            "edge_types": [each.name for each in editor.vocabulary.edge_types],
+        }
+
+
+def edit(editor: Editor, *, node: str = "") -> Editing:
+    """Edit a graph in a notebook, beginning at a node: properties, type, edges; each change is checked before
+    it is written.
+
+    Where no live view can draw, the node stands there as a table. Raises BadInput and UnknownName.
+    """
+    require(editor, Editor, "what is edited is an Editor(graph, by=...)")
+    if not node and not len(editor.graph):
+        raise BadInput("the graph is empty: add a node first, editor.add_node(id, type, name=...)")
+    node = node or editor.graph.ids[0]
+    editor.graph.row(node)
+    return Editing(editor, node)
+
+
+def _ends(edge: Edge) -> list[str]:
+    return [edge.source, edge.type, edge.target]
+
+
+def _text(value: Json) -> str:
+    """A text as it is, and any other value as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _value(name: str, text: Json) -> Json:
+    """What was typed: JSON where it is a number, a list, an object or a truth, otherwise the text; nothing
+    takes the property away.
+    """
+    if not isinstance(text, str):
+        raise BadInput(f"{name} is a text that was typed")
+    if not text.strip():
+        return None
+    try:
+        value: Json = json.loads(text)
+    except ValueError:
+        return text
+    return value if not isinstance(value, str) else text
+
+
+__all__ = ["Editing", "edit"]

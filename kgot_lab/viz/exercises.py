@@ -1,0 +1,377 @@
+"""Exercises of a notebook: a cell in which the reader writes an answer, and a line that says "right" or "not
+yet".
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from kgot_lab.errors import BadInput, require
+from kgot_lab.io.files import write_whole
+from kgot_lab.text.counted import counted
+from kgot_lab.text.harmless import harmless
+from kgot_lab.viz.static.table import Sheet
+
+# What a reader tried at the exercises of this session, and one small file of it to hand in.
+
+HANDED_IN = 1  # the version of the file
+_LONGEST_NAME, _LONGEST_ANSWER = 80, 200  # characters
+_MOST_PARTS = 50  # of a collection
+_NOT_PROOF = (
+    "The digest shows accidental damage. It is no proof: whoever can edit this file can work out another."
+)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What was tried at an exercise: the last answer as text, whether one was right, and at which try, or how
+    many there were.
+
+    A right answer stays right, and what is tried after it does not count. The same answer twice is one try.
+    """
+
+    exercise: str
+    answer: str
+    right: bool
+    tries: int
+
+
+@dataclass(frozen=True)
+class HandedIn:
+    """The file that was written, and what stands in it; as text a line for each exercise."""
+
+    path: Path
+    name: str
+    attempts: tuple[Attempt, ...]
+
+    def __repr__(self) -> str:
+        solved = sum(each.right for each in self.attempts)
+        lines = [
+            f"{self.path.name}: {self.name}, {solved} of {counted(len(self.attempts), 'exercise')} right"
+        ]
+        lines += [
+            f"  {each.exercise}  {'right' if each.right else 'not yet'}, {counted(each.tries, 'try', 'tries')}"
+            for each in self.attempts
+        ]
+        return "\n".join(lines)
+
+
+_attempts: dict[str, Attempt] = {}
+_named: dict[
+    str, tuple[str, str]
+] = {}  # what each exercise of this session is known by besides its name: its seal and its hint
+
+
+def note_name(exercise: str, known_by: tuple[str, str]) -> None:
+    """Keep which exercise has a name; raises BadInput when another one has it, since the tries of both would
+    be counted as one's.
+    """
+    if _named.setdefault(exercise, known_by) != known_by:
+        raise BadInput(
+            f"two exercises are called {exercise!r}, and their tries would be counted as one's: give each a name of its own"
+            " (if you changed its hint or its answer, start the kernel anew)"
+        )
+
+
+def note_attempt(exercise: str, answer: Any, *, right: bool) -> None:
+    """Keep an answer to an exercise for `hand_in`."""
+    told = _as_text(answer)
+    before = _attempts.get(exercise)
+    if before is None:
+        _attempts[exercise] = Attempt(exercise, told, right, 1)
+    elif not before.right and (right or told != before.answer):
+        _attempts[exercise] = replace(before, answer=told, right=right, tries=before.tries + 1)
+
+
+def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> HandedIn:
+    """Write what this session tried at the exercises as one file of JSON in a folder, named after the reader
+    and the notebooks.
+
+    It holds the name, and for each exercise the last answer, whether one was right, and the tries; nothing of
+    the computer. It is not proof against cheating. Raises BadInput for a name without a letter or digit,
+    where nothing was tried, and where the file is there already unless `again` is true.
+    """
+    require(name, str, "a name is a text, such as 'Ada Lovelace'")
+    name = " ".join(harmless(name).split())
+    plain = re.sub(r"\W+", "-", name.casefold()).strip("-_")
+    if not re.search(r"\w", plain) or len(name) > _LONGEST_NAME:
+        raise BadInput(
+            f"a name has letters or digits, and at most {_LONGEST_NAME} of them: lab.hand_in('Ada Lovelace')"
+        )
+    attempts = tuple(sorted(_attempts.values(), key=lambda each: each.exercise))
+    if not attempts:
+        raise BadInput(
+            "no exercise was tried since the kernel was started: put answers in the place of the dots, run their cells, and hand in"
+        )
+    notebooks = sorted({each.exercise.partition(".")[0] for each in attempts})
+    path = Path(folder) / f"{plain}_{'_'.join(notebooks)}.json"
+    if path.exists() and not again:
+        raise BadInput(
+            f"{path.name} is there already and stays as it is: hand_in({name!r}, again=True) writes it anew"
+        )
+    content = {
+        "handed in": HANDED_IN,
+        "name": name,
+        "attempts": [asdict(each) for each in attempts],
+        "note": _NOT_PROOF,
+    }
+    told = json.dumps({**content, "digest": digest_of(content)}, indent=1, ensure_ascii=False) + "\n"
+    return HandedIn(write_whole(path, told, "what is handed in"), name, attempts)
+
+
+def digest_of(content: Mapping[str, Any]) -> str:
+    """A digest of what a file holds besides its digest, by which damage is noticed."""
+    rest = {key: value for key, value in content.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _as_text(answer: Any, depth: int = 0) -> str:
+    """An answer as short text; of what is neither text, number nor a small collection of such only its kind:
+    no place in memory.
+    """
+    if isinstance(answer, str):
+        return _shortened(harmless(answer))
+    if (
+        answer is None
+        or isinstance(answer, bool | float)
+        or (isinstance(answer, int) and abs(answer) < 10**50)
+    ):
+        return str(answer)
+    if isinstance(answer, list | tuple | set | frozenset) and len(answer) <= _MOST_PARTS and depth < 2:
+        parts = [_as_text(each, depth + 1) for each in answer]
+        if isinstance(answer, set | frozenset):
+            return _shortened(f"{{{', '.join(sorted(parts))}}}")
+        return _shortened(f"[{', '.join(parts)}]" if isinstance(answer, list) else f"({', '.join(parts)})")
+    return type(answer).__name__
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_ANSWER else text[: _LONGEST_ANSWER - 1] + "…"
+
+
+_SEAL = "sealed:"
+_DIGITS = 3  # of a number under a seal: .6667 and 2/3 are one answer
+_NOTHING = (
+    "this answer is None, which is what a call gives that only shows something; it does not count as a try"
+)
+_BLANK = "not yet: put your answer in the place of the three dots, and run the cell again"
+
+
+@dataclass(frozen=True)
+class Assessed:
+    """What is said of an answer; true when the answer is right."""
+
+    right: bool
+    said: str
+
+    def __bool__(self) -> bool:
+        return self.right
+
+    def __repr__(self) -> str:
+        return self.said
+
+
+def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, name: str = "") -> Assessed:
+    """Says "right" or "not yet" of an answer, and never what the right one is; three dots, the answer not
+    given, are "not yet".
+
+    `right` is the answer itself, worked out in the cell; a function that says whether an answer is right; or
+    an answer under a seal, as `sealed` makes it. Texts are compared without case and outer spaces,
+    collections without order, numbers within `within`. An answer of a kind that cannot be compared is "not
+    yet", with what went wrong and the hint. What is tried at an exercise with a `name` is noted for
+    `hand_in`; with three dots again nothing is, nor for a None that is not right. Raises BadInput when a seal
+    is not one of `sealed`, and for the name of another exercise, which has another seal or hint.
+    """
+    is_sealed = isinstance(right, str) and right.startswith(_SEAL)
+    if is_sealed and len(right) != len(sealed("")):
+        raise BadInput("this seal is not whole: make it again with sealed(the right answer)")
+    if name:
+        note_name(name, (right if is_sealed else "", hint))
+    if answer is ...:
+        return Assessed(False, _BLANK)
+    try:
+        is_right, trouble = _is_right(answer, right, within), ""
+    except Exception as error:  # whatever a reader writes, a run of all cells goes on
+        is_right, trouble = False, f"this answer cannot be compared ({type(error).__name__}: {error})"
+    if answer is None and not is_right:
+        trouble = _NOTHING
+    elif name:
+        note_attempt(name, answer, right=is_right)
+    said = "; ".join(filter(None, (trouble, hint)))
+    return Assessed(True, "right") if is_right else Assessed(False, f"not yet: {said}" if said else "not yet")
+
+
+def sealed(answer: Any) -> str:
+    """A right answer that a reader of the cell cannot read: "sealed:" and a digest of it, numbers taken to
+    three significant digits.
+    """
+    return _SEAL + hashlib.sha256(_plain(answer).encode()).hexdigest()[:16]
+
+
+def _is_right(answer: Any, right: Any, within: float) -> bool:
+    if isinstance(right, str) and right.startswith(_SEAL):
+        return sealed(answer) == right
+    if callable(right):
+        judge: Callable[[Any], Any] = right
+        return bool(judge(answer))
+    if _is_number(answer) and _is_number(right):
+        return math.isclose(float(answer), float(right), rel_tol=1e-9, abs_tol=within)
+    return _plain(answer) == _plain(right)
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool | str | Collection) and hasattr(value, "__float__")
+
+
+def _plain(value: Any) -> str:
+    """A value as text, so that equal answers are equal texts: without case, outer spaces, order and the last
+    digits.
+    """
+    if isinstance(value, str):
+        return repr(" ".join(value.split()).casefold())
+    if _is_number(value):
+        return f"{float(value):.{_DIGITS}g}"
+    if isinstance(value, Mapping):
+        return repr(sorted((_plain(key), _plain(item)) for key, item in value.items()))
+    if isinstance(value, Collection):
+        return repr(sorted(map(_plain, value)))
+    return repr(value)
+
+
+# Marks: what was handed in, read from files that anybody could have written, as a table.
+
+_LARGEST = 1_000_000  # bytes of a file
+_KEPT = 120  # characters of a name or of an exercise's name
+_FORMULA = ("=", "+", "-", "@")  # what a spreadsheet takes for the beginning of a formula
+
+
+@dataclass(frozen=True)
+class ReaderMarks:
+    """A reader's line: the name, with that of the file where another has the same name and an exercise in
+    common, and the attempts.
+    """
+
+    name: str
+    attempts: Mapping[str, Attempt]
+
+    @property
+    def right(self) -> int:
+        """How many exercises are right."""
+        return sum(each.right for each in self.attempts.values())
+
+
+@dataclass(frozen=True)
+class Marks:
+    """A line for each reader, a column for each exercise that somebody tried."""
+
+    lines: tuple[ReaderMarks, ...]
+
+    @property
+    def exercises(self) -> list[str]:
+        """The names of the exercises, in their order."""
+        return sorted({exercise for line in self.lines for exercise in line.attempts})
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Name, how many are right, and for each exercise the try at which it was right, "not yet", or
+        nothing.
+        """
+        return [
+            (line.name, str(line.right), *(_mark(line.attempts.get(each)) for each in self.exercises))
+            for line in self.lines
+        ]
+
+    def table(self) -> Sheet:
+        """The rows under their heads."""
+        return Sheet(
+            ("name", "right", *self.exercises),
+            tuple(self.rows()),
+            len(self.lines),
+            "Marks: the try at which each was right",
+        )
+
+    def csv(self) -> str:
+        """The same for a spreadsheet; a name that it would take for a formula gets an apostrophe before it."""
+        told = io.StringIO()
+        writer = csv.writer(told, lineterminator="\n")
+        writer.writerow(("name", "right", *map(_no_formula, self.exercises)))
+        writer.writerows(tuple(map(_no_formula, row)) for row in self.rows())
+        return told.getvalue()
+
+
+def read_hand_in(path: Path) -> HandedIn:
+    """What a file says was tried; raises BadInput for one that is missing or damaged, was changed by
+    accident, or is something else.
+    """
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise BadInput(f"it is larger than {_LARGEST:,} bytes")
+        told = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(told, dict) or told.get("handed in") != HANDED_IN:
+            raise BadInput("it is no file of lab.hand_in, or one of another version")
+        if told.get("digest") != digest_of(told):
+            raise BadInput("its digest does not fit what it holds")
+        attempts = tuple(map(_attempt, told["attempts"]))
+        if not isinstance(told["name"], str) or len({each.exercise for each in attempts}) < len(attempts):
+            raise BadInput("it holds an exercise twice, or no name")
+    except BadInput as error:
+        raise BadInput(f"{path.name} is left out: {error}") from None
+    except FileNotFoundError:
+        missing = "no file fits it" if any(sign in path.name for sign in "*?[") else "there is no such file"
+        raise BadInput(f"{path} is left out: {missing}") from None
+    except IsADirectoryError:
+        raise BadInput(f"{path} is left out: it is a folder; name the files in it") from None
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise BadInput(
+            f"{path.name} is left out, for it cannot be read ({type(error).__name__}): ask for it again"
+        ) from None
+    return HandedIn(path, _one_line(told["name"]) or "(no name)", attempts)
+
+
+def gathered_marks(handed: Sequence[HandedIn]) -> Marks:
+    """The marks, by name: files of one name are put together where they are about different exercises, and
+    stand apart where not.
+    """
+    every = Counter((each.name, attempt.exercise) for each in handed for attempt in each.attempts)
+    twice = {name for (name, _), count in every.items() if count > 1}
+    lines: dict[str, dict[str, Attempt]] = {}
+    for number, each in enumerate(handed, start=1):
+        name = f"{each.name} ({_one_line(each.path.name)})" if each.name in twice else each.name
+        if each.name in twice and name in lines:  # the same name of a file, from two folders
+            name += f" {number}"
+        lines.setdefault(name, {}).update({attempt.exercise: attempt for attempt in each.attempts})
+    return Marks(tuple(ReaderMarks(name, lines[name]) for name in sorted(lines, key=str.casefold)))
+
+
+def _attempt(told: Any) -> Attempt:
+    exercise, answer, right, tries = (told[key] for key in ("exercise", "answer", "right", "tries"))
+    kinds = (
+        isinstance(exercise, str)
+        and isinstance(answer, str)
+        and isinstance(right, bool)
+        and type(tries) is int
+    )
+    if not kinds or tries < 1 or not _one_line(exercise):
+        raise BadInput("an attempt in it is not one")
+    return Attempt(_one_line(exercise), _one_line(answer), right, tries)
+
+
+def _mark(attempt: Attempt | None) -> str:
+    return "" if attempt is None else f"try {attempt.tries}" if attempt.right else "not yet"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(harmless(text).split())[:_KEPT]
+
+
+def _no_formula(text: str) -> str:
+    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -1,0 +1,543 @@
+"""Draw what the query methods found: an answer with its lanes, an impact as rings, two nodes by their
+dimensions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, pairwise
+from typing import Any
+
+from kgot_lab.errors import require_count
+from kgot_lab.evaluation.tables import decimal
+from kgot_lab.kgos.methods.dimension_profile import DimensionProfile, ProfileRow
+from kgot_lab.kgos.methods.impact_analysis import Impact, Impacted
+from kgot_lab.kgos.methods.search.results import ScoredNode, SearchResult
+from kgot_lab.text.counted import counted
+from kgot_lab.viz.static.drawing import (
+    WIDE_HALO,
+    Drawing,
+    draw_arrow_head,
+    draw_circle,
+    draw_path,
+    draw_rect,
+    draw_text,
+    drawing,
+    fitted,
+)
+from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK, TINT
+from kgot_lab.viz.static.markup import Markup, element, shortened
+from kgot_lab.viz.static.table import Sheet
+
+# The answer of a search as a picture: the seeds, the edges followed from them, and what each lane gave to
+# each node.
+
+# Okabe and Ito
+LANE_FILLS = {"embedding": "#0072B2", "text": "#E69F00", "graph": "#009E73", "intent": "#CC79A7"}
+_SEARCH_EDGE, _SEARCH_TOP, _SEARCH_ROW = 24.0, 118.0, 46.0
+# widths: names of seeds, edges, names of nodes, bars
+_SEEDS, _GAP, _SEARCH_NAMES, _BARS = (210.0, 170.0, 300.0, 250.0)
+_SEARCH_HITS = 8
+
+
+def search_picture(found: SearchResult, *, limit: int = _SEARCH_HITS) -> Drawing:
+    """Draw the first nodes of a search as rows: its rank, its bar with a part for each lane, and the edge by
+    which the graph lane came.
+
+    On the left are the seeds of the graph lane, from which a line leads to what it found; a seed may be among
+    the answers as well. `table` has every node with its parts.
+    """
+    require_count(limit, 1, "limit", "it is how many nodes are drawn")
+    nodes = found.nodes[:limit]
+    followed = {node.id: found.followed[node.id] for node in nodes if node.id in found.followed}
+    seeds = [seed for seed in found.seeds if seed in {step.seed for step in followed.values()}]
+    names = {id: _name(found, id) for id in seeds}
+    width = 2 * _SEARCH_EDGE + _SEEDS + _GAP + _SEARCH_NAMES + _BARS + 54
+    height = _SEARCH_TOP + _SEARCH_ROW * max(len(nodes), len(seeds), 1) + 40
+    place = {
+        seed: _SEARCH_TOP + _SEARCH_ROW * (number + 0.5) * max(len(nodes), 1) / max(len(seeds), 1)
+        for number, seed in enumerate(seeds)
+    }
+    lines = [
+        _followed_line(
+            place[step.seed],
+            _SEARCH_TOP + _SEARCH_ROW * (row + 0.5),
+            step.edge.type,
+            forward=step.edge.target == node.id,
+        )
+        for row, node in enumerate(nodes)
+        if (step := followed.get(node.id))
+    ]
+    parts = [
+        *_head(found, width),
+        *lines,
+        *(_seed(names[seed], y) for seed, y in place.items()),
+        *(
+            _node(
+                number,
+                node,
+                _SEARCH_TOP + _SEARCH_ROW * number,
+                max((each.score for each in nodes), default=1.0),
+            )
+            for number, node in enumerate(nodes)
+        ),
+        draw_text(_search_notes(found, nodes), _SEARCH_EDGE, height - 14, 12.0, FAINT_INK),
+    ]
+    return drawing(_describe_search(found, nodes), width, height, *parts, sheets=[_search_sheet(found)])
+
+
+def _head(found: SearchResult, width: float) -> Iterator[Markup]:
+    """The query, what it was taken to be after, and which colour is which lane."""
+    intent = (
+        f"{found.intents.best.name}, {found.intents.best.score:g}" if found.intents.best else "none found"
+    )
+    yield draw_text(
+        fitted(found.query, width - 2 * _SEARCH_EDGE, 20.0, 1)[0][0],
+        _SEARCH_EDGE,
+        34.0,
+        20.0,
+        "#111111",
+        bold=True,
+    )
+    yield draw_text(
+        f"Intent: {intent}. Purpose: {found.intents.purpose}.", _SEARCH_EDGE, 58.0, 13.0, FAINT_INK
+    )
+    x = _SEARCH_EDGE + _SEEDS + _GAP + _SEARCH_NAMES
+    for name, weight in (("embedding", found.weights.embedding), ("text", found.weights.text), ("graph", found.weights.graph),
+                         ("intent", found.weights.intent)):  # fmt: skip
+        row = list(LANE_FILLS).index(name)
+        left, top = x + 128.0 * (row % 2), 66.0 + 18.0 * (row // 2)
+        yield draw_rect(left, top, 12, 12, LANE_FILLS[name])
+        yield draw_text(f"{name} × {decimal(weight)}", left + 18, top + 10.5, 12.0, "#222222")
+    yield draw_text("SEEDS", _SEARCH_EDGE, 98.0, 12.0, FAINT_INK)
+    yield draw_text("EDGES FOLLOWED", _SEARCH_EDGE + _SEEDS + 20, 98.0, 12.0, FAINT_INK)
+    yield draw_text("ANSWERS", _SEARCH_EDGE + _SEEDS + _GAP, 98.0, 12.0, FAINT_INK)
+
+
+def _seed(name: str, y: float) -> Markup:
+    (line,) = fitted(name, _SEEDS - 24, 13.0, 1)[0] or [""]
+    box = draw_rect(_SEARCH_EDGE, y - 14, _SEEDS - 4, 28, TINT, rx=6, stroke="#0072B2")
+    return element(
+        "g", element("title", name), box, draw_text(line, _SEARCH_EDGE + 10, y + 4.5, 13.0, "#111111")
+    )
+
+
+def _followed_line(start: float, end: float, type: str, *, forward: bool) -> Markup:
+    """A line from a seed to a node with its type; the head stands at the end that the edge points to."""
+    left, right = _SEARCH_EDGE + _SEEDS - 2, _SEARCH_EDGE + _SEEDS + _GAP - 14
+    x0, x1 = (left, right - 9) if forward else (left + 9, right)
+    middle = (left + right) / 2 - 40
+    path = f"M{x0:.1f} {start:.1f} C{middle:.1f} {start:.1f} {middle:.1f} {end:.1f} {x1 - 4:.1f} {end:.1f} H{x1:.1f}"
+    tip, back, y = (right, right - 9, end) if forward else (left, left + 9, start)
+    return element(
+        "g", draw_path(path, "#009E73", 1.8),
+        draw_arrow_head(tip, back, y, "#009E73"),
+        draw_text(shortened(type, 18), right - 14, end - 6, 12.0, text_anchor="end", **WIDE_HALO),
+    )  # fmt: skip
+
+
+def _node(number: int, node: ScoredNode, y: float, most: float) -> Markup:
+    """A row: rank, name, type, the bar and the figures of its parts."""
+    x = _SEARCH_EDGE + _SEEDS + _GAP
+    (name,) = fitted(f"{number + 1}. {node.name}", _SEARCH_NAMES - 14, 14.0 * 1.08, 1)[0] or [""]
+    parts = _lane_parts(node)
+    said = [f"{lane} {decimal(value)}" for lane, value in parts.items() if value > 0]
+    bars = lane_bar(parts, x + _SEARCH_NAMES, y + 8, _BARS / (most or 1.0))
+    return element(
+        "g", element("title", f"{node.name} ({node.id}): {', '.join(said)}"),
+        draw_text(name, x, y + 20, 14.0, STRONG_INK, bold=True), draw_text(shortened(node.type, 40), x + 18, y + 36, 12.0, FAINT_INK),
+        *bars, draw_text(decimal(node.score), x + _SEARCH_NAMES + _BARS + 8, y + 20, 13.0, "#111111"),
+        draw_text(" + ".join(said), x + _SEARCH_NAMES, y + 36, 11.0, FAINT_INK),
+    )  # fmt: skip
+
+
+def lane_bar(parts: Mapping[str, float], x: float, y: float, scale: float) -> Iterator[Markup]:
+    """Draw a bar with a piece for each lane that gave something, `scale` pixels for a score of 1."""
+    for lane, value in parts.items():
+        if value > 0:
+            yield draw_rect(x, y, scale * value, 14, LANE_FILLS[lane], stroke="#fff")
+            x += scale * value
+
+
+def _lane_parts(node: ScoredNode) -> dict[str, float]:
+    return {"embedding": node.embedding, "text": node.text, "graph": node.graph, "intent": node.intent}
+
+
+def _name(found: SearchResult, id: str) -> str:
+    properties = found.graph.node(id).properties
+    return str(properties.get("name") or properties.get("title") or id)
+
+
+def _search_notes(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
+    more = len(found.nodes) - len(nodes)
+    drawn = {found.followed[node.id].seed for node in nodes if node.id in found.followed}
+    rest = len(found.seeds) - len(drawn)
+    idle = f", of which {rest} led to nothing that is drawn" if rest else ""
+    told = [f"{counted(len(found.seeds), 'seed')}{idle}."] if found.seeds else ["No seeds."]
+    told += [f"{counted(more, 'more node')} {'is' if more == 1 else 'are'} in the table."] * bool(more)
+    return " ".join(told) if nodes else "Nothing was found."
+
+
+def _describe_search(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
+    """The picture in words."""
+    rows = [
+        f"{number}. {shortened(node.name, 80)}, {decimal(node.score)} of which "
+        + ", ".join(f"{lane} {decimal(value)}" for lane, value in _lane_parts(node).items() if value > 0)
+        for number, node in enumerate(nodes, start=1)
+    ]
+    return f"Answers to {shortened(found.query, 200)!r}: " + ("; ".join(rows) or "none") + "."
+
+
+def _search_sheet(found: SearchResult) -> Sheet:
+    rows = []
+    for number, node in enumerate(found.nodes, start=1):
+        step = found.followed.get(node.id)
+        parts = [decimal(value) for value in _lane_parts(node).values()]
+        rows.append(
+            (
+                str(number),
+                node.name,
+                node.type,
+                decimal(node.score),
+                *parts,
+                f"{step.seed} ({step.edge.type})" if step else "",
+            )
+        )
+    columns = ("rank", "node", "type", "score", *LANE_FILLS, "came by")
+    return Sheet(columns, tuple(rows), len(rows), f"Answers to {found.query}")
+
+
+# An impact as rings: the node in the middle, what a change of it reaches around it by depth, the riskiest
+# chain marked.
+
+# the least and the most between rings, and the least between two nodes of a ring
+_STEP, _FARTHEST, _APART = (105.0, 260.0, 26.0)
+_LETTER, _IMPACT_EDGE = 6.6, 24.0  # the width of a letter of a caption, and what is left free around all
+_PER_RING = 28  # nodes of a ring
+_LONGEST = 26  # characters of a caption
+_CRITICAL, _PLAIN = "#D55E00", "#56B4E9"
+_Point = tuple[float, float]
+_Angles = dict[str, float]
+
+
+def impact_picture(impact: Impact, *, per_ring: int = _PER_RING) -> Drawing:
+    """Draw an impact as rings by depth; a dot is the larger the higher its risk, and the riskiest chain has
+    thick lines and rims.
+
+    Of each ring the riskiest are drawn, `per_ring` of them, and those that they hang on; the picture says how
+    many are left out, and `table` lists all.
+    """
+    require_count(per_ring, 1, "per_ring", "it is how many nodes of a ring are drawn")
+    drawn = _drawn(impact, per_ring)
+    angles = _angles(impact.node, drawn)
+    radii = _radii(drawn, angles)
+    points = {id: _at(radii[node.depth], angles[id]) for id, node in drawn.items()} | {
+        impact.node: (0.0, 0.0)
+    }
+    parents = {node.parent for node in drawn.values()}
+    critical = set(zip(impact.critical_path, impact.critical_path[1:], strict=False))
+    most = max((node.risk for node in drawn.values()), default=1.0) or 1.0
+    rings = [
+        draw_circle(0, 0, radius, stroke="#DDDDDD", stroke_dasharray="4 4")
+        for radius in radii[1:]
+    ]  # fmt: skip
+    lines = [
+        _impact_line(points[node.parent], points[id], node.via, marked=(node.parent, id) in critical)
+        for id, node in drawn.items()
+    ]
+    dots, ends = [], [(0.0, 0.0), *_beside((0.0, 30.0), _bare(impact.node, impact.name))]
+    captions = [_beneath((0.0, 0.0), 30.0, _bare(impact.node, impact.name))]
+    for id, node in drawn.items():
+        radius, leads_on, told = 4 + 8 * node.risk / most, id in parents, _bare(id, node.name)
+        down = radius + 13
+        if leads_on:  # above the node where another caption is in the way below
+            down = next(
+                (each for each in (down, -radius - 5) if _free(_beneath(points[id], each, told), captions)),
+                down,
+            )
+            captions.append(_beneath(points[id], down, told))
+        angle, marked = None if leads_on else angles[id], id in impact.critical_path
+        dots.append(_dot(node, points[id], angle, radius, down, marked=marked))
+        ends += (
+            _beside(points[id], told)
+            if leads_on
+            else [points[id], _outwards(points[id], angles[id], radius, told)]
+        )
+    left, top, right, bottom = (
+        f(place[axis] for place in ends) for f, axis in ((min, 0), (min, 1), (max, 0), (max, 1))
+    )
+    foot = _impact_notes(impact, drawn)
+    width, height = (
+        max(right - left, _LETTER * len(foot)) + 2 * _IMPACT_EDGE,
+        bottom - top + 2 * _IMPACT_EDGE + 30,
+    )
+    moved = f"translate({(width - left - right) / 2:.1f} {_IMPACT_EDGE - top:.1f})"
+    return drawing(
+        _describe_impact(impact), width, height, element("g", *rings, *lines, *dots, _centre(impact), transform=moved),
+        draw_text(foot, _IMPACT_EDGE, height - 12, 12.0, FAINT_INK), sheets=[_impact_sheet(impact)],
+    )  # fmt: skip
+
+
+def _radii(drawn: Mapping[str, Impacted], angles: _Angles) -> list[float]:
+    """How far from the middle each depth lies, 0 for the node itself: far enough that the nodes of a ring
+    have room, within bounds.
+    """
+    radii = [0.0]
+    for depth in range(1, max((node.depth for node in drawn.values()), default=0) + 1):
+        around = sorted(angles[id] for id, node in drawn.items() if node.depth == depth)
+        gap = min((after - before for before, after in pairwise(around)), default=math.tau)
+        radii.append(radii[-1] + min(max(_STEP, _APART / gap - radii[-1]), _FARTHEST))
+    return radii
+
+
+def _drawn(impact: Impact, per_ring: int) -> dict[str, Impacted]:
+    """The riskiest of each ring, and the nodes on the way to them and on the critical path, by depth."""
+    known = {node.id: node for node in impact.nodes}
+    wanted = {node.id for nodes in impact.risk_by_depth.values() for node in nodes[:per_ring]} | (
+        set(impact.critical_path) & set(known)
+    )
+    for id in list(wanted):
+        while (id := known[id].parent) in known:
+            wanted.add(id)
+    return {node.id: node for node in impact.nodes if node.id in wanted}
+
+
+def _angles(root: str, drawn: Mapping[str, Impacted]) -> _Angles:
+    """Where each node stands: every subtree has a part of the circle as large as the number of its leaves, so
+    that no lines cross.
+    """
+    children: dict[str, list[str]] = {}
+    for id, node in drawn.items():
+        children.setdefault(node.parent, []).append(id)
+    leaves: dict[str, int] = {}
+    for id in reversed(list(drawn)):  # by depth, so that children are counted before their parents
+        leaves[id] = sum(leaves[child] for child in children.get(id, ())) or 1
+    angles: _Angles = {}
+    starts = {root: (0.0, math.tau)}
+    for id in (root, *drawn):
+        start, room = starts[id]
+        own = children.get(id, ())
+        for child in own:
+            part = room * leaves[child] / sum(leaves[each] for each in own)
+            starts[child] = start, part
+            angles[child] = start + part / 2 - math.pi / 2
+            start += part
+    return angles
+
+
+def _at(radius: float, angle: float) -> _Point:
+    return radius * math.cos(angle), radius * math.sin(angle)
+
+
+def _outwards(point: _Point, angle: float, radius: float, told: str) -> _Point:
+    """Where the caption of a node ends that is written outwards."""
+    across, down = _at(radius + 5 + _LETTER * len(_caption(told)), angle)
+    return point[0] + across, point[1] + down
+
+
+def _beneath(point: _Point, down: float, told: str) -> tuple[float, float, float, float]:
+    """Where a caption stands that is written across, so far below a point: left, top, right, bottom."""
+    half = _LETTER * len(_caption(told)) / 2
+    return point[0] - half, point[1] + down - 11, point[0] + half, point[1] + down + 3
+
+
+def _free(
+    place: tuple[float, float, float, float], taken: Sequence[tuple[float, float, float, float]]
+) -> bool:
+    left, top, right, bottom = place
+    return not any(
+        left < other[2] and other[0] < right and top < other[3] and other[1] < bottom for other in taken
+    )
+
+
+def _beside(point: _Point, told: str) -> list[_Point]:
+    """The ends of a caption below a node."""
+    half = _LETTER * len(_caption(told)) / 2
+    return [(point[0] - half, point[1] - 12), (point[0] + half, point[1] + 28)]
+
+
+def _caption(told: str) -> str:
+    return shortened(told, _LONGEST)
+
+
+def _impact_line(start: _Point, end: _Point, via: str, *, marked: bool) -> Markup:
+    path = f"M{start[0]:.1f} {start[1]:.1f} L{end[0]:.1f} {end[1]:.1f}"
+    colour, wide = (_CRITICAL, 3.2) if marked else ("#A6A6A6", 1.0)
+    return element("g", element("title", via), draw_path(path, colour, wide))
+
+
+def _dot(
+    node: Impacted, point: _Point, angle: float | None, radius: float, down: float, *, marked: bool
+) -> Markup:
+    """A node; its caption is written outwards at an angle and never upside down, or across where lines go on
+    from it, so far below.
+    """
+    x, y = point
+    rim = {"stroke": _CRITICAL if marked else "#005A8C", "stroke_width": 3.0 if marked else 1.0}
+    left = angle is not None and math.cos(angle) < 0
+    x0, y0, anchor = 0.0, down, "middle"
+    if angle is not None:
+        x0, y0, anchor = (-radius - 5, 4.0, "end") if left else (radius + 5, 4.0, "start")
+    look: dict[str, Any] = {"text_anchor": anchor, **WIDE_HALO}
+    caption = draw_text(_caption(_bare(node.id, node.name)), x0, y0, 12.0, "#111111", bold=marked, **look)
+    turn = 0.0 if angle is None else math.degrees(angle) + 180 * left
+    return element(
+        "g", element("title", f"{node.id}: depth {node.depth}, risk {node.risk:.3g}, by {node.via} from {node.parent}"),
+        draw_circle(x, y, radius, _PLAIN, **rim),
+        element("g", caption, transform=f"translate({x:.1f} {y:.1f}) rotate({turn:.1f})"),
+    )  # fmt: skip
+
+
+def _centre(impact: Impact) -> Markup:
+    name = _caption(_bare(impact.node, impact.name))
+    look: dict[str, Any] = {"text_anchor": "middle", **WIDE_HALO}
+    caption = draw_text(name, 0, 30, 15.0, STRONG_INK, bold=True, **look)
+    return element("g", element("title", impact.node), draw_circle(0, 0, 13, "#0072B2"), caption)
+
+
+def _bare(id: str, name: str) -> str:
+    """What a node is called, or its id without the type before its colon and with spaces."""
+    return name if name != id else (id.partition(":")[2] or id).replace("_", " ")
+
+
+def _impact_notes(impact: Impact, drawn: Mapping[str, Impacted]) -> str:
+    left = impact.total_impacted - len(drawn)
+    if not drawn:
+        return f"Nothing is reached, {impact.direction}."
+    told = [
+        f"Rings: edges away, 1 to {max(node.depth for node in drawn.values())}, {impact.direction}.",
+        "Larger dots: higher risk.",
+    ]
+    told += (
+        [f"Thick: the riskiest chain, product {impact.critical_risk:.2g}."] if impact.critical_path else []
+    )
+    return " ".join([*told, *[f"Not drawn: {counted(left, 'node')}."] * bool(left)])
+
+
+def _describe_impact(impact: Impact) -> str:
+    """The picture in words."""
+    told = {impact.node: _bare(impact.node, impact.name)} | {
+        node.id: _bare(node.id, node.name) for node in impact.nodes
+    }
+    rings = [
+        f"depth {depth}: {', '.join(told[node.id] for node in nodes[:8])}"
+        for depth, nodes in impact.risk_by_depth.items()
+    ]
+    chain = (
+        f" Riskiest chain: {' → '.join(told[id] for id in impact.critical_path)}."
+        if impact.critical_path
+        else ""
+    )
+    reached = f"A change of {told[impact.node]} ({impact.direction}) reaches {counted(impact.total_impacted, 'node')}."
+    return f"{reached} {'. '.join(rings)}.{chain}"
+
+
+def _impact_sheet(impact: Impact) -> Sheet:
+    rows = tuple(
+        (
+            each.id,
+            each.name,
+            str(each.depth),
+            f"{each.distance_risk:.2f}",
+            f"{each.risk:.3g}",
+            each.via,
+            each.parent,
+        )
+        for each in impact.nodes
+    )
+    return Sheet(Impact.COLUMNS, rows, len(rows), f"Impact of {impact.node}")
+
+
+# Two nodes beside each other by their dimensions: a line for each from 0 to 1, with a dot for one node and
+# a square for the other.
+
+_FIRST, _SECOND, _SECOND_INK = "#0072B2", "#D55E00", "#9C4400"
+_PROFILE_EDGE, _PROFILE_TOP, _PROFILE_ROW, _HEAD = 24.0, 92.0, 30.0, 30.0
+_PROFILE_NAMES, _ENDS, _SCALE = 205.0, 250.0, 250.0  # widths: name, what an end means, the line
+
+
+def profile_picture(profile: DimensionProfile) -> Drawing:
+    """Draw what two nodes have on each dimension, by category, with what 0 and 1 mean at the ends of each
+    line; `table` has the numbers.
+    """
+    y, parts = _PROFILE_TOP, []
+    for category, rows in groupby(profile.dimensions, key=lambda row: row.category):
+        parts.append(draw_text(category.upper(), _PROFILE_EDGE, y + 14, 12.0, FAINT_INK))
+        y += _HEAD
+        for row in rows:
+            parts.append(_profile_line(row, y))
+            y += _PROFILE_ROW
+    width = 2 * _PROFILE_EDGE + _PROFILE_NAMES + 2 * _ENDS + _SCALE
+    known = "" if profile.dimensions else "Neither has a value on any dimension."
+    return drawing(
+        _describe_profile(profile), width, y + 24,
+        _key(profile.names[0], 34.0, first=True, width=width), _key(profile.names[1], 62.0, first=False, width=width),
+        draw_text(known, _PROFILE_EDGE, _PROFILE_TOP + 10, 14.0, "#222222"), *parts, sheets=[_profile_sheet(profile)],
+    )  # fmt: skip
+
+
+def _key(name: str, y: float, *, first: bool, width: float) -> Markup:
+    (line,) = fitted(name, width - 2 * _PROFILE_EDGE - 24, 18.0 * 1.08, 1)[0] or [""]
+    return element(
+        "g",
+        _mark(_PROFILE_EDGE + 8, y - 6, first=first),
+        draw_text(line, _PROFILE_EDGE + 24, y, 18.0, STRONG_INK if first else _SECOND_INK, bold=True),
+    )
+
+
+def _mark(x: float, y: float, *, first: bool) -> Markup:
+    """The dot of the first node, or the square of the second, which leaves room to see a dot at its place."""
+    if first:
+        return draw_circle(x, y, 6, _FIRST)
+    return draw_rect(x - 8, y - 8, 16, 16, stroke=_SECOND, stroke_width=2.6)
+
+
+def _profile_line(row: ProfileRow, y: float) -> Markup:
+    """A dimension: its name, its scale with both ends in words, and the two marks with what lies between
+    them.
+    """
+    left, middle = _PROFILE_EDGE + _PROFILE_NAMES + _ENDS, y + 6
+    low, high = (fitted(text, _ENDS - 20, 12.0, 1)[0] or [""] for text in (row.low, row.high))
+    places = {True: row.first, False: row.second}
+    marks = [
+        _mark(left + _SCALE * value, middle, first=first)
+        for first, value in places.items()
+        if value is not None
+    ]
+    between = []
+    if row.first is not None and row.second is not None:
+        ends = sorted((left + _SCALE * row.first, left + _SCALE * row.second))
+        between = [draw_path(f"M{ends[0]:.1f} {middle:.1f} H{ends[1]:.1f}", "#888888", 3.0)]
+    said = ", ".join("no value" if value is None else f"{value:g}" for value in places.values())
+    return element(
+        "g", element("title", f"{row.dimension}: {said}; 0 {row.low}, 1 {row.high}"),
+        draw_text(row.dimension.replace("_", " "), _PROFILE_EDGE, middle + 4.5, 13.0, "#111111"),
+        draw_text(low[0], left - 14, middle + 4, 12.0, FAINT_INK, text_anchor="end"),
+        draw_path(f"M{left:.1f} {middle:.1f} H{left + _SCALE:.1f}", "#CCCCCC", 1.0),
+        *between, *marks, draw_text(high[0], left + _SCALE + 14, middle + 4, 12.0, FAINT_INK),
+    )  # fmt: skip
+
+
+def _describe_profile(profile: DimensionProfile) -> str:
+    """The picture in words."""
+    said = [
+        f"{row.dimension.replace('_', ' ')} {'no value' if row.first is None else f'{row.first:g}'} and "
+        f"{'no value' if row.second is None else f'{row.second:g}'}"
+        for row in profile.dimensions
+    ]
+    return f"{profile.names[0]} beside {profile.names[1]}: {'; '.join(said) or 'no dimensions'}."
+
+
+def _profile_sheet(profile: DimensionProfile) -> Sheet:
+    shown = (
+        ("" if value is None else f"{value:g}" for value in (row.first, row.second, row.gap))
+        for row in profile.dimensions
+    )
+    rows = tuple(
+        (row.dimension, row.low, row.high, *numbers)
+        for row, numbers in zip(profile.dimensions, shown, strict=True)
+    )
+    return Sheet(
+        ("dimension", "at 0", "at 1", *profile.names, "second less first"), rows, len(rows), profile.title
+    )

@@ -1,0 +1,636 @@
+"""A certificate as a picture: the path of facts that an answer needs, from top to bottom, its weak links
+marked by sign and line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kgot_lab.domains.investment.briefing import DISCLAIMER, Briefing
+from kgot_lab.domains.investment.reach import PathHop
+from kgot_lab.domains.investment.view import shown_name
+from kgot_lab.memory.claims.certificate import (
+    FACT_STATES,
+    Certificate,
+    CertifiedFact,
+    FactState,
+    Ruling,
+    hedged,
+)
+from kgot_lab.memory.claims.claim import format_time
+from kgot_lab.text.counted import counted
+from kgot_lab.types import Edge
+from kgot_lab.viz.static.drawing import (
+    Drawing,
+    draw_arrow_head,
+    draw_circle,
+    draw_lines,
+    draw_path,
+    draw_rect,
+    draw_text,
+    drawing,
+    fitted,
+    line_width,
+)
+from kgot_lab.viz.static.markup import Markup, element, joined, shortened
+from kgot_lab.viz.static.table import Sheet
+
+# of the picture, around it, of a box; where lines and texts begin
+_WIDTH, _EDGE, _BOX, _SPINE, _TEXT = (760.0, 24.0, 300.0, 64.0, 104.0)
+_NAME, _RELATION, _SMALL, _QUESTION = 15.0, 14.0, 12.5, 18.0  # sizes of type
+_QUOTED, _LINES = 2, 2  # supports of a fact that are quoted, and lines of each
+_INK, _FAINT = "#111111", "#555555"
+
+
+@dataclass(frozen=True)
+class LinkLook:
+    """How a fact in a state looks: its sign, the width and dashes of its line, whether that is double, and
+    its colour.
+    """
+
+    sign: str
+    width: float
+    colour: str
+    dashes: str | None = None
+    double: bool = False
+
+
+LINK_LOOKS: Mapping[
+    FactState, LinkLook
+] = {  # colours after Okabe and Ito, dark enough for text; sign and line say the same in grey
+    "holds": LinkLook("✓", 4.0, "#00614A"),
+    "one source": LinkLook("1", 1.6, "#005A8C"),
+    "contested": LinkLook("≠", 1.6, "#9C4400", double=True),
+    "out of date": LinkLook("†", 2.4, "#6B4E00", "7 4"),
+    "missing": LinkLook("×", 3.2, "#8A1538", "2.5 3.5"),
+}
+_RULED: Mapping[Ruling, str] = {
+    "passes": "The certificate passes",
+    "hedged": "The answer is hedged",
+    "withheld": "The answer is withheld",
+}
+
+
+@dataclass(frozen=True)
+class _Piece:
+    markup: Markup
+    height: float
+
+
+def certificate_picture(certificate: Certificate, *, question: str = "", answer: str = "") -> Drawing:
+    """Draw the facts of a certificate as a path, each with how it stands and what says it, and below what a
+    reader is told.
+
+    `table` lists the facts with all their sources. Nothing of it gives away an answer that is withheld.
+    """
+    told, certificate = _told(certificate, answer), certificate.certificate_text(answer)
+    y, placed = 18.0, []
+    for piece in (
+        *_heading(question),
+        *_path(certificate.facts),
+        *_ruling(certificate, told),
+        *_legend(certificate),
+    ):
+        placed.append(element("g", piece.markup, transform=f"translate(0 {y:.1f})"))
+        y += piece.height
+    return drawing(
+        certificate_in_words(certificate, question), _WIDTH, y + 8, *placed, sheets=[_sheet(certificate)]
+    )
+
+
+def certificate_in_words(certificate: Certificate, question: str = "") -> str:
+    """A certificate as a text that says all that its picture marks."""
+    facts = (
+        f"{number}. {_said(fact)}: {_standing(fact)}"
+        for number, fact in enumerate(certificate.facts, start=1)
+    )
+    asked = [f"Question: {shortened(question, 300)}"] if question else []
+    return " ".join(
+        [
+            *asked,
+            f"{_RULED[certificate.ruling]}.",
+            *(facts if certificate.facts else ["It rests on no fact."]),
+        ]
+    )
+
+
+# --- pieces, from top to bottom
+# ---------------------------------------------------------------------------------------
+
+
+def _heading(question: str) -> Iterator[_Piece]:
+    if question.strip():
+        lines = fitted(question, _WIDTH - 2 * _EDGE, _QUESTION * 1.08, 3)[0]
+        yield _Piece(
+            draw_lines(lines, _EDGE, 16, _QUESTION, _INK, bold=True), 1.3 * _QUESTION * len(lines) + 12
+        )
+
+
+def _path(facts: Sequence[CertifiedFact]) -> Iterator[_Piece]:
+    """A box for each name, and between them the facts; a fact that does not begin where the one before it
+    ended begins a new path.
+    """
+    ended: str | None = None
+    for number, fact in enumerate(facts):
+        start, end = _ends(fact)
+        if start != ended and (start != "?" or not number):
+            yield _box(start, first=number > 0)
+        yield _link(fact)
+        yield _box(end)
+        ended = end
+
+
+def _box(name: str, *, first: bool = False) -> _Piece:
+    """A name in a box, with a dashed rim where it is not known; the first of a path that is not the first of
+    all stands apart.
+    """
+    lines = fitted(name, _BOX - 24, _NAME * 1.08, 2)[0] or ["?"]
+    height, gap = 1.3 * _NAME * len(lines) + 14, 18.0 if first else 0.0
+    look: dict[str, Any] = (
+        {"stroke_width": 1.2, "stroke_dasharray": "4 4"} if name == "?" else {"stroke_width": 2.0}
+    )
+    rim = draw_rect(_EDGE, gap, _BOX, height, "#FFFFFF", rx=7, stroke=_INK, **look)
+    return _Piece(
+        joined([rim, draw_lines(lines, _EDGE + 12, gap + 7 + _NAME, _NAME, _INK, bold=True)]), height + gap
+    )
+
+
+def _link(fact: CertifiedFact) -> _Piece:
+    """A line from box to box with its sign, and beside it what the fact says, how it stands, and what says
+    it.
+    """
+    look, room = LINK_LOOKS[fact.state], _WIDTH - _TEXT - _EDGE
+    relation = fitted(_relation(fact), room, _RELATION * 1.08, 2)[0]
+    standing = fitted(_standing(fact), room, _SMALL * 1.08, 3)[0]
+    quotes = [line for quote in _quotes(fact) for line in fitted(quote, room, _SMALL, _LINES)[0]]
+    y, parts = 22.0, []
+    for lines, size, colour, bold in (
+        (relation, _RELATION, _INK, False), (standing, _SMALL, look.colour, True), (quotes, _SMALL, _FAINT, False),
+    ):  # fmt: skip
+        parts.append(draw_lines(lines, _TEXT, y, size, colour, bold=bold))
+        y += 1.3 * size * len(lines) + (3 if lines else 0)
+    height = max(y, 66.0)
+    xs = (_SPINE - 3, _SPINE + 3) if look.double else (_SPINE,)
+    stroke = {
+        "stroke": look.colour,
+        "stroke_width": look.width,
+        "stroke_dasharray": look.dashes,
+        "fill": "none",
+    }
+    lines = [element("path", d=f"M{x:.1f} 0 V{height - 10:.1f}", **stroke) for x in xs]
+    head = element(
+        "polygon",
+        points=f"{_SPINE},{height - 1:.1f} {_SPINE - 6},{height - 11:.1f} {_SPINE + 6},{height - 11:.1f}",
+        fill=look.colour,
+    )
+    return _Piece(joined([*lines, head, _sign(look, _SPINE, height / 2 - 4), *parts]), height)
+
+
+def _ruling(certificate: Certificate, told: str) -> Iterator[_Piece]:
+    """What becomes of the answer, and what a reader is told."""
+    ruled, room = _RULED[certificate.ruling], _WIDTH - 2 * _EDGE - 28
+    lines = fitted(told, room, _RELATION, 5)[0] if told else []
+    height = 40.0 + 1.3 * _RELATION * len(lines)
+    panel = draw_rect(_EDGE, 20, _WIDTH - 2 * _EDGE, height, "#F2F2F2", rx=7, stroke=_INK, stroke_width=1)
+    verdict = draw_text(ruled, _EDGE + 14, 42, _NAME, _INK, bold=True)
+    reasons = draw_lines(lines, _EDGE + 14, 64, _RELATION, _INK)
+    yield _Piece(joined([panel, verdict, reasons]), height + 32)
+
+
+def _legend(certificate: Certificate) -> Iterator[_Piece]:
+    """The signs that stand in the picture."""
+    parts, x = [], _EDGE + 10
+    for state in (each for each in FACT_STATES if each in certificate.states):
+        parts += [_sign(LINK_LOOKS[state], x, 10), draw_text(state, x + 16, 14, _SMALL, _FAINT)]
+        x += 46 + 6.2 * len(state)
+    if parts:
+        yield _Piece(joined(parts), 26)
+
+
+def _sign(look: LinkLook, x: float, y: float) -> Markup:
+    disc = draw_circle(x, y, 10.0, "#FFFFFF", stroke=look.colour, stroke_width=1.8)
+    return joined([disc, draw_text(look.sign, x, y + 5, 14.0, look.colour, bold=True, text_anchor="middle")])
+
+
+# --- words
+# ------------------------------------------------------------------------------------------------------------
+
+
+def _told(certificate: Certificate, answer: str) -> str:
+    return (
+        hedged(answer, certificate)
+        if answer.strip() or certificate.ruling == "withheld"
+        else "; ".join(certificate.reasons)
+    )
+
+
+def _ends(fact: CertifiedFact) -> tuple[str, str]:
+    told = fact.fact or fact.needed
+    return getattr(told, "subject", "") or "?", "?" if fact.state == "missing" else getattr(
+        told, "object", "?"
+    )
+
+
+def _relation(fact: CertifiedFact) -> str:
+    wanted = getattr(fact.needed, "object", "")
+    return f"{fact.needed.relation} {wanted}".strip() if fact.state == "missing" else fact.needed.relation
+
+
+def _standing(fact: CertifiedFact) -> str:
+    """How a fact stands, without the fact itself."""
+    others = ", ".join(shortened(rival.object, 80) for rival in fact.rivals)
+    if fact.state == "contested":
+        return f"contested: {others} is said as well"
+    if fact.state == "out of date":
+        ends = " ".join(
+            f"{word} {time.date()}" for word, time in (("from", fact.since), ("until", fact.until)) if time
+        )
+        return (
+            f"out of date: it holds {ends or 'at another time'}{f', in its place {others}' if others else ''}"
+        )
+    if fact.state == "missing":
+        return "missing: nothing says it"
+    return "rests on one source" if fact.state == "one source" else f"holds by {len(fact.sources)} sources"
+
+
+def _quotes(fact: CertifiedFact) -> list[str]:
+    """What says a fact: the sentence and its document, or the document alone."""
+    told = [
+        f"“{shortened(claim.span.text, 130)}” ({shortened(claim.said_by or claim.source, 40)})"  # both fit into their lines
+        if claim.span and claim.span.text
+        else f"said by {claim.source}"
+        for claim in fact.supports
+    ]
+    more = [f"and {len(told) - _QUOTED} more"] if len(told) > _QUOTED else []
+    return [*told[:_QUOTED], *more]
+
+
+def _said(fact: CertifiedFact) -> str:
+    start, _ = _ends(fact)
+    end = getattr(fact.fact or fact.needed, "object", "?")
+    return f"{shortened(start, 80)} – {shortened(fact.needed.relation, 80)} – {shortened(end, 80)}"
+
+
+def _sheet(certificate: Certificate) -> Sheet:
+    rows = tuple(
+        (
+            *_said(fact).split(" – ", 2),
+            fact.state,
+            ", ".join(fact.sources),
+            ", ".join(rival.object for rival in fact.rivals),
+        )
+        for fact in certificate.facts
+    )
+    return Sheet(
+        ("subject", "relation", "object", "state", "sources", "others say"),
+        rows,
+        len(rows),
+        _RULED[certificate.ruling],
+    )
+
+
+# A briefing at a glance: what the signal says, the paths to what the user holds or watches, and what it was
+# derived from.
+
+# A few facts as boxes in columns, so that no line can pass through a box that is not its end.
+#
+# A line joins boxes of neighbouring columns and runs in the gap between them; all boxes of a column are
+# equally wide. What would not run so, a fact within a column or over a column, is left out: what was drawn
+# is handed back.
+
+_STRONG, STRONG_INK, TINT = "#0072B2", "#005A8C", "#E8F1F8"
+_FAINT_LINE, FAINT_INK = "#A6A6A6", "#666666"
+# of a line's turn, in a box, of a caption, between boxes, of an arrow
+_BEND, _PAD, _LANE, _ROW_GAP, _HEAD = (56.0, 12.0, 22.0, 14.0, 9.0)
+# of a node's caption, its lines, the size of the caption of a line
+_WIDEST, _CAPTION_LINES, _CAPTION = (190.0, 3, 13.0)
+_LONGEST = 200.0  # of the caption of a line
+
+
+@dataclass(frozen=True)
+class FactSelection:
+    """What is to be drawn: facts, the names of their nodes, the node in the middle, and the facts that stand
+    out.
+    """
+
+    facts: Sequence[Edge]
+    names: Mapping[str, str]
+    hub: str
+    telling: Sequence[Edge]
+    is_answer: bool  # whether the hub is the answer itself
+
+
+@dataclass
+class _Box:
+    lines: list[str]
+    size: float
+    strong: bool
+    x: float = 0.0
+    y: float = 0.0  # of its middle, as x is of its left edge
+    width: float = 0.0
+    height: float = 0.0
+
+
+@dataclass(frozen=True)
+class FactGraph:
+    """The drawing of some facts, its size, and the facts that are in it."""
+
+    markup: Markup
+    width: float
+    height: float
+    drawn: tuple[Edge, ...]
+
+
+def fact_graph(told: FactSelection) -> FactGraph:
+    """Draw facts around a node: what leads to it on the left, where it leads on the right, farther facts
+    farther out.
+    """
+    if not told.facts:
+        return FactGraph(Markup(), 0.0, 0.0, ())
+    sides = _columns(told)
+    drawn = [edge for edge in told.facts if abs(sides[edge.source] - sides[edge.target]) == 1]
+    canvas = _FactCanvas(told, sides, drawn)
+    boxes = [canvas.node(id) for id in canvas.boxes]
+    markup = element("g", *(canvas.line(edge) for edge in drawn), *boxes)
+    return FactGraph(markup, canvas.width, canvas.height, tuple(drawn))
+
+
+def _columns(told: FactSelection) -> dict[str, int]:
+    """The column of each node, 0 for the hub: how many facts away it is, to the left of what it leads to."""
+    sides: dict[str, int] = {}
+    # a part that does not hang together with the hub has a middle of its own
+    roots = [told.hub, *(edge.source for edge in told.facts)]
+    for root in roots:
+        if root in sides:
+            continue
+        sides[root], queue = 0, [root]
+        for node in queue:
+            for edge in told.facts:
+                if node not in (edge.source, edge.target):
+                    continue
+                other = edge.target if edge.source == node else edge.source
+                if other not in sides:
+                    out = 1 if sides[node] > 0 or (sides[node] == 0 and edge.source == node) else -1
+                    sides[other] = sides[node] + out
+                    queue.append(other)
+    return sides
+
+
+class _FactCanvas:
+    """Where each box and each line is."""
+
+    def __init__(self, told: FactSelection, sides: Mapping[str, int], drawn: Sequence[Edge]) -> None:
+        self.told, self.sides, self.drawn = told, sides, drawn
+        strong = {end for edge in told.telling for end in (edge.source, edge.target)}
+        self.boxes = {
+            id: self._box(id, id in strong)
+            for id in sorted(sides, key=lambda id: (id != told.hub, id not in strong))
+        }
+        self.columns = {
+            side: [id for id in self.boxes if sides[id] == side] for side in sorted(set(sides.values()))
+        }
+        self._order()
+        self.height = max(self._stacked(ids) for ids in self.columns.values())
+        # before each column but the first
+        self.gaps = {side: self._gap(side) for side in list(self.columns)[1:]}
+        self.width = self._place()
+
+    def _box(self, id: str, strong: bool) -> _Box:
+        hub = id == self.told.hub
+        size = 19.0 if hub else 15.0 if strong else 13.0
+        lines, _ = fitted(self.told.names[id], _WIDEST, size * (1.08 if strong else 1.0), _CAPTION_LINES)
+        degree = max(len(self._lines_at(id, out)) for out in (-1, 1))
+        height = max(
+            size * 1.3 * len(lines) + (18 if hub else 12), degree * (_LANE if not hub else _HEAD + 4) + 4
+        )
+        return _Box(
+            lines or [""],
+            size,
+            strong,
+            width=max(line_width(line, size, bold=strong) for line in lines or [""]),
+            height=height,
+        )
+
+    def _lines_at(self, id: str, out: int) -> list[Edge]:
+        """The drawn lines on one side of a box."""
+        ends = (
+            (edge, edge.target if edge.source == id else edge.source)
+            for edge in self.drawn
+            if id in (edge.source, edge.target)
+        )
+        return [edge for edge, other in ends if self.sides[other] == self.sides[id] + out]
+
+    def _order(self) -> None:
+        """Boxes of outer columns stand in the order of those they hang on, so that few lines cross."""
+        for side in sorted(self.columns, key=abs):
+            inner = self.columns.get(side - 1 if side > 0 else side + 1, []) if abs(side) > 1 else []
+            if inner:
+                self.columns[side].sort(
+                    key=lambda id: min(map(inner.index, self._inner(id)), default=len(inner))
+                )
+
+    def _inner(self, id: str) -> list[str]:
+        ends = {
+            end
+            for edge in self.drawn
+            if id in (edge.source, edge.target)
+            for end in (edge.source, edge.target)
+        }
+        return [end for end in ends if abs(self.sides[end]) < abs(self.sides[id])]
+
+    def _stacked(self, ids: Sequence[str]) -> float:
+        return sum(self.boxes[id].height for id in ids) + _ROW_GAP * (len(ids) - 1)
+
+    def _gap(self, side: int) -> float:
+        """How wide the gap before a column is: its longest caption and the turn of its lines."""
+        own = [
+            edge
+            for edge in self.drawn
+            if {self.sides[edge.source], self.sides[edge.target]} == {side - 1, side}
+        ]
+        return (
+            max((line_width(self._caption(edge), _CAPTION, bold=True) for edge in own), default=0.0)
+            + 20
+            + _BEND
+        )
+
+    def _place(self) -> float:
+        x = 0.0
+        for side, ids in self.columns.items():
+            x += self.gaps.get(side, 0.0)
+            width = max(self.boxes[id].width for id in ids) + 2 * _PAD
+            y = (self.height - self._stacked(ids)) / 2
+            for id in ids:
+                box = self.boxes[id]
+                box.x, box.width, box.y = x, width, y + box.height / 2
+                y += box.height + _ROW_GAP
+            x += width
+        return x
+
+    def _caption(self, edge: Edge) -> str:
+        return (fitted(edge.type, _LONGEST, _CAPTION * 1.08, 1)[0] or [""])[0]
+
+    # --- drawing ---
+
+    def _slot(self, id: str, edge: Edge, out: int) -> tuple[float, float]:
+        """Where a line meets a box: the lines of a side stand below each other, in the order of their other
+        ends.
+        """
+        box = self.boxes[id]
+        mine = self._lines_at(id, out)
+        mine.sort(
+            key=lambda one: (
+                self.boxes[one.target if one.source == id else one.source].y,
+                self.drawn.index(one),
+            )
+        )
+        # room for captions where lines begin
+        step = _LANE if abs(self.sides[id] + out) < abs(self.sides[id]) else _HEAD + 4
+        y = box.y + (mine.index(edge) - (len(mine) - 1) / 2) * step
+        return (box.x + box.width if out > 0 else box.x), y
+
+    def line(self, edge: Edge) -> Markup:
+        """A line with its caption: level beside the outer box, then turning to the inner one, with a head at
+        its target.
+        """
+        strong = edge in self.told.telling
+        inner, outer = sorted((edge.source, edge.target), key=lambda id: abs(self.sides[id]))
+        out = self.sides[outer] - self.sides[inner]
+        (x0, y0), (x1, y1) = self._slot(outer, edge, -out), self._slot(inner, edge, out)
+        start, end = (
+            x0 - out * (_HEAD if edge.target == outer else 0),
+            x1 + out * (_HEAD if edge.target == inner else 0),
+        )
+        turn, middle = end + out * (_BEND - 8), end + out * (_BEND - 8) / 2
+        path = f"M{start:.1f} {y0:.1f} H{turn:.1f} C{middle:.1f} {y0:.1f} {middle:.1f} {y1:.1f} {end:.1f} {y1:.1f}"
+        colour, ink = (_STRONG, STRONG_INK) if strong else (_FAINT_LINE, FAINT_INK)
+        tip, back, y = (x0, start, y0) if edge.target == outer else (x1, end, y1)
+        look = {
+            "font_size": _CAPTION,
+            "fill": ink,
+            "text_anchor": "middle",
+            "font_weight": "bold" if strong else None,
+        }
+        said = f"{self.told.names[edge.source]} – {edge.type} – {self.told.names[edge.target]}"
+        return element(
+            "g", element("title", said),
+            draw_path(path, colour, 3.0 if strong else 1.2),
+            draw_arrow_head(tip, back, y, colour),
+            element("text", self._caption(edge), x=(start + turn) / 2, y=y0 - 6, **look),
+        )  # fmt: skip
+
+    def node(self, id: str) -> Markup:
+        """A box with a node's caption; the answer is filled, what no telling fact touches has a pale rim."""
+        box, answer = self.boxes[id], id == self.told.hub and self.told.is_answer
+        fill, rim = (
+            (_STRONG, _STRONG) if answer else (TINT, _STRONG) if box.strong else ("#FFFFFF", _FAINT_LINE)
+        )
+        ink = "#FFFFFF" if answer else "#111111" if box.strong else FAINT_INK
+        look: dict[str, Any] = {"rx": 8, "stroke": rim, "stroke_width": 2.0 if box.strong else 1.0}
+        frame = draw_rect(box.x, box.y - box.height / 2, box.width, box.height, fill, **look)
+        first = box.y - (len(box.lines) - 1) * box.size * 0.65 + box.size * 0.35
+        look = {
+            "font_size": box.size,
+            "fill": ink,
+            "text_anchor": "middle",
+            "font_weight": "bold" if box.strong else None,
+        }
+        middle = box.x + box.width / 2
+        lines = (
+            element("text", line, x=middle, y=first + number * box.size * 1.3, **look)
+            for number, line in enumerate(box.lines)
+        )
+        return element("g", element("title", self.told.names[id]), frame, *lines)
+
+
+_NARROWEST, _MARGIN = 760.0, 24.0  # of the picture, around it
+_TITLE, _WORDS, _NOTE = 24.0, 15.0, 12.0  # sizes of type
+_TEXT_LINES, _EVIDENCE = 3, 4  # lines of a text, and pieces of evidence that are named
+
+
+def briefing_picture(briefing: Briefing) -> Drawing:
+    """Draw the paths of a briefing from its signal to each asset, with what is left of the bearing there;
+    `table` lists the hops.
+
+    Each arrow points as its edge does, also where the path walks against it. Whom the briefing is for is not
+    shown, only what is held.
+    """
+    graph = _paths(briefing)
+    width = max(_NARROWEST, graph.width + 2 * _MARGIN)
+    room = width - 2 * _MARGIN
+    title = f"{briefing.action.capitalize()} signal, strength {briefing.strength:.2f}"
+    summary = fitted(briefing.summary, room, _WORDS * 1.08, _TEXT_LINES)[0]
+    below = 52.0 + 1.3 * _WORDS * len(summary)
+    foot = below + graph.height + 34
+    notes = [
+        line
+        for said in _notes(briefing, graph)
+        for line in fitted(said, room - 32, _NOTE + 1, _TEXT_LINES)[0]
+    ]
+    height = foot + 19 * len(notes) + 22
+    return drawing(
+        f"{title}: {shortened(briefing.summary, 300)}. {'. '.join(_format_path(each.path) for each in briefing.reached)}.",
+        width, height + 14,
+        draw_text(title, _MARGIN, 40.0, _TITLE, STRONG_INK, bold=True),
+        draw_lines(summary, _MARGIN, 66.0, _WORDS, leading=19.0),
+        element("g", graph.markup, transform=f"translate({(width - graph.width) / 2:.1f} {below + 8:.1f})"),
+        draw_rect(_MARGIN, foot, room, height - foot, TINT, rx=8),
+        element("g", draw_lines(notes, _MARGIN, 24.0, _NOTE + 1, FAINT_INK, leading=19.0), transform=f"translate(16 {foot:.1f})"),
+        sheets=[_hop_sheet(briefing)],
+    )  # fmt: skip
+
+
+def _paths(briefing: Briefing) -> FactGraph:
+    names: dict[str, str] = {briefing.signal: "this signal"}
+    facts: dict[tuple[str, str, str], Edge] = {}
+    for each in briefing.reached:
+        names[each.asset.id] = f"{_format_asset(briefing, each.symbol)}, {each.weight:.2f}"
+        for hop in each.path:
+            source, target = (hop.source, hop.target) if hop.forward else (hop.target, hop.source)
+            facts[source.id, hop.by, target.id] = Edge(source.id, hop.by, target.id)
+            names.setdefault(hop.target.id, shown_name(hop.target))
+    edges = list(facts.values())
+    return fact_graph(FactSelection(edges, names, briefing.signal, edges, is_answer=True))
+
+
+def _format_asset(briefing: Briefing, symbol: str) -> str:
+    return f"{symbol} ({'held' if symbol in briefing.held else 'watched'})"
+
+
+def _notes(briefing: Briefing, graph: FactGraph) -> list[str]:
+    """What stands under the paths: evidence, freshness, and that it is no advice."""
+    told = [f"From: {shown_name(node)}{_when(node.properties)}" for node in briefing.evidence[:_EVIDENCE]]
+    told += [f"and {len(briefing.evidence) - _EVIDENCE} more"] if len(briefing.evidence) > _EVIDENCE else []
+    hops = {(hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path}
+    told += (
+        [f"Not drawn: {counted(len(hops) - len(graph.drawn), 'hop')}; the table lists all."]
+        if len(hops) > len(graph.drawn)
+        else []
+    )
+    until = format_time(briefing.live_until) if briefing.live_until else "no time that is known"
+    return [
+        *told,
+        f"Generated {format_time(briefing.generated_at)}, fresh until {until}. Beside an asset: what is left of the bearing.",
+        DISCLAIMER,
+    ]
+
+
+def _when(properties: Mapping[str, object]) -> str:
+    said = [
+        str(properties.get("source") or ""),
+        str(properties.get("published_at") or properties.get("date") or "")[: len("2026-02-05")],
+    ]
+    return f" ({', '.join(filter(None, said))})" if any(said) else ""
+
+
+def _format_path(path: Sequence[PathHop]) -> str:
+    return " ".join(["this signal", *map(str, path)])
+
+
+def _hop_sheet(briefing: Briefing) -> Sheet:
+    rows = tuple(
+        (each.symbol, hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path
+    )
+    return Sheet(("reaches", "from", "edge", "to"), rows, len(rows), "Hops of the briefing")

@@ -1,0 +1,157 @@
+"""Look at a world of characters: what someone sees of it, and the same question put to several of them side
+by side.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from kgot_lab.domains.npc.explanations import Knowing, why_not
+from kgot_lab.domains.npc.models import Entity, Relationship, VisibleWorld
+from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
+from kgot_lab.domains.npc.world import NpcWorld
+from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.text.counted import counted
+from kgot_lab.types import Edge, Node
+from kgot_lab.viz.graph.svg import Picture, svg
+from kgot_lab.viz.side_by_side import in_columns
+from kgot_lab.viz.static.markup import Markup, element
+from kgot_lab.viz.static.table import Sheet, Table
+
+# What someone sees of a world, as a graph: entities under their names, which tell them apart.
+
+# the types that most see, first: so that colours stay from one sight to another
+_USUAL = ("npc", "location", "faction", "item", "player")
+
+
+def seen_graph(seen: VisibleWorld) -> PropertyGraph:
+    """The graph of what someone sees: a node's id is the name of its entity, with the beginning of its own id
+    where several share it.
+    """
+    called = called_in(seen.entities)
+    ordered = sorted(
+        seen.entities, key=lambda each: _USUAL.index(each.type) if each.type in _USUAL else len(_USUAL)
+    )
+    nodes = [Node(called[each.id], (each.type,), {**each.attributes, "text": each.name}) for each in ordered]
+    return PropertyGraph.of(nodes, (_edge(each, called) for each in seen.relationships))
+
+
+def called_in(entities: Iterable[Entity]) -> dict[str, str]:
+    """What each of some entities is called where no two may be called the same, by its id."""
+    entities = list(entities)
+    times = Counter(each.name for each in entities)
+    return {
+        each.id: each.name if times[each.name] == 1 else f"{each.name} ({each.id[:8]})" for each in entities
+    }
+
+
+def _edge(relationship: Relationship, called: dict[str, str]) -> Edge:
+    return Edge(
+        called[relationship.source_id],
+        relationship.type,
+        called[relationship.target_id],
+        dict(relationship.attributes),
+    )
+
+
+# One question put to several in a world: what each sees, who knows of the thing, and why another does not.
+
+_WIDTH, _HEIGHT = 560, 540
+_NAMES = (
+    "who",
+    "sees",
+    "only this one sees",
+    "knows of it?",
+    "the way there",
+    "where a way breaks",
+    "any one of these would do",
+)
+
+
+@dataclass(frozen=True)
+class VisibilityComparison:
+    """A column for each who was asked, with every entity at the same place in each picture; the way to the
+    thing is marked.
+    """
+
+    thing: str
+    knowings: tuple[Knowing, ...]
+    # for each, the lines under each of the names
+    told: tuple[tuple[tuple[str, ...], ...], ...] = field(repr=False)
+    pictured: tuple[Picture, ...] = field(repr=False)
+
+    def table(self) -> Table:
+        """The words without the pictures, a row for each who was asked."""
+        rows = tuple(tuple("; ".join(lines) for lines in each) for each in self.told)
+        return Table((Sheet(_NAMES, rows, len(rows), f"Who knows of {self.thing}?"),))
+
+    def _repr_html_(self) -> str:
+        rows = [("what is seen", [Markup(picture._repr_html_()) for picture in self.pictured])]
+        for number, name in enumerate(_NAMES[1:], start=1):
+            cells = [element("div", *(element("div", line) for line in each[number])) for each in self.told]
+            rows += [(name, cells)] if any(each[number] for each in self.told) else []
+        return in_columns(f"Who knows of {self.thing}?", [each.npc.name for each in self.knowings], rows)
+
+    def __repr__(self) -> str:
+        return repr(self.table())
+
+
+def compare_visibility(
+    world: NpcWorld, npc_ids: Sequence[str], thing_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY
+) -> VisibilityComparison:
+    """Ask several what they know of something; for the author of a world, since what is missing tells
+    secrets. Raises BadInput.
+    """
+    if isinstance(npc_ids, str) or not npc_ids:
+        raise BadInput("name those who are asked by a list of their ids, at least one")
+    knowings = tuple(why_not(world, id, thing_id, policy=policy) for id in npc_ids)
+    seen = [world.visible_subgraph(id, policy=policy) for id in npc_ids]
+    everything = VisibleWorld(
+        tuple({entity.id: entity for each in seen for entity in each.entities}.values()),
+        tuple(
+            {relationship.key: relationship for each in seen for relationship in each.relationships}.values()
+        ),
+    )
+    whole = svg(seen_graph(everything), width=_WIDTH, height=_HEIGHT)
+    told = tuple(_told(knowing, each, seen) for knowing, each in zip(knowings, seen, strict=True))
+    pictured = tuple(_pictured(knowing, each, whole) for knowing, each in zip(knowings, seen, strict=True))
+    return VisibilityComparison(knowings[0].thing.name, knowings, told, pictured)
+
+
+def _told(
+    knowing: Knowing, seen: VisibleWorld, all_seen: Sequence[VisibleWorld]
+) -> tuple[tuple[str, ...], ...]:
+    others = {entity.id for each in all_seen if each is not seen for entity in each.entities}
+    alone = sorted(entity.name for entity in seen.entities if entity.id not in others)
+    return (
+        (knowing.npc.name,),
+        (
+            f"{counted(len(seen.entities), 'entity', 'entities')}, {counted(len(seen.relationships), 'relationship')}",
+        ),
+        (", ".join(alone),) if alone else (),
+        ("yes" if knowing.knows else "no",),
+        tuple(map(knowing.describe_relationship, knowing.way)),
+        knowing.broken,
+        tuple(map(knowing.describe_relationship, knowing.missing)),
+    )
+
+
+def _pictured(knowing: Knowing, seen: VisibleWorld, whole: Picture) -> Picture:
+    """What is seen, as it stands in the picture of all that is seen by some, with the way to the thing marked
+    where all of it is seen.
+    """
+    graph, called = seen_graph(seen), called_in(seen.entities)
+    is_seen = {each.key for each in knowing.way} <= {each.key for each in seen.relationships}
+    way = (
+        [called[knowing.npc.id], *(called[each.target_id] for each in knowing.way)]
+        if knowing.knows and is_seen
+        else None
+    )
+    labels = whole.scene.labels
+    return svg(graph, highlight=way, positions=whole.positions, labels=labels, width=_WIDTH, height=_HEIGHT)
+
+
+__all__ = ["compare_visibility", "seen_graph"]
