@@ -7,7 +7,7 @@ import pytest
 from support.loopback import free_port
 from support.workers import local_cluster
 
-from kgot_lab.api import progress
+from kgot_lab.api import ask
 from kgot_lab.api.ask import CellBar, counted_in_cell
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.io.dask_workers import part_failed, swept, workers_at
@@ -113,7 +113,7 @@ def test_outside_of_a_notebook_nothing_is_shown_and_in_one_an_output_grows(monke
 
     display = pytest.importorskip("IPython.display")
     monkeypatch.setattr(display, "display", lambda told, **_: shown.append(told["text/plain"]) or Handle())
-    monkeypatch.setattr(progress, "in_notebook", lambda: True)
+    monkeypatch.setattr(ask, "in_notebook", lambda: True)
     tell = counted_in_cell("reading", clock=iter(range(9)).__next__)
     tell(1, 2, "a.py")
     tell(2, 2)

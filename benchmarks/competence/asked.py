@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from kgot_lab.loop.modes.paths.comparison import question_for_each
-from kgot_lab.loop.modes.paths.question_form import question_hops
-
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.structured import schema_of
 from kgot_lab.loop import prompts
-from kgot_lab.loop import reply_schemas as shapes
+from kgot_lab.loop import prompts as shapes
+from kgot_lab.loop.modes.paths.comparison import question_for_each
+from kgot_lab.loop.modes.paths.question_form import question_hops
 from kgot_lab.loop.modes.paths.reading import few_prompt
 from kgot_lab.memory.extraction import facts_prompt
 from kgot_lab.stores.protocol import Dialect

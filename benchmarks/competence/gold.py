@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from kgot_lab.loop.modes.paths.question_form import filled
-
 from kgot_lab.errors import BadInput
+from kgot_lab.loop.modes.paths.question_form import filled
 from kgot_lab.loop.render import relevance
 from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.text.sentences import sentences

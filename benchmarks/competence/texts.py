@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kgot_lab.loop.modes.paths.question_form import form_of
-
 from benchmarks.competence.gold import GoldSet, GoldStep
 from kgot_lab.errors import LLMError
+from kgot_lab.loop.modes.paths.question_form import form_of
 from kgot_lab.loop.modes.paths.reading import checked_answer
 from kgot_lab.retrieval.names import CAPITALISED
 from kgot_lab.text.words import named_words, plain_answer

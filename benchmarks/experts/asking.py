@@ -29,7 +29,7 @@ from kgot_lab.experts.expert import ExpertConfig, expert_config
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService, shipped_configs
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.types import LLM, Message, Prompt, Reply, Usage
 

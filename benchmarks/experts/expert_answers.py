@@ -69,7 +69,7 @@ def show(options: argparse.Namespace, path: Path) -> None:
     from benchmarks.experts.asking import shipped_cookbook
     from benchmarks.experts.gold import NodeWords, expert_questions
     from benchmarks.experts.replies import kept_replies
-    from kgot_lab.kgos.methods.cookbook import cookbook
+    from kgot_lab.kgos.schemas.vocabularies import cookbook
 
     questions, replies, words = expert_questions(options.split), kept_replies(path), NodeWords(cookbook())
     told = answers_report(options.split, questions, replies, words)

@@ -44,7 +44,7 @@ Counted = list[tuple[float, str]]
 def data() -> tuple[PropertyGraph, tuple[CookbookQuery, ...]]:
     """The curated graph and the tuning half of its queries."""
     from benchmarks.kgos.queries import cookbook_queries
-    from kgot_lab.kgos.methods.cookbook import cookbook
+    from kgot_lab.kgos.schemas.vocabularies import cookbook
 
     return cookbook(), cookbook_queries("tuning")
 

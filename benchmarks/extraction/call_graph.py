@@ -20,10 +20,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kgot_lab.io.files import bundled
-from kgot_lab.kgos.extraction.facts.naming import ModuleNames
+from kgot_lab.kgos.extraction.facts import ModuleNames
 from kgot_lab.kgos.extraction.python.points_to import PointsTo
 from kgot_lab.kgos.extraction.python.program import Program
-from kgot_lab.kgos.extraction.python.source import python_facts
+from kgot_lab.kgos.extraction.python.statements import python_facts
 
 RESULTS = Path(__file__).parents[1] / "results" / "call_graph.json"
 Edges = set[tuple[str, str]]

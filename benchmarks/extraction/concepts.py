@@ -17,8 +17,7 @@ from pathlib import Path
 from kgot_lab.errors import BadReply
 from kgot_lab.evaluation.significance import share
 from kgot_lab.io.files import bundled
-from kgot_lab.kgos.extraction.concepts.passages import Passage
-from kgot_lab.kgos.extraction.concepts.reading import FIELDS, PassageForm, read_relations, relations_prompt
+from kgot_lab.kgos.extraction.concepts import FIELDS, Passage, PassageForm, read_relations, relations_prompt
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, Recorder
 from kgot_lab.llm.structured import parse

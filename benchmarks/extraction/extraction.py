@@ -29,9 +29,9 @@ import json, os, sys, time
 os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 from pathlib import Path
 from kgot_lab.kgos.extraction.folder import graph_of_folder
-from kgot_lab.kgos.extraction.patterns.matching import with_patterns
-from kgot_lab.kgos.schemas.code import CODE
-from kgot_lab.kgos.schemas.rules.catalogue import check_rules
+from kgot_lab.kgos.extraction.patterns import with_patterns
+from kgot_lab.kgos.schemas.vocabularies import CODE
+from kgot_lab.kgos.schemas.rules import check_rules
 begun = time.perf_counter()
 found = graph_of_folder(sys.argv[1], cache=Path(sys.argv[2]))
 seconds = time.perf_counter() - begun

@@ -20,7 +20,7 @@ from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import PLAN, Report, report
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled, read_regular_text, write_whole
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion
 from kgot_lab.types import Json
 

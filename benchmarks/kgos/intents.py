@@ -17,8 +17,7 @@ from benchmarks.kgos.queries import CookbookQuery
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import UnknownName
 from kgot_lab.io.files import bundled
-from kgot_lab.kgos.methods.classify_intent import classify_intent
-from kgot_lab.kgos.methods.intents import INTENTS
+from kgot_lab.kgos.methods.intents import INTENTS, classify_intent
 
 NO_INTENT = "none"
 INTENT_LABELS = (*INTENTS, NO_INTENT)

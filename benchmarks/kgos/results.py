@@ -18,8 +18,8 @@ from kgot_lab.benchmark.recall.claims import DOES_NOT, REPLICATES, UNDECIDED, Ve
 from kgot_lab.evaluation.reports import Report
 from kgot_lab.evaluation.significance import Estimate, interval, intervals
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
-from kgot_lab.kgos.methods.classify_intent import classify_intent
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.methods.intents import classify_intent
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.retrieval.bm25 import INTENT_VERBS
 from kgot_lab.text.words import searched_words
 

@@ -9,19 +9,18 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
+from kgot_lab.kgos.methods.traversal import trace_path
 
 from kgot_lab.benchmark.recall.systems import shuffled
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedders import embedder
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.classify_intent import classify_intent
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
-from kgot_lab.kgos.methods.intents import INTENTS
+from kgot_lab.kgos.methods.intents import INTENTS, classify_intent
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
-from kgot_lab.kgos.methods.search.intent_retriever import intent_scores
 from kgot_lab.kgos.methods.search.intent_search import intent_search
-from kgot_lab.kgos.methods.trace_path import trace_path
-from kgot_lab.kgos.schemas.dimensions.bounds import inside
+from kgot_lab.kgos.methods.search.retrievers import intent_scores
+from kgot_lab.kgos.schemas.dimensions import inside
 from kgot_lab.retrieval.bm25 import INTENT_VERBS, best_first, bm25
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.retrieval.fusion import rrf, weighted

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kgot_lab.loop.retrieve import row_text
-
 from benchmarks.questions.answers_on_file import rows_on_file
 from kgot_lab.benchmark.questions.attempt import rag_prompt, zero_shot_prompt
 from kgot_lab.benchmark.questions.question import Question
@@ -22,6 +20,7 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Forced, Read, Voted
 from kgot_lab.loop.limits import PRESETS
 from kgot_lab.loop.render import joined_lines
+from kgot_lab.loop.retrieve import row_text
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search

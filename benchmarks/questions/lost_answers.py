@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kgot_lab.loop.retrieve import row_text
-
 from benchmarks.questions.answers_on_file import rows_on_file
 from kgot_lab.benchmark.comparison.losses import MISREAD, NEARLY, NOT_FOUND, RIGHT_STAGE, stage_before_reading
 from kgot_lab.benchmark.questions.question import Question
@@ -14,6 +12,7 @@ from kgot_lab.evaluation.answers import holds
 from kgot_lab.graph.provenance import sentence_of
 from kgot_lab.loop.events import Event, Read, Wrote
 from kgot_lab.loop.render import joined_lines
+from kgot_lab.loop.retrieve import row_text
 from kgot_lab.loop.trace import load_run
 
 STAGES = (RIGHT_STAGE, NEARLY, "a yes or no", NOT_FOUND, "not written", "not read", MISREAD)

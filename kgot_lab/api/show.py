@@ -16,8 +16,8 @@ from kgot_lab.evaluation.reports import Report
 from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.conversion import could_be_triple, is_frame, is_networkx
-from kgot_lab.kgos.editing.editor import Editor
-from kgot_lab.kgos.methods.dimension_profile import DimensionProfile
+from kgot_lab.kgos.editing import Editor
+from kgot_lab.kgos.methods.dimensions import DimensionProfile
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.impact_analysis import Impact
 from kgot_lab.kgos.methods.search.results import SearchResult

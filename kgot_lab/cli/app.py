@@ -66,9 +66,9 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name != "query":
             return super().get_command(ctx, cmd_name)
-        from kgot_lab.cli.query.all_commands import (
-            queries,
-        )  # only now: a command for each question needs all of them
+        # only now: a command for each question needs all of them; importing a module puts its commands into the group
+        from kgot_lab.cli.query import answer_commands, graph_commands  # noqa: F401
+        from kgot_lab.cli.query.shared import queries
 
         group = typer.main.get_group(queries)
         group.name = cmd_name

@@ -9,6 +9,7 @@ import typer
 
 from kgot_lab.cli.terminal import require_distinct_paths, say
 from kgot_lab.errors import BadInput
+from kgot_lab.text.counted import counted
 from kgot_lab.text.harmless import harmless
 
 
@@ -23,7 +24,7 @@ def export(
 ) -> None:
     """Write a graph as one HTML file whose nodes can be moved: nothing is fetched, works from disk."""
     from kgot_lab.graph.snapshots import read_snapshot
-    from kgot_lab.kgos.query.store_files import is_store_file, read_store_file
+    from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_graph
     from kgot_lab.viz import page as exporting
@@ -87,3 +88,63 @@ def list_namespaces(
         typer.echo(f"{harmless(name):40}  {size.nodes:9,} nodes  {size.edges:9,} edges")
     if not found:
         typer.echo("no namespace yet")
+
+
+# The command that makes slides from notebooks.
+
+
+def make_slides(
+    notebooks: Annotated[list[Path], typer.Argument(help="notebooks, as they are stored; nothing is run")],
+    folder: Annotated[Path, typer.Option("--folder", help="where the slides go")] = Path("slides"),
+) -> None:
+    """Write notebooks as slides, one HTML file each that fetches nothing: Page Down turns them, and on paper
+    each begins a page.
+    """
+    from kgot_lab.viz.notebook_page import write_slides
+
+    for path in write_slides(notebooks, folder):
+        typer.echo(f"{path} ({path.stat().st_size / 1000:,.0f} kB)")
+
+
+# The command that makes a table of what readers handed in.
+
+NOT_PROOF = "not proof against cheating: a file says what its writer wanted; the digest notices accidental damage only"
+
+
+def show_marks(
+    files: Annotated[list[Path], typer.Argument(help="files that readers wrote with lab.hand_in(NAME)")],
+    as_csv: Annotated[
+        Path | None, typer.Option("--csv", help="write the table to this file, for a spreadsheet")
+    ] = None,
+) -> None:
+    """Show who solved which exercise at which try, from files handed in; a damaged file is named and left
+    out.
+    """
+    from kgot_lab.io.files import write_whole
+    from kgot_lab.viz.exercises import gathered_marks, read_hand_in
+    from kgot_lab.viz.static.table import Table
+
+    handed, damaged = [], 0
+    once = {path.resolve(): path for path in reversed(files)}
+    if len(once) < len(files):
+        say(f"note: {counted(len(files) - len(once), 'file')} given again, and counted once")
+    for path in reversed(once.values()):
+        require_distinct_paths(handed_in=path, csv=as_csv)
+        try:
+            handed.append(read_hand_in(path))
+        except BadInput as error:
+            if len(once) == 1:
+                raise
+            damaged += 1
+            say(f"note: {error}")
+    if handed:
+        marks = gathered_marks(handed)
+        typer.echo(repr(Table((marks.table(),))))
+        if as_csv is not None:
+            write_whole(as_csv, marks.csv(), "the marks")
+            say(f"the table is in {as_csv}")
+        say(NOT_PROOF)
+    if damaged:
+        raise BadInput(
+            f"{counted(damaged, 'file')} of {len(handed) + damaged} could not be taken into account"
+        )

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from kgot_lab.memory.claims.claims import Claims
 
 BY_COMMAND = "command line"
+By = Annotated[str, typer.Option("--by", help="who decides, for the log")]
 _ID = re.compile(r"[0-9a-f]{6,32}")
 ID_SHOWN = 8  # characters of an id, which name a fact or a claim where no other begins so
 _DRAWN = re.compile(r"(.+?) --\[(.+)\]--> (.+)", re.S)
@@ -411,3 +413,61 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[s
         return
     for row in rows:
         typer.echo(harmless(line(row)))
+
+
+# `kgot-lab certify TRACE` and `kgot-lab memory FILE answers`: what an answer rests on, whether that holds,
+# and what may be told of it.
+
+
+def certify_run(
+    trace: Annotated[Path, typer.Argument(help="the trace of a run that has its answer")],
+    as_json: options.AsJson = False,
+) -> None:
+    """Certify the answer of a run: the facts it needs, the sentences that support them, weak points, and
+    the verdict.
+    """
+    from kgot_lab.loop.certificate import certificate_of_run
+    from kgot_lab.loop.events import Answered
+    from kgot_lab.loop.replay.replay import started
+    from kgot_lab.loop.trace import load_run
+    from kgot_lab.memory.claims.certificate import certificate_parts
+
+    run = load_run(trace)
+    certificate = certificate_of_run(run)
+    answer = next(event.text for event in reversed(run.events) if isinstance(event, Answered))
+    told = certificate_parts(started(run.events).question, answer, certificate)
+    if as_json:
+        typer.echo(json.dumps(told))
+        return
+    for line in terminal.certificate_lines(told):
+        typer.echo(harmless(line))
+
+
+def list_answers(context: typer.Context, as_of: options.AsOf = None, as_json: options.AsJson = False) -> None:
+    """List the answers that were noted, each with its certificate: whether the facts that it rests on hold
+    still, and by which sources.
+    """
+    from kgot_lab.memory.claims.certificate import certificate_parts, certify
+
+    with memory_opened(context) as claims, claims.storage.reading():
+        at = None if as_of is None else parse_time(as_of)
+        beliefs = claims.as_of(at, at) if at is not None else claims
+        noted = [
+            (each, facts) for each, facts in claims.recorded_answers().items() if at is None or each.at <= at
+        ]
+        rows = [
+            certificate_parts(each.id, each.text, certify(beliefs, facts, at=at))
+            | {"at": each.at.isoformat()}
+            for each, facts in noted
+        ]
+    if as_json:
+        typer.echo(json.dumps(rows))
+        return
+    for row in rows:
+        for line in terminal.certificate_lines(row):
+            typer.echo(harmless(line))
+    by = [
+        f"{sum(row['ruling'] == ruling for row in rows)} {ruling}"
+        for ruling in ("passes", "hedged", "withheld")
+    ]
+    terminal.say(f"{counted(len(rows), 'answer')}: {', '.join(by)}")

@@ -216,7 +216,7 @@ def graph_in(where: str) -> PropertyGraph:
     """The graph in a file, which stays as it is: a snapshot, GraphML, Turtle, a trace, the file of a store,
     or SQLite. Raises BadInput.
     """
-    from kgot_lab.kgos.query.store_files import is_store_file, read_store_file
+    from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
     from kgot_lab.loop.evidence import sourced
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_named_graph

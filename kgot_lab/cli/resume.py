@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgot_lab.cli import options, terminal
+from kgot_lab.cli import question_setup as asking
 from kgot_lab.cli.terminal import INTERRUPTED, reason_of, say, show_end, show_event, write_page
 from kgot_lab.errors import (
     BadInput,
@@ -28,8 +30,12 @@ from kgot_lab.errors import (
     TraceError,
     TraceLocked,
 )
+from kgot_lab.io.files import read_regular_text
+from kgot_lab.text.harmless import harmless
+from kgot_lab.text.surrogates import as_typed
 
 if TYPE_CHECKING:
+    from kgot_lab.cli.configuration import Configuration
     from kgot_lab.loop.events import Event
     from kgot_lab.loop.persistence import MemorySession
 
@@ -173,3 +179,150 @@ def regenerate_hint(path: Path, how: object) -> Iterator[None]:
         raise LabError(
             f"{told}. The whole run is in {path}. Without asking anything once more, it is made by: {how}"
         ) from error
+
+
+# The command that walks a run again with one event changed.
+
+
+@dataclass(frozen=True)
+class _ChangeOptions:
+    """What an event is changed to."""
+
+    change: Annotated[
+        str | None, typer.Option("--change", help="the new reply, text of a tool, or statement")
+    ] = None
+    change_file: Annotated[Path | None, typer.Option("--change-file", help="a file with that text")] = None
+    listed: Annotated[bool, typer.Option("--list", help="list the events that can be changed, and stop")] = (
+        False
+    )
+
+
+@dataclass(frozen=True)
+class _LiveOptions(options.BudgetOptions):
+    """What answers where the recording does not, and what that may cost."""
+
+    documents: Annotated[
+        Path | None, typer.Option("--documents", help="the folder that the run searched")
+    ] = None
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", help="a model for what the recording does not hold; without one it stops there"
+        ),
+    ] = None
+    models: options.ModelsFile = None
+    attach: options.Attach = None
+
+
+@options.with_option_groups
+def fork_run(
+    trace: Annotated[Path, typer.Argument(help="a run on file")],
+    changed: _ChangeOptions,
+    use: _LiveOptions,
+    event: Annotated[int, typer.Argument(help="the number of the event to change, as --list shows it")] = -1,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="where the fork is written (default: beside the run)")
+    ] = None,
+) -> None:
+    """Walk a run again with one event changed: what would have happened? Only what follows from the change is
+    asked.
+    """
+    from kgot_lab.cli.configuration import configuration_of
+    from kgot_lab.loop.formatting import caption
+    from kgot_lab.loop.replay.forks import change_of, changeable, forked, recorded_fork
+    from kgot_lab.loop.replay.replay import Resources, limits_of, without_losses
+    from kgot_lab.loop.trace import load_run
+
+    run, begun = terminal.run_of(trace)
+    if changed.listed:
+        for number, each in enumerate(run.events):
+            if changeable(each):
+                told = f"{caption(each)}: {' '.join(change_of(run.events, number).split())[:80]}"
+                typer.echo(f"{number:5}  {changeable(each):9}  {harmless(told)}")
+        return
+    change, change_file = changed.change, changed.change_file
+    if (change is None) == (change_file is None):
+        raise BadInput(
+            "say what the event is changed to: --change TEXT or --change-file FILE; --list shows what can be changed"
+        )
+    if change_file is not None:
+        try:
+            change = read_regular_text(change_file, "utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"{change_file} cannot be read: {error}") from error
+    if not 0 <= event < len(run.events) or not changeable(run.events[event]):
+        raise BadInput(f"event {event} cannot be changed: kgot-lab fork {trace} --list shows which can")
+    assert change is not None
+    change = as_typed(change, "the change")
+    if change == change_of(run.events, event):
+        raise BadInput(f"event {event} says just that already: nothing would be changed")
+    path = out or trace.with_name(f"{trace.stem}_fork_{event}.jsonl")
+    terminal.require_distinct_paths(trace=trace, out=path)
+    terminal.check_new(path)
+    budget = asking.parse_budget(use)
+    configuration = configuration_of(run.about).with_flags(
+        {"models": use.models, "documents": use.documents, **budget}
+    )
+    folder = Path(configuration.documents) if configuration.documents else None
+    live, head = Resources(), {"written": "the change was written on the command line"}
+    if use.model is not None:
+        spending = asking.spending_of(configuration)
+        llm = terminal.connect_model(use.model, spending, models=configuration.models)
+        passages = terminal.documents_of(run, folder)
+        at_hand = asking.at_hand(configuration, passages, use.attach or [], llm, limits_of(begun), spending)
+        asking.check_prices(configuration, llm, at_hand.vision)
+        live = Resources(asking.resumed_tools(at_hand, configuration, begun), llm)
+        asking.print_forecast(llm, limits_of(begun))
+    if use.model is not None or "configuration" in run.about:
+        head["configuration"] = _local_configuration(configuration, use.model).to_yaml(limits_of(begun))
+    if "documents" in run.about:
+        head["documents"] = run.about["documents"]
+    again = GoOn(
+        "resume",
+        path,
+        {
+            "documents": folder,
+            "model": use.model or "MODEL",
+            "models": use.models,
+            "attach": use.attach,
+            **asking.budget_flags(use),
+        },
+    )
+    missing: list[str] = []
+    kept = forked(run, event, change, path, live=live, about=head)
+    unchanged = len(without_losses(run.events[:event]))
+    with resume_hint(path, again):
+        for number, each in enumerate(kept if use.model else _while_recorded(kept, missing)):
+            if number >= unchanged:
+                terminal.show_event(each)
+    made = recorded_fork(run, load_run(path))
+    typer.echo(harmless(repr(replace(made, stopped="".join(missing)))))
+    terminal.say(
+        f"the fork is in {path}" + ("" if made.answer else f". Go on with a model in place of MODEL: {again}")
+    )
+
+
+def _local_configuration(configuration: Configuration, model: str | None) -> Configuration:
+    """The configuration of a fork that goes on: asked of one model, grown in this process, kept in no file of
+    the run it was made from.
+    """
+    changed = {"model": model, "execution_model": None} if model else {}
+    return configuration.model_copy(
+        update={
+            **changed,
+            "store": type(configuration.store)(),
+            "snapshots": None,
+            "memory": None,
+            "as_of": None,
+        }
+    )
+
+
+def _while_recorded(events: Iterator[Event], missing: list[str]) -> Iterator[Event]:
+    """The events up to the first thing that the recording does not hold and no model was given for, which is
+    noted.
+    """
+    try:
+        yield from events
+    except ReplayMiss as error:
+        missing.append(str(error))

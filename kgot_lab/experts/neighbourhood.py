@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.can_it import Limitation, limitations_of
+from kgot_lab.kgos.methods.goals import Limitation, limitations_of
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.types import Edge, Json
 

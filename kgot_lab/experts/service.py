@@ -29,8 +29,8 @@ from kgot_lab.experts.repository import (
 )
 from kgot_lab.experts.trials.verdict import TrialPlan, begin_trial, chosen_variant
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.cookbook import cookbook
-from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
+from kgot_lab.kgos.schemas.dimensions import BY_NAME
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import LLM, Json
 
 LOCAL_OWNER = "local"

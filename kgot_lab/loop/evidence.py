@@ -14,8 +14,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.provenance import Support, note, supports_of
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.render import relevance
-from kgot_lab.loop.retrieve import Candidate
-from kgot_lab.loop.run_context import Loop, scalars
+from kgot_lab.loop.run_context import Candidate, Loop, scalars
 from kgot_lab.loop.state import State, state_after
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.sentences import sentences

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kgot_lab.errors import BadInput, require
-from kgot_lab.kgos.editing.editor import MADE_BY_HAND, EditMade, Editor
+from kgot_lab.kgos.editing import MADE_BY_HAND, EditMade, Editor
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.claims import WrittenDown, written_down
 from kgot_lab.viz.live import Live, LiveOutput, describe_error

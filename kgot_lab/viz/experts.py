@@ -13,7 +13,7 @@ from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.neighbourhood import surroundings
 from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.can_it import limitations_of
+from kgot_lab.kgos.methods.goals import limitations_of
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
 from kgot_lab.text.counted import counted

@@ -11,7 +11,7 @@ from typing import Any
 
 from kgot_lab.errors import require_count
 from kgot_lab.evaluation.tables import decimal
-from kgot_lab.kgos.methods.dimension_profile import DimensionProfile, ProfileRow
+from kgot_lab.kgos.methods.dimensions import DimensionProfile, ProfileRow
 from kgot_lab.kgos.methods.impact_analysis import Impact, Impacted
 from kgot_lab.kgos.methods.search.results import ScoredNode, SearchResult
 from kgot_lab.text.counted import counted

@@ -13,8 +13,8 @@ from browser.window import SCREENSHOTS
 CELLS = (
     """
 import kgot_lab as lab
-from kgot_lab.kgos.editing.editor import Editor
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.editing import Editor
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 
 editor = Editor(cookbook(), by="Grace")
 lab.show(editor, node="goal:reduce_api_costs")

@@ -10,7 +10,7 @@ import pytest
 
 from browser.lab import expect
 from browser.reading import GRAPHS, WINDOW, phrases, put, read_live, read_opened, read_still
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.viz import show_graph
 
 PAINTED = """() => [...document.querySelectorAll(".kl-canvas canvas")].reduce((sum, canvas) => {

@@ -9,10 +9,10 @@ import json
 from pathlib import Path
 
 import pytest
-from kgot_lab.cli.serve import make_ready
 from support.every import every
 
 from kgot_lab.cli.experts import place_of_proposals
+from kgot_lab.cli.serve import make_ready
 from kgot_lab.experts.federation.marketplace import published_expert
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.http.tokens import tenant_of

@@ -13,7 +13,7 @@ from support.command_line import run_here
 from support.openai_server import openai_server, says
 from support.workers import local_cluster
 
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.stores.files import read_graph, write_graph
 
 GRAPH = cookbook()

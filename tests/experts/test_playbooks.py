@@ -15,7 +15,7 @@ from kgot_lab.experts.chat.prompting import authored_playbooks, matching_section
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.text.words import stands_in
 from kgot_lab.types import Reply
 

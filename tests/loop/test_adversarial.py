@@ -8,7 +8,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from kgot_lab.loop.retrieve import row_lines
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.saved_run import save_run
 from support.work import computing_at_most
@@ -38,6 +37,7 @@ from kgot_lab.loop.events import (
 from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.replay.recording import Recording, RememberedLLM, RememberedTool
 from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, verify
+from kgot_lab.loop.retrieve import row_lines
 from kgot_lab.loop.trace import Trace, append, load_run, record
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.ask_model import ask_model

@@ -17,6 +17,7 @@ from kgot_lab.loop.events import Asked, Chose, Read, Refused, ToolReturned, Wrot
 from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
 from kgot_lab.loop.replay.forks import save_fork
 from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, verify
+from kgot_lab.loop.retrieve import is_statement
 from kgot_lab.loop.trace import Trace, load_run, record
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory

@@ -7,7 +7,6 @@ import re
 from datetime import date
 
 import pytest
-from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from support.no_sandbox import no_sandbox
 from support.waiting import AMPLE
 
@@ -20,6 +19,7 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Read, ToolReturned, Wrote
 from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.replay.replay import fork, replay, same_event, verify
+from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.stores import InMemory, open_for
 from kgot_lab.tools.search import search

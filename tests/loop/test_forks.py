@@ -6,7 +6,6 @@ from collections import defaultdict, deque
 from dataclasses import replace
 
 import pytest
-from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from support.no_sandbox import no_sandbox
 from support.saved_run import save_run
@@ -25,6 +24,7 @@ from kgot_lab.loop.replay.forks import (
     save_fork,
 )
 from kgot_lab.loop.replay.replay import Resources, fork, same_event
+from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.trace import Trace, graph_after, load_run
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory

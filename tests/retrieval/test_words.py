@@ -7,12 +7,12 @@ import unicodedata
 import warnings
 
 import pytest
+from kgot_lab.kgos.methods.dimensions import dimensions
 from support.every import every
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.dimension_stage import dimensions
 from kgot_lab.retrieval import fulltext
 from kgot_lab.retrieval.bm25 import INTENT_VERBS, bm25
 from kgot_lab.retrieval.fulltext import escaped_like, fts5, like, quoted_terms

@@ -8,7 +8,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from kgot_lab.loop.retrieve import facts_in
 from support.every import every
 from support.store_kinds import SQL, opened
 
@@ -18,6 +17,7 @@ from kgot_lab.graph.dict_graph import inverse
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.files import bundled
 from kgot_lab.loop.render import rendered
+from kgot_lab.loop.retrieve import facts_in
 from kgot_lab.stores import edges_between, holds_value
 from kgot_lab.stores.lookup import path_between
 from kgot_lab.stores.protocol import Schema

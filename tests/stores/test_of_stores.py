@@ -15,7 +15,7 @@ from support.foreign_files import EDGES, of_profile
 
 from kgot_lab.errors import BadInput, StoreDamaged
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.query.store_files import is_store_file, read_store_file
+from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
 from kgot_lab.stores import open_store
 from kgot_lab.stores.files import write_graph
 from kgot_lab.types import Edge, Node, Triple

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from kgot_lab.cli.serve import character_server
 from mcp.client import Client
 
 import kgot_lab
 from kgot_lab.cli.app import app as command_line
+from kgot_lab.cli.serve import character_server
 from kgot_lab.domains import npc
 from kgot_lab.experts.federation.delegation import Federation
 from kgot_lab.experts.federation.envelope import new_instance_key
@@ -28,9 +28,9 @@ from kgot_lab.experts.http.server import expert_app, pages_router
 from kgot_lab.experts.http.sharing_routes import federation_router
 from kgot_lab.experts.learning.ledger import open_proposals
 from kgot_lab.experts.learning.reviewing import ReviewQueue
-from kgot_lab.kgos.editing.editor import Editor
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.editing import Editor
 from kgot_lab.kgos.query.mcp_server import graph_server
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from support.expert_server import expert_office
 
 

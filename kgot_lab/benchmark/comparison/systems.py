@@ -18,16 +18,16 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import PRESETS, REFERENCE, Limits
-from kgot_lab.loop.modes.paths import answer_type as form
-from kgot_lab.loop.modes.paths import compare, mentions, mode, reading, routes
-from kgot_lab.loop.modes.paths import decomposition as apart
+from kgot_lab.loop.modes.paths import comparison, mentions, mode, reading, routes
 from kgot_lab.loop.modes.paths import fetching as gather
-from kgot_lab.loop.modes.paths import neighbours as near
-from kgot_lab.loop.modes.paths import progress as met
-from kgot_lab.loop.modes.paths import reader_prompt as few
-from kgot_lab.loop.modes.paths import sentence_scoring as worth
-from kgot_lab.loop.modes.paths import splitting as split
-from kgot_lab.loop.modes.paths import typed_facts as facts
+from kgot_lab.loop.modes.paths import mentions as near
+from kgot_lab.loop.modes.paths import mentions as worth
+from kgot_lab.loop.modes.paths import mode as apart
+from kgot_lab.loop.modes.paths import question_form as form
+from kgot_lab.loop.modes.paths import question_form as split
+from kgot_lab.loop.modes.paths import reading as few
+from kgot_lab.loop.modes.paths import routes as facts
+from kgot_lab.loop.modes.paths import routes as met
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.retrieval.entity_expansion import follow
@@ -219,7 +219,7 @@ _PATHS = (
     gather,
     facts,
     met,
-    compare,
+    comparison,
     few,
     form,
     mentions,

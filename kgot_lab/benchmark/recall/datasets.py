@@ -15,8 +15,8 @@ from kgot_lab.errors import BadInput, UnknownName, require, shortly
 from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id, linked_by, musique_steps
 from kgot_lab.evaluation.user_data import from_beir
 from kgot_lab.io.files import bundled
-from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Document, Edge, Hit, Json, Query, Ranking, Triple
 
 # Retrieval sets beside the multi-hop questions: analogous texts, and the nodes of the curated graph.

@@ -60,7 +60,7 @@ def _batch(
     timeout: _Timeout = None,
 ) -> None:
     """Answer many questions: a JSON object for each, in their order. One that fails does not stop the others."""
-    from kgot_lab.kgos.query.batch import answered_lines
+    from kgot_lab.kgos.query.question_arguments import answered_lines
 
     named: Named = context.obj
     lines = (terminal.standard_input().read() if file == "-" else _text(Path(file))).splitlines()
@@ -106,7 +106,7 @@ def _pipeline(
     timeout: _Timeout = None,
 ) -> None:
     """Ask one question after another, each about what the one before found; the last answer is shown."""
-    from kgot_lab.kgos.query.batch import piped
+    from kgot_lab.kgos.query.question_arguments import piped
 
     named: Named = context.obj
     if named.dry:
@@ -132,11 +132,9 @@ def _validate(
     timeout: _Timeout = None,
 ) -> None:
     """Check the graph against the twelve rules; ends with 4 where one of severity error is broken."""
-    from kgot_lab.kgos.methods.structure.table import TableFound
-    from kgot_lab.kgos.schemas.code import CODE
-    from kgot_lab.kgos.schemas.knowledge import CURATED
-    from kgot_lab.kgos.schemas.rules.catalogue import check_rules
-    from kgot_lab.kgos.schemas.vocabularies import UNIFIED
+    from kgot_lab.kgos.methods.formatting import TableFound
+    from kgot_lab.kgos.schemas.rules import check_rules
+    from kgot_lab.kgos.schemas.vocabularies import CODE, CURATED, UNIFIED
 
     named: Named = context.obj
     if named.dry:
@@ -261,7 +259,7 @@ def _estimate_cost(
 def _compared(
     named: Named, other: str, format: OutputForm, output: Path | None, timeout: float | None
 ) -> None:
-    from kgot_lab.kgos.methods.structure.selection import what_changed
+    from kgot_lab.kgos.methods.selection import what_changed
 
     if named.dry:
         terminal.say(f"would compare {named.where} with {other}")

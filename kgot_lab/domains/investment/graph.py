@@ -31,7 +31,7 @@ from kgot_lab.errors import BadInput, described_value, require, shortly
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.vocabulary import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault, faults, refuse_faulty
-from kgot_lab.kgos.schemas.investment import INVESTMENT
+from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
 from kgot_lab.memory.claims.claim import instant, open_instant, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import TableStorage

@@ -19,12 +19,12 @@ from kgot_lab.experts.chat.citations import KNOWS_NOT, NO_SOURCE, CitableNode, s
 from kgot_lab.experts.expert import ExpertConfig
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.io.files import read_regular_text
-from kgot_lab.kgos.methods.can_it import Limitation, limitations_of
 from kgot_lab.kgos.methods.compose_for import Composition
+from kgot_lab.kgos.methods.goals import Limitation, limitations_of
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.intents import INTENTS
 from kgot_lab.kgos.methods.search.results import SearchResult
-from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
+from kgot_lab.kgos.schemas.dimensions import BY_NAME
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.harmless import harmless

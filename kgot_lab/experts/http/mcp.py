@@ -15,8 +15,8 @@ from kgot_lab.errors import LabError, NotInstalled
 from kgot_lab.experts.error_messages import failure_message
 from kgot_lab.experts.http.responses import StreamLimiter, error_response
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
-from kgot_lab.kgos.methods.search.context import search_context
 from kgot_lab.kgos.methods.search.intent_search import intent_search
+from kgot_lab.kgos.methods.search.results import search_context
 from kgot_lab.text.fence import fenced
 
 if TYPE_CHECKING:

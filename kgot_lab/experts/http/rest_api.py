@@ -32,10 +32,10 @@ from kgot_lab.experts.service import ExpertService
 from kgot_lab.kgos.methods.compose_for import Composition, compose_for
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
 from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.ranking import similar_to
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
-from kgot_lab.kgos.methods.similar_to import similar_to
-from kgot_lab.kgos.schemas.dimensions.catalogue import DIMENSION_CATEGORIES, DIMENSIONS
+from kgot_lab.kgos.schemas.dimensions import DIMENSION_CATEGORIES, DIMENSIONS
 from kgot_lab.retrieval.presets import Weights, lane_weights
 from kgot_lab.text.surrogates import whole
 

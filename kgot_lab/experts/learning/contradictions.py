@@ -17,11 +17,11 @@ from kgot_lab.errors import BadInput, UnknownName, require_count
 from kgot_lab.experts.learning.ledger import GraphProposal, PropertyToChange
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.editing.editor import MADE_BY_HAND
-from kgot_lab.kgos.methods.dimension_filter import Filters, bounds_of
+from kgot_lab.kgos.editing import MADE_BY_HAND
+from kgot_lab.kgos.methods.dimensions import Filters, bounds_of
 from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
-from kgot_lab.kgos.schemas.dimensions.cues import in_stems
+from kgot_lab.kgos.schemas.dimensions import BY_NAME
+from kgot_lab.kgos.schemas.extracted_dimensions import in_stems
 from kgot_lab.text.counted import counted
 from kgot_lab.text.sentences import rough_sentences
 from kgot_lab.text.words import content_stems

@@ -8,7 +8,7 @@ from kgot_lab.errors import shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.vocabulary import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault
-from kgot_lab.kgos.schemas.rules.catalogue import check_rules
+from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.types import Diff
 
 _OWN_RULES = (1, 2, 4, 5, 6, 7)  # that look at a node or an edge, and at what touches it

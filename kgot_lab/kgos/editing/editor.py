@@ -14,8 +14,7 @@ from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.dict_graph import inverse
 from kgot_lab.graph.vocabulary import Vocabulary
-from kgot_lab.kgos.editing.checking import faults_near, touched_by
-from kgot_lab.kgos.editing.index import EditedIndex
+from kgot_lab.kgos.editing import EditedIndex, faults_near, touched_by
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
 from kgot_lab.memory.claims.claim import utc_now

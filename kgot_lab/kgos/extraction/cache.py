@@ -14,7 +14,7 @@ from typing import Any
 
 from kgot_lab.embedding.cache_file import CacheFile, CacheTable
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.extraction.facts.facts import FileFacts
+from kgot_lab.kgos.extraction.facts import FileFacts
 from kgot_lab.kgos.extraction.linking import Joined
 from kgot_lab.types import Edge, Json, Node
 

@@ -12,12 +12,16 @@ from typing import NamedTuple
 
 from kgot_lab.documents.files import text_from
 from kgot_lab.errors import BadInput, LabError, NotInstalled
-from kgot_lab.kgos.extraction.cache import reading_version
-from kgot_lab.kgos.extraction.facts.facts import Definition, FileFacts
-from kgot_lab.kgos.extraction.facts.kinds import PROSE_ENDINGS, PYTHON_ENDINGS, SETTINGS_ENDINGS
-from kgot_lab.kgos.extraction.python.source import python_facts
-from kgot_lab.kgos.extraction.texts.prose import prose_facts
-from kgot_lab.kgos.extraction.texts.settings import settings_facts
+from kgot_lab.kgos.extraction.facts import (
+    PROSE_ENDINGS,
+    PYTHON_ENDINGS,
+    SETTINGS_ENDINGS,
+    Definition,
+    FileFacts,
+)
+from kgot_lab.kgos.extraction.file_facts import reading_version
+from kgot_lab.kgos.extraction.python.statements import python_facts
+from kgot_lab.kgos.extraction.texts import prose_facts, settings_facts
 
 MOST_TOGETHER, MOST_BYTES_TOGETHER = 16, 2_000_000  # files, and bytes of them, that a worker is sent at once
 
@@ -58,7 +62,7 @@ def facts_of_file(file: FileToRead) -> FileFacts:
     elif ending in PROSE_ENDINGS:
         facts = prose_facts(text, path)
     else:
-        from kgot_lab.kgos.extraction.scripts.source import script_facts
+        from kgot_lab.kgos.extraction.scripts import script_facts
 
         facts = script_facts(text, path)
     if not found.remark:

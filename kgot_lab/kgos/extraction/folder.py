@@ -17,20 +17,22 @@ from kgot_lab.errors import BadInput, NotInstalled, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.dask_workers import shared_out
 from kgot_lab.io.files import read_regular
-from kgot_lab.kgos.extraction.cache import CachedExtraction, key_of_parts
-from kgot_lab.kgos.extraction.facts.facts import Definition, FileFacts
-from kgot_lab.kgos.extraction.facts.kinds import (
+from kgot_lab.kgos.extraction.facts import (
     PROSE_ENDINGS,
     PYTHON_ENDINGS,
     READ_ENDINGS,
     SCRIPT_ENDINGS,
     SETTINGS_ENDINGS,
+    Definition,
+    FileFacts,
+    ModuleNames,
 )
-from kgot_lab.kgos.extraction.facts.naming import ModuleNames
 from kgot_lab.kgos.extraction.file_facts import (
+    CachedExtraction,
     FileToRead,
     facts_of_file,
     files_together,
+    key_of_parts,
     read_file_facts,
     same_reading,
 )

@@ -15,9 +15,14 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.extraction.facts.facts import PACKAGE, Definition, FileFacts, Mention
-from kgot_lab.kgos.extraction.facts.kinds import SCRIPT_ENDINGS
-from kgot_lab.kgos.extraction.facts.naming import ModuleNames
+from kgot_lab.kgos.extraction.facts import (
+    PACKAGE,
+    SCRIPT_ENDINGS,
+    Definition,
+    FileFacts,
+    Mention,
+    ModuleNames,
+)
 from kgot_lab.kgos.extraction.python.points_to import PointsTo
 from kgot_lab.kgos.extraction.python.program import Program
 from kgot_lab.types import Edge, Json, Node

@@ -11,11 +11,11 @@ from typing import ClassVar, NamedTuple
 
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.compose_for import subgoals
 from kgot_lab.kgos.methods.formatting import MethodResult, NodeHit
+from kgot_lab.kgos.methods.goals import want_to
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
-from kgot_lab.kgos.methods.subgoals import subgoals
-from kgot_lab.kgos.methods.trace_path import trace_path
-from kgot_lab.kgos.methods.want_to import want_to
+from kgot_lab.kgos.methods.traversal import trace_path
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge
 

@@ -12,7 +12,7 @@ from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, index_of
-from kgot_lab.kgos.schemas.dimensions.bounds import Bounds, inside, phrase, require_bounds
+from kgot_lab.kgos.schemas.dimensions import Bounds, inside, phrase, require_bounds
 from kgot_lab.text.counted import counted
 
 Filters = Mapping[str, Mapping[str, float]]  # by dimension: min, max or exact

@@ -9,8 +9,7 @@ from typing import ClassVar, NamedTuple
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
-from kgot_lab.kgos.schemas.dimensions.bounds import as_number
-from kgot_lab.kgos.schemas.dimensions.catalogue import DIMENSIONS
+from kgot_lab.kgos.schemas.dimensions import DIMENSIONS, as_number
 from kgot_lab.text.counted import counted
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.schemas.dimensions.bounds import phrase, within
+from kgot_lab.kgos.schemas.dimensions import phrase, within
 from kgot_lab.retrieval.stage import Stage
 
 

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from kgot_lab.embedding.stored_vectors import StoredVectors
 from kgot_lab.errors import BadInput, shortly
 from kgot_lab.io.sqlite_snapshot import private_copy
-from kgot_lab.kgos.schemas.profiles.detect import quoted_name, tables_of
-from kgot_lab.kgos.schemas.profiles.profile import Tables, first_named
+from kgot_lab.kgos.schemas.profiles import Tables, first_named, quoted_name, tables_of
 from kgot_lab.text.counted import counted
 
 _VECTORS = (

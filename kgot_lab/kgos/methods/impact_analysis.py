@@ -13,8 +13,7 @@ from kgot_lab.errors import UnknownName, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult
-from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, index_of
-from kgot_lab.kgos.methods.node_texts import node_name
+from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, index_of, node_name
 from kgot_lab.retrieval.neighbours import Places
 from kgot_lab.text.counted import counted
 

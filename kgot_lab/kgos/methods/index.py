@@ -17,8 +17,8 @@ from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Csr, Ints
 from kgot_lab.kgos.methods.formatting import NodeHit
-from kgot_lab.kgos.methods.node_texts import NodeTexts, rows_by
-from kgot_lab.kgos.schemas.dimensions.bounds import DimensionColumn, dimension_column
+from kgot_lab.kgos.methods.index import NodeTexts, rows_by
+from kgot_lab.kgos.schemas.dimensions import DimensionColumn, dimension_column
 from kgot_lab.retrieval.neighbours import Links, Places, each_once, neighbour_places
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Edge

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from kgot_lab.kgos.schemas.dimensions.bounds import Bounds
+from kgot_lab.kgos.schemas.dimensions import Bounds
 
 Purpose = Literal["goal", "capability", "composition", "impact", "comparison", "exploration", "search"]
 

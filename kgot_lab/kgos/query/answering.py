@@ -12,12 +12,11 @@ from pathlib import Path
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import read_regular_text, write_whole
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import index_of, meant_node
+from kgot_lab.kgos.methods.overview import clusters, overview, starting_points
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
-from kgot_lab.kgos.methods.search.context import search_context
 from kgot_lab.kgos.methods.search.intent_search import intent_search
-from kgot_lab.kgos.methods.structure.overview import clusters, overview, starting_points
-from kgot_lab.kgos.query.node_lookup import meant_node
+from kgot_lab.kgos.methods.search.results import search_context
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.tokens import shorten, tokens
 from kgot_lab.types import LLM, Message, Prompt, Usage

@@ -12,8 +12,8 @@ from typing import Any, Literal
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.extraction.folder import FileProgress, graph_of_folder
-from kgot_lab.kgos.extraction.patterns.matching import with_patterns
-from kgot_lab.kgos.query.store_files import is_store_file, read_store_file
+from kgot_lab.kgos.extraction.patterns import with_patterns
+from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
 from kgot_lab.loop.evidence import sourced
 from kgot_lab.loop.trace import graph_after, is_trace, load_run
 from kgot_lab.stores.files import read_named_graph

@@ -19,13 +19,12 @@ from pydantic import BaseModel, Field
 from kgot_lab import __version__
 from kgot_lab.errors import LabError, NotInstalled
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.editing.editor import EditMade, Editor
+from kgot_lab.kgos.editing import EditMade, Editor
 from kgot_lab.kgos.methods.formatting import MethodResult
-from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.kgos.methods.search.context import search_context
+from kgot_lab.kgos.methods.index import index_of, meant_node
 from kgot_lab.kgos.methods.search.intent_search import intent_search
-from kgot_lab.kgos.query.error_messages import error_message
-from kgot_lab.kgos.query.node_lookup import meant_node
+from kgot_lab.kgos.methods.search.results import search_context
+from kgot_lab.kgos.query.mcp_server import error_message
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion
 from kgot_lab.text.fence import fenced
 from kgot_lab.types import Json

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from kgot_lab import __version__
 from kgot_lab.errors import NotInstalled
-from kgot_lab.kgos.query.error_messages import error_message
+from kgot_lab.kgos.query.mcp_server import error_message
 from kgot_lab.text.fence import fenced
 from kgot_lab.tools.tool import TextTool
 

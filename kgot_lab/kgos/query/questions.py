@@ -14,30 +14,23 @@ import numpy as np
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.can_it import can_it
+from kgot_lab.kgos.methods.centrality import Metric, critical_components
 from kgot_lab.kgos.methods.compose_for import compose_for
-from kgot_lab.kgos.methods.dimension_filter import dimension_filter
-from kgot_lab.kgos.methods.dimension_profile import dimension_profile
-from kgot_lab.kgos.methods.explore_smart import explore_smart
-from kgot_lab.kgos.methods.formatting import MethodResult, NodeHit, NodesFound
+from kgot_lab.kgos.methods.dimensions import dimension_filter, dimension_profile
+from kgot_lab.kgos.methods.formatting import MethodResult, NodeHit, NodesFound, TableFound
+from kgot_lab.kgos.methods.goals import can_it, want_to
 from kgot_lab.kgos.methods.impact_analysis import Follow, Towards, impact_analysis
-from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.kgos.methods.keyword_match import keyword_match
+from kgot_lab.kgos.methods.index import index_of, meant_node
+from kgot_lab.kgos.methods.overview import OUTSIDE, pattern_to_code
+from kgot_lab.kgos.methods.ranking import keyword_match, similar_to
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
-from kgot_lab.kgos.methods.similar_to import similar_to
 from kgot_lab.kgos.methods.structure import overview as structure
 from kgot_lab.kgos.methods.structure import selection
-from kgot_lab.kgos.methods.structure.critical import Metric, critical_components
-from kgot_lab.kgos.methods.structure.overview import OUTSIDE
-from kgot_lab.kgos.methods.structure.pattern_code import pattern_to_code
-from kgot_lab.kgos.methods.structure.table import TableFound
-from kgot_lab.kgos.methods.trace_path import trace_path
-from kgot_lab.kgos.methods.want_to import want_to
-from kgot_lab.kgos.query.node_lookup import meant_node
-from kgot_lab.kgos.schemas.dimensions.catalogue import DIMENSIONS
-from kgot_lab.kgos.schemas.dimensions.extracted import extract_dimensions
+from kgot_lab.kgos.methods.traversal import explore_smart, trace_path
+from kgot_lab.kgos.schemas.dimensions import DIMENSIONS
+from kgot_lab.kgos.schemas.extracted_dimensions import extract_dimensions
 
 AskGraph = Callable[..., MethodResult]
 _Node = Annotated[str, "a node, by its id, its name or the end of its id"]

@@ -12,7 +12,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.dict_graph import Truth
 from kgot_lab.graph.naming import NamedGraph, with_names_as_ids
 from kgot_lab.io.sqlite_snapshot import private_copy
-from kgot_lab.kgos.schemas.profiles.reader import read_foreign
+from kgot_lab.kgos.schemas.foreign_files import read_foreign
 from kgot_lab.stores.hash_chain import FRESH, read_chain
 from kgot_lab.stores.log import chain_on_file, history
 from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND, can_sum, damage_to_log

@@ -5,7 +5,7 @@ in it.
 from __future__ import annotations
 
 from kgot_lab.graph.vocabulary import ANY_TYPE, EdgeType, Ends, NodeType, Vocabulary
-from kgot_lab.kgos.schemas.knowledge import COMPUTED_SIMILARITY
+from kgot_lab.kgos.schemas.vocabularies import COMPUTED_SIMILARITY
 
 _CODE = ("module", "class", "function", "method")
 _PATTERNS = ("pattern", "design_pattern", "architectural_pattern", "anti_pattern")

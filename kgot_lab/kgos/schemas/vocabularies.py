@@ -14,8 +14,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from kgot_lab.graph.vocabulary import ANY_TYPE, Ends, Vocabulary
-from kgot_lab.kgos.schemas.code import CODE
-from kgot_lab.kgos.schemas.knowledge import CURATED, SAME_AS
+from kgot_lab.kgos.schemas.vocabularies import CODE, CURATED, SAME_AS
 
 
 def _merged() -> Vocabulary:

@@ -14,7 +14,7 @@ from kgot_lab.domains.investment.briefing import Wishes
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import bundled
 from kgot_lab.kgos.schemas.check import faults
-from kgot_lab.kgos.schemas.investment import INVESTMENT_WITH_COMPANIES
+from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.types import Edge
 
 MONTH = load_month()

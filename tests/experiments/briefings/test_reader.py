@@ -14,7 +14,7 @@ from benchmarks.news.said import SaidFacts
 from kgot_lab.domains.investment.monitor.news import NewsItem
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.kgos.schemas.check import faults
-from kgot_lab.kgos.schemas.investment import INVESTMENT_WITH_COMPANIES
+from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.types import Edge, Message, Prompt
 
 MONTH = load_month()

@@ -9,8 +9,6 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from kgot_lab.loop.modes.paths.comparison import question_for_each
-from kgot_lab.loop.modes.paths.question_form import hops_in, question_hops
 
 from benchmarks.competence.curves import LoopSetting, SimulatedEnd, competence_curve, simulated_ends
 from benchmarks.competence.exact import (
@@ -29,6 +27,8 @@ from kgot_lab.io.files import bundled
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Parsed, Refused
 from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE, Limits
+from kgot_lab.loop.modes.paths.comparison import question_for_each
+from kgot_lab.loop.modes.paths.question_form import hops_in, question_hops
 from kgot_lab.loop.modes.paths.reading import checked_answer, few_prompt
 from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.search import search

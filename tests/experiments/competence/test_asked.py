@@ -5,16 +5,16 @@ from __future__ import annotations
 import inspect
 
 import pytest
-from kgot_lab.loop.modes.paths.comparison import question_for_each
-from kgot_lab.loop.modes.paths.question_form import question_hops
 
 from benchmarks.competence.asked import Asking, PromptReader, situation_of
 from benchmarks.competence.simulated import DIALECTS
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.structured import schema_of
 from kgot_lab.loop import prompts
-from kgot_lab.loop import reply_schemas as shapes
+from kgot_lab.loop import prompts as shapes
 from kgot_lab.loop.events import ToolCall
+from kgot_lab.loop.modes.paths.comparison import question_for_each
+from kgot_lab.loop.modes.paths.question_form import question_hops
 from kgot_lab.loop.modes.paths.reading import few_prompt
 from kgot_lab.memory.extraction import facts_prompt
 from kgot_lab.tools.tool import Result, TextTool

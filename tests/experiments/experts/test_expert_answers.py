@@ -25,7 +25,7 @@ from benchmarks.experts.replies import KeptReply, keep_reply, kept_replies
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.experts.chat.prompting import PlaybookSection
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.text.words import stands_in
 from kgot_lab.types import Node, Reply, Usage
 

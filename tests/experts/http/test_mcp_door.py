@@ -34,7 +34,7 @@ from kgot_lab.errors import LLMError
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.experts.learning.ledger import GraphProposal, NodeToAdd, ProposalSource, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 
 TOOLS = {"list_experts", "ask_expert", "search_expert", "why"}
 

@@ -20,7 +20,7 @@ from support.waiting import AMPLE, until
 from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.errors import LabError
 from kgot_lab.experts.neighbourhood import surroundings
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 
 pytest.importorskip("fastapi", reason="no web server: pip install 'kgot_lab[serve]'")
 pytest.importorskip(

@@ -31,7 +31,7 @@ from kgot_lab.experts.http.server import expert_app
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Reply
 
 url, namespace, port = sys.argv[1], sys.argv[2], int(sys.argv[3])

@@ -24,9 +24,9 @@ from kgot_lab.experts.learning.growth_regions import NodeMatches, proposed_regio
 from kgot_lab.experts.learning.ledger import ProposalSource, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer
 from kgot_lab.experts.repository import ChatMessage, open_experts
-from kgot_lab.kgos.methods.cookbook import cookbook
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.retrieval.presets import Weights
 
 COOKBOOK = cookbook()

@@ -14,7 +14,7 @@ from kgot_lab.experts.learning.ledger import ProposalSource, open_proposals
 from kgot_lab.experts.learning.reviewing import GraphReviewer
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.llm.scripted import Scripted
 
 MISSING = "Where does prompt weaving help?"

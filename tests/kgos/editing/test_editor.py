@@ -9,10 +9,9 @@ import pytest
 from support.every import every
 
 from kgot_lab.errors import BadInput, LabError, UnknownName
-from kgot_lab.kgos.editing.editor import MADE_BY_HAND, Editor
-from kgot_lab.kgos.methods.cookbook import cookbook
-from kgot_lab.kgos.schemas.rules.catalogue import check_rules
-from kgot_lab.kgos.schemas.vocabularies import UNIFIED
+from kgot_lab.kgos.editing import MADE_BY_HAND, Editor
+from kgot_lab.kgos.schemas.rules import check_rules
+from kgot_lab.kgos.schemas.vocabularies import UNIFIED, cookbook
 from kgot_lab.stores import InMemory
 from kgot_lab.types import Document
 

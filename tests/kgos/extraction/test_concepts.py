@@ -10,15 +10,21 @@ import sys
 from pathlib import Path
 
 import pytest
+from kgot_lab.kgos.schemas.extracted_dimensions import NOT_EXTRACTABLE
 from support.every import every
 
 from kgot_lab.errors import BadReply
-from kgot_lab.kgos.extraction.concepts.graph_building import read_concepts, what_it_takes
-from kgot_lab.kgos.extraction.concepts.passages import Passage, passages_to_read
-from kgot_lab.kgos.extraction.concepts.reading import FIELDS, read_about, read_relations
+from kgot_lab.kgos.extraction.concepts import (
+    FIELDS,
+    Passage,
+    passages_to_read,
+    read_about,
+    read_concepts,
+    read_relations,
+    what_it_takes,
+)
 from kgot_lab.kgos.extraction.folder import graph_of_folder
-from kgot_lab.kgos.schemas.dimensions.extracted import NOT_EXTRACTABLE
-from kgot_lab.kgos.schemas.rules.catalogue import check_rules
+from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.llm.scripted import Scripted
 
 BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "extraction" / "concepts.py"

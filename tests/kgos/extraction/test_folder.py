@@ -8,10 +8,10 @@ import pytest
 
 from kgot_lab.errors import BadInput
 from kgot_lab.kgos.extraction.folder import graph_of_folder
-from kgot_lab.kgos.extraction.patterns.matching import with_patterns
+from kgot_lab.kgos.extraction.patterns import with_patterns
 from kgot_lab.kgos.schemas.check import faults_of_graph
-from kgot_lab.kgos.schemas.code import CODE
-from kgot_lab.kgos.schemas.rules.catalogue import check_rules
+from kgot_lab.kgos.schemas.rules import check_rules
+from kgot_lab.kgos.schemas.vocabularies import CODE
 
 FILES = {
     "shop/__init__.py": '"""A shop."""\nfrom shop.cart import Cart\n',

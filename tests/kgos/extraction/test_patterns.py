@@ -5,8 +5,7 @@ it.
 import pytest
 
 from kgot_lab.kgos.extraction.folder import graph_of_folder
-from kgot_lab.kgos.extraction.patterns.matching import with_patterns
-from kgot_lab.kgos.extraction.patterns.templates import TEMPLATES
+from kgot_lab.kgos.extraction.patterns import TEMPLATES, with_patterns
 
 ABSTRACT = "from abc import ABC, abstractmethod\n"
 PAIRS = {  # of each a program that is built so, and one that is not

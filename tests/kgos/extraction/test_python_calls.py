@@ -11,7 +11,7 @@ from support.every import every
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import bundled
 from kgot_lab.kgos.extraction.folder import graph_of_folder
-from kgot_lab.kgos.extraction.python.source import python_facts
+from kgot_lab.kgos.extraction.python.statements import python_facts
 
 MEASURE = runpy.run_path(str(Path(__file__).parents[3] / "benchmarks" / "extraction" / "call_graph.py"))
 with gzip.open(bundled("pycg-micro/cases.jsonl.gz"), "rt", encoding="utf-8") as rows:

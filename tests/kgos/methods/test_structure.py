@@ -5,21 +5,32 @@ one sees.
 import networkx as nx
 import numpy as np
 import pytest
-from support.every import every
-
-from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.cookbook import cookbook
-from kgot_lab.kgos.methods.structure.centrality import betweenness, cut_nodes, pagerank_shares
-from kgot_lab.kgos.methods.structure.critical import METRICS, critical_components
-from kgot_lab.kgos.methods.structure.overview import clusters, coverage, graph_gaps, overview, starting_points
-from kgot_lab.kgos.methods.structure.pattern_code import pattern_to_code
-from kgot_lab.kgos.methods.structure.selection import (
+from kgot_lab.kgos.methods.centrality import (
+    METRICS,
+    betweenness,
+    critical_components,
+    cut_nodes,
+    pagerank_shares,
+)
+from kgot_lab.kgos.methods.overview import (
+    clusters,
+    coverage,
+    graph_gaps,
+    overview,
+    pattern_to_code,
+    starting_points,
+)
+from kgot_lab.kgos.methods.selection import (
     alternatives,
     related_nodes,
     selected_nodes,
     what_changed,
 )
+from support.every import every
+
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Edge, Node
 
 COOKBOOK = cookbook()

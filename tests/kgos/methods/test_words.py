@@ -8,23 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kgot_lab.kgos.methods.dimensions import dimension_filter
+from kgot_lab.kgos.methods.goals import want_to
+from kgot_lab.kgos.methods.ranking import edge_type_boost, keyword_match, similar_to
+from kgot_lab.kgos.methods.traversal import explore_smart, trace_path
 from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.conversion import as_graph
 from kgot_lab.io.files import bundled
-from kgot_lab.kgos.methods.classify_intent import classify_intent
-from kgot_lab.kgos.methods.cookbook import cookbook
-from kgot_lab.kgos.methods.dimension_filter import dimension_filter
-from kgot_lab.kgos.methods.edge_type_boost import edge_type_boost
-from kgot_lab.kgos.methods.explore_smart import explore_smart
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
-from kgot_lab.kgos.methods.intents import INTENTS
-from kgot_lab.kgos.methods.keyword_match import keyword_match
-from kgot_lab.kgos.methods.similar_to import similar_to
-from kgot_lab.kgos.methods.trace_path import trace_path
-from kgot_lab.kgos.methods.want_to import want_to
+from kgot_lab.kgos.methods.intents import INTENTS, classify_intent
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Edge, Node
 

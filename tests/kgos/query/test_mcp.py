@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 import pytest
 from support.waiting import AMPLE
 
-from kgot_lab.kgos.editing.editor import Editor
-from kgot_lab.kgos.methods.cookbook import cookbook
+from kgot_lab.kgos.editing import Editor
 from kgot_lab.kgos.query.mcp_server import graph_server
 from kgot_lab.kgos.query.questions import QUESTIONS
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.stores.files import read_graph, write_graph
 
 mcp = pytest.importorskip("mcp")

@@ -10,14 +10,14 @@ import typer
 from support.every import every
 from support.toolkit_flags import FLAGS, flag_table
 
-from kgot_lab.cli.query.all_commands import queries
+from kgot_lab.cli.query import answer_commands, graph_commands  # noqa: F401 each puts its commands into the group
+from kgot_lab.cli.query.shared import queries
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.cookbook import cookbook
-from kgot_lab.kgos.query.batch import answered_lines, piped
-from kgot_lab.kgos.query.node_lookup import meant_node
-from kgot_lab.kgos.query.question_arguments import ask_by_name, parsed_line
+from kgot_lab.kgos.methods.index import meant_node
+from kgot_lab.kgos.query.question_arguments import answered_lines, ask_by_name, parsed_line, piped
 from kgot_lab.kgos.query.questions import QUESTIONS
+from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Edge, Node
 
 GRAPH = cookbook()

@@ -9,7 +9,7 @@ from support.small_market import BANK, EQUITIES, LANTERN, SHARE, STANDING, STRUC
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.check import faults, faults_of_graph, refuse_faulty
-from kgot_lab.kgos.schemas.investment import BETWEEN_COMPANIES, INVESTMENT, INVESTMENT_WITH_COMPANIES
+from kgot_lab.kgos.schemas.vocabularies import BETWEEN_COMPANIES, INVESTMENT, INVESTMENT_WITH_COMPANIES
 from kgot_lab.types import Edge, Node
 
 

@@ -16,14 +16,16 @@ from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.schemas.dimensions.bounds import (
+from kgot_lab.kgos.schemas.dimensions import (
+    DIMENSION_CATEGORIES,
+    DIMENSIONS,
     as_number,
+    dimension,
     require_bounds,
     sql_condition,
     values_of,
     within,
 )
-from kgot_lab.kgos.schemas.dimensions.catalogue import DIMENSION_CATEGORIES, DIMENSIONS, dimension
 from kgot_lab.types import Node
 
 ROWS = {

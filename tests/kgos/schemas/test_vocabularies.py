@@ -10,9 +10,14 @@ from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.vocabulary import EdgeType, Ends
 from kgot_lab.kgos.schemas.check import faults, faults_of_graph
-from kgot_lab.kgos.schemas.code import CODE
-from kgot_lab.kgos.schemas.knowledge import COMPUTED_SIMILARITY, COOKBOOK, CURATED
-from kgot_lab.kgos.schemas.vocabularies import UNIFIED, VOCABULARIES
+from kgot_lab.kgos.schemas.vocabularies import (
+    CODE,
+    COMPUTED_SIMILARITY,
+    COOKBOOK,
+    CURATED,
+    UNIFIED,
+    VOCABULARIES,
+)
 from kgot_lab.types import Edge, Node
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.saying import fact, inferred, said, year
 
 from kgot_lab.errors import BadInput
-from kgot_lab.kgos.schemas.investment import INVESTMENT
+from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
 from kgot_lab.memory.claims.claim import Period, Suggested
 from kgot_lab.memory.claims.claims import open_claims
 

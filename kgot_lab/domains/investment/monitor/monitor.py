@@ -52,7 +52,7 @@ from kgot_lab.errors import (
 )
 from kgot_lab.io.files import write_whole
 from kgot_lab.io.http_client import is_loopback, through_proxy, way_to
-from kgot_lab.kgos.schemas.investment import INVESTMENT_WITH_COMPANIES
+from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.counted import counted
 from kgot_lab.types import LLM

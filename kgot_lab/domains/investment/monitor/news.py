@@ -17,7 +17,7 @@ from kgot_lab.errors import BadInput, described_value, require
 from kgot_lab.graph.vocabulary import EdgeType, Vocabulary
 from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.kgos.schemas.check import time_of
-from kgot_lab.kgos.schemas.investment import INVESTMENT_WITH_COMPANIES
+from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.llm.structured import json_fault, schema_of
 from kgot_lab.memory.claims.claim import instant
 from kgot_lab.text.fence import FENCES, fenced

@@ -13,9 +13,9 @@ from typing import Any, Literal
 from kgot_lab.embedding.cache_file import CacheFile, CacheTable
 from kgot_lab.errors import BadReply
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.extraction.concepts.passages import Passage
-from kgot_lab.kgos.extraction.concepts.reading import (
+from kgot_lab.kgos.extraction.concepts import (
     FIELDS,
+    Passage,
     ReadPassage,
     about_prompt,
     read_about,

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, Field
 
-from kgot_lab.kgos.extraction.concepts.passages import Passage
-from kgot_lab.kgos.schemas.dimensions.catalogue import DIMENSIONS
-from kgot_lab.kgos.schemas.dimensions.extracted import NOT_EXTRACTABLE
+from kgot_lab.kgos.extraction.concepts import Passage
+from kgot_lab.kgos.schemas.dimensions import DIMENSIONS
+from kgot_lab.kgos.schemas.extracted_dimensions import NOT_EXTRACTABLE
 from kgot_lab.llm.structured import parse, schema_of
 from kgot_lab.text.fence import FENCES, fenced
 from kgot_lab.text.sentences import rough_sentences

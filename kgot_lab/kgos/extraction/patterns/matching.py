@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.extraction.patterns.templates import TEMPLATES, Template
-from kgot_lab.kgos.extraction.patterns.view import CodeView
+from kgot_lab.kgos.extraction.patterns import TEMPLATES, CodeView, Template
 from kgot_lab.types import Edge, Node
 
 

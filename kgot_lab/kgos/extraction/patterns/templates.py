@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from kgot_lab.kgos.extraction.patterns.view import CodeView, cycles_of_imports
+from kgot_lab.kgos.extraction.patterns import CodeView, cycles_of_imports
 
 _Found = Iterator[tuple[str, str]]  # the id of what is built so, and what shows it
 _MANY_METHODS = 25

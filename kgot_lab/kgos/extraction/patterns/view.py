@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.extraction.facts.facts import PACKAGE
+from kgot_lab.kgos.extraction.facts import PACKAGE
 
 
 class CodeView:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kgot_lab.kgos.extraction.python.flow import ANY_KEY, known_key
-from kgot_lab.kgos.extraction.python.solver import Value
+from kgot_lab.kgos.extraction.python.program import Value
 
 if TYPE_CHECKING:
     from kgot_lab.kgos.extraction.python.points_to import PointsTo

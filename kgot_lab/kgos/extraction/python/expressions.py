@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 
-from kgot_lab.kgos.extraction.python.flow import ANY_KEY, Flow, known_key
-from kgot_lab.kgos.extraction.python.scope import Scope, either
+from kgot_lab.kgos.extraction.python.flow import ANY_KEY, Flow, Scope, either, known_key
 from kgot_lab.types import Json
 
 _LONGEST_KEY = 60  # characters of a text that may be the key of a container

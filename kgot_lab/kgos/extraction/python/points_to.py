@@ -15,8 +15,7 @@ from typing import Any
 
 from kgot_lab.kgos.extraction.python.builtin_calls import BUILTINS, METHODS_OF_BOXES, CallMade
 from kgot_lab.kgos.extraction.python.flow import ANY_KEY, variable_in
-from kgot_lab.kgos.extraction.python.program import Program, linearised
-from kgot_lab.kgos.extraction.python.solver import Solver, Value
+from kgot_lab.kgos.extraction.python.program import Program, Solver, Value, linearised
 
 _DEEPEST = 6  # parts of a name of another package: what is longer is taken for its beginning
 _PASSING = {

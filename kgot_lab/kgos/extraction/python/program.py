@@ -8,8 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kgot_lab.kgos.extraction.facts.facts import FileFacts
-from kgot_lab.kgos.extraction.facts.naming import ModuleNames
+from kgot_lab.kgos.extraction.facts import FileFacts, ModuleNames
 
 
 @dataclass

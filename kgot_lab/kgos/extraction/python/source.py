@@ -6,7 +6,7 @@ import ast
 import warnings
 
 from kgot_lab.errors import BadInput
-from kgot_lab.kgos.extraction.facts.facts import Definition, FileFacts
+from kgot_lab.kgos.extraction.facts import Definition, FileFacts
 from kgot_lab.kgos.extraction.python.statements import StatementReader, first_paragraph
 
 FLOW_PARTS = ("constraints", "functions", "classes", "boxes", "dictionaries", "names")

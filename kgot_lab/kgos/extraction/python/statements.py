@@ -6,12 +6,21 @@ import ast
 import textwrap
 from collections.abc import Iterable
 
-from kgot_lab.kgos.extraction.facts.facts import Definition, Mention
-from kgot_lab.kgos.extraction.python.bindings import Function, bound_names, declared, parameters, yields
+from kgot_lab.kgos.extraction.facts import Definition, Mention
 from kgot_lab.kgos.extraction.python.expressions import Expressions
-from kgot_lab.kgos.extraction.python.flow import Flow, variable_in
-from kgot_lab.kgos.extraction.python.scope import Scope, Versions, either
-from kgot_lab.kgos.extraction.python.text_features import marks_of
+from kgot_lab.kgos.extraction.python.flow import (
+    Flow,
+    Function,
+    Scope,
+    Versions,
+    bound_names,
+    declared,
+    either,
+    parameters,
+    variable_in,
+    yields,
+)
+from kgot_lab.kgos.extraction.python.statements import marks_of
 from kgot_lab.types import Json
 
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)

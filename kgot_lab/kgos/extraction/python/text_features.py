@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from kgot_lab.kgos.extraction.python.bindings import Function, own_nodes, parameters
+from kgot_lab.kgos.extraction.python.flow import Function, own_nodes, parameters
 
 MANY_PARAMETERS = 8
 _BOXES = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)

@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.kgos.extraction.facts.facts import PACKAGE, Definition, FileFacts, Mention
+from kgot_lab.kgos.extraction.facts import PACKAGE, Definition, FileFacts, Mention
 
 _FUNCTIONS = (
     "function_declaration",

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from kgot_lab.kgos.extraction.facts.facts import Definition, FileFacts, Mention
-from kgot_lab.kgos.extraction.texts.sections import document_sections, plain_words
+from kgot_lab.kgos.extraction.facts import Definition, FileFacts, Mention
+from kgot_lab.kgos.extraction.texts import document_sections, plain_words
 
 _PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.(?:py|js|mjs|cjs|jsx|ts|tsx|json|ya?ml|toml|md)\b")
 _NAME = re.compile(r"^([A-Za-z_][\w.]*)(?:\(.*\))?$", re.DOTALL)

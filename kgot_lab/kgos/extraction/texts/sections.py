@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from kgot_lab.kgos.extraction.facts.facts import Definition
+from kgot_lab.kgos.extraction.facts import Definition
 
 _MOST_LETTERS = 600  # of a part
 _LONGEST_NAME, _LONGEST_ID = 100, 60  # characters of a heading in the name, and in the id

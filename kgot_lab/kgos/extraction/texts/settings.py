@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from kgot_lab.errors import BadInput
-from kgot_lab.kgos.extraction.facts.facts import PACKAGE, Definition, FileFacts, Mention
+from kgot_lab.kgos.extraction.facts import PACKAGE, Definition, FileFacts, Mention
 
 _REQUIRING = {
     "dependencies",

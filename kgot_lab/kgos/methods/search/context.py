@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from kgot_lab.kgos.methods.can_it import Limitation
 from kgot_lab.kgos.methods.compose_for import Composition
+from kgot_lab.kgos.methods.goals import Limitation
 from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.text.harmless import harmless
 

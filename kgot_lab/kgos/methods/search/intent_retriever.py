@@ -9,7 +9,7 @@ import numpy as np
 from kgot_lab.errors import UnknownName
 from kgot_lab.kgos.methods.index import GraphIndex, Reals
 from kgot_lab.kgos.methods.intents import INTENTS, IntentRule
-from kgot_lab.kgos.schemas.dimensions.bounds import inside
+from kgot_lab.kgos.schemas.dimensions import inside
 from kgot_lab.text.stems import stem
 
 _ABOUT, _JOINED, _DIMENSION = 1.0, 0.7, 0.5  # KG-OS, section 7, for cost_optimization

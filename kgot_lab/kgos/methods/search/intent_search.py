@@ -12,17 +12,15 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.stored_vectors import StoredVectors
 from kgot_lab.errors import BadInput, require
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.can_it import limitations_of
-from kgot_lab.kgos.methods.classify_intent import classify_intent
-from kgot_lab.kgos.methods.dimension_filter import bounds_of, rows_within
+from kgot_lab.kgos.methods.dimensions import bounds_of, rows_within
+from kgot_lab.kgos.methods.goals import limitations_of
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
+from kgot_lab.kgos.methods.intents import classify_intent
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
-from kgot_lab.kgos.methods.search.expansion import expanded
-from kgot_lab.kgos.methods.search.method_invocation import after_ranking, before_ranking
+from kgot_lab.kgos.methods.search.intent_search import after_ranking, before_ranking, expanded
 from kgot_lab.kgos.methods.search.multi_graph import MergedHit, SeveralGraphs, merged_hits
 from kgot_lab.kgos.methods.search.results import Followed, Invoked, ScoredNode, SearchResult
-from kgot_lab.kgos.methods.search.retrievers import SearchRequest, Walked, ranked_by_lanes
-from kgot_lab.kgos.methods.search.vector_source import lane_of_meaning
+from kgot_lab.kgos.methods.search.retrievers import SearchRequest, Walked, lane_of_meaning, ranked_by_lanes
 from kgot_lab.retrieval.fusion import by_maximum, scores_of
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Ranking

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.can_it import can_it
-from kgot_lab.kgos.methods.classify_intent import Intents
 from kgot_lab.kgos.methods.compose_for import compose_for
-from kgot_lab.kgos.methods.explore_smart import explore_smart
 from kgot_lab.kgos.methods.formatting import MethodResult
+from kgot_lab.kgos.methods.goals import can_it, want_to
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
+from kgot_lab.kgos.methods.intents import Intents
+from kgot_lab.kgos.methods.ranking import similar_to
 from kgot_lab.kgos.methods.search.results import Invoked
-from kgot_lab.kgos.methods.similar_to import similar_to
-from kgot_lab.kgos.methods.want_to import want_to
+from kgot_lab.kgos.methods.traversal import explore_smart
 from kgot_lab.text.counted import counted
 
 _Before = tuple[dict[str, MethodResult], dict[str, float], list[Invoked]]

@@ -11,8 +11,7 @@ import numpy as np
 
 from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_amount
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.index import GraphIndex
-from kgot_lab.kgos.methods.node_texts import node_name
+from kgot_lab.kgos.methods.index import GraphIndex, node_name
 from kgot_lab.types import Edge, Node, Ranking
 
 SEPARATOR = ":"

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.can_it import Limitation
-from kgot_lab.kgos.methods.classify_intent import Intents
 from kgot_lab.kgos.methods.formatting import MethodResult
+from kgot_lab.kgos.methods.goals import Limitation
+from kgot_lab.kgos.methods.intents import Intents
 from kgot_lab.retrieval.presets import Weights
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Edge, Ranking

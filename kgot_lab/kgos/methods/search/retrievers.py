@@ -9,12 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from kgot_lab.graph.columns import Ints
-from kgot_lab.kgos.methods.classify_intent import Intents
 from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex
+from kgot_lab.kgos.methods.intents import Intents
 from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig
-from kgot_lab.kgos.methods.search.intent_retriever import dimension_boosts, from_methods, intent_scores
 from kgot_lab.kgos.methods.search.results import Invoked
-from kgot_lab.kgos.methods.search.vector_source import Meant
+from kgot_lab.kgos.methods.search.retrievers import Meant, dimension_boosts, from_methods, intent_scores
 from kgot_lab.retrieval.fusion import columns, strongest, weighted
 from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS, LazyTexts
 from kgot_lab.retrieval.presets import Weights, lane_weights

@@ -9,11 +9,11 @@ import numpy as np
 
 from kgot_lab.errors import UnknownName, require_count
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.centrality import betweenness, cut_nodes, pagerank_shares, pairs_of
+from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.impact_analysis import SOURCE_DEPENDS, TARGET_DEPENDS
 from kgot_lab.kgos.methods.index import Reals, index_of
-from kgot_lab.kgos.methods.structure.centrality import betweenness, cut_nodes, pagerank_shares, pairs_of
-from kgot_lab.kgos.methods.structure.overview import OUTSIDE
-from kgot_lab.kgos.methods.structure.table import TableFound
+from kgot_lab.kgos.methods.overview import OUTSIDE
 from kgot_lab.text.counted import counted
 
 Metric = Literal["priority", "degree", "betweenness", "pagerank", "bottleneck", "dependants"]

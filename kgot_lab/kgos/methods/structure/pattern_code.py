@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.kgos.methods.structure.table import TableFound
 from kgot_lab.text.counted import counted
 
 PATTERNS = ("pattern", "design_pattern", "architectural_pattern", "anti_pattern")

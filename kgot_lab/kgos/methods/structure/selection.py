@@ -10,9 +10,9 @@ import numpy as np
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.dimension_filter import Filters, bounds_of, rows_within
+from kgot_lab.kgos.methods.dimensions import Filters, bounds_of, rows_within
+from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.kgos.methods.structure.table import TableFound
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Diff, Edge, Node
 

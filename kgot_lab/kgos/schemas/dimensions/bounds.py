@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, UnknownName, described_value, require
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.schemas.dimensions.catalogue import BY_NAME
+from kgot_lab.kgos.schemas.dimensions import BY_NAME
 from kgot_lab.text.counted import counted
 from kgot_lab.types import Json
 

@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import require
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.schemas.dimensions.bounds import as_number
-from kgot_lab.kgos.schemas.dimensions.catalogue import DIMENSIONS
-from kgot_lab.kgos.schemas.dimensions.cues import CUES, LONGEST_CUE, in_stems
+from kgot_lab.kgos.schemas.dimensions import DIMENSIONS, as_number
+from kgot_lab.kgos.schemas.extracted_dimensions import CUES, LONGEST_CUE, in_stems
 from kgot_lab.text.counted import counted
 from kgot_lab.text.words import STOP_WORDS, folded_words
 from kgot_lab.types import Json, Node

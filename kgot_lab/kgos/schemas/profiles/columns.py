@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 from kgot_lab.errors import BadInput, shortly
 from kgot_lab.graph.validation import fit_value
-from kgot_lab.kgos.schemas.profiles.detect import quoted_name
-from kgot_lab.kgos.schemas.rules.rule import Unread
+from kgot_lab.kgos.schemas.profiles import quoted_name
+from kgot_lab.kgos.schemas.rules import Unread
 from kgot_lab.types import Json
 
 _RISKY = re.compile(r"\\u|\d[eE]\+?\d{3}")  # what may become half a surrogate pair, or an infinite number

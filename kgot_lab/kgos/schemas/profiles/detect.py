@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph.conversion import COLUMNS
-from kgot_lab.kgos.schemas.profiles.profile import (
+from kgot_lab.kgos.schemas.profiles import (
     HEURISTIC,
     PROFILES,
     PROPERTIES,

@@ -15,12 +15,9 @@ from kgot_lab.errors import BadInput, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.vocabulary import Vocabulary
 from kgot_lab.io.sqlite_snapshot import private_copy
-from kgot_lab.kgos.schemas.profiles.columns import table_columns
-from kgot_lab.kgos.schemas.profiles.detect import profile_of
-from kgot_lab.kgos.schemas.profiles.profile import Profile
-from kgot_lab.kgos.schemas.profiles.rows import graph_of_tables
-from kgot_lab.kgos.schemas.rules.catalogue import check_rules
-from kgot_lab.kgos.schemas.rules.rule import RuleReport, Unread
+from kgot_lab.kgos.schemas.foreign_files import graph_of_tables, table_columns
+from kgot_lab.kgos.schemas.profiles import Profile, profile_of
+from kgot_lab.kgos.schemas.rules import RuleReport, Unread, check_rules
 from kgot_lab.kgos.schemas.vocabularies import VOCABULARIES
 from kgot_lab.text.counted import counted
 

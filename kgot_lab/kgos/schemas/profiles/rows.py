@@ -10,9 +10,9 @@ import numpy as np
 from kgot_lab.errors import shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints, frozen
-from kgot_lab.kgos.schemas.profiles.columns import TableColumns, row_properties
-from kgot_lab.kgos.schemas.profiles.profile import Profile
-from kgot_lab.kgos.schemas.rules.rule import Unread
+from kgot_lab.kgos.schemas.foreign_files import TableColumns, row_properties
+from kgot_lab.kgos.schemas.profiles import Profile
+from kgot_lab.kgos.schemas.rules import Unread
 
 RELATED = "related_to"  # the type of an edge where a file has no column for it
 

@@ -15,9 +15,8 @@ import numpy as np
 from kgot_lab.errors import UnknownName, described_value, require, shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.kgos.schemas.rules import Broken, Rule, RuleReport, Unread, circle_through
 from kgot_lab.kgos.schemas.rules import violations as finding
-from kgot_lab.kgos.schemas.rules.cycles import circle_through
-from kgot_lab.kgos.schemas.rules.rule import Broken, Rule, RuleReport, Unread
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
 
 _LIST_TYPES = "give it one type of the vocabulary, or extend the vocabulary"

@@ -9,7 +9,7 @@ import numpy as np
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.columns import Ints
 from kgot_lab.graph.vocabulary import Vocabulary
-from kgot_lab.kgos.schemas.rules.cycles import on_circles, rows_of_types
+from kgot_lab.kgos.schemas.rules import on_circles, rows_of_types
 
 
 def nameless(graph: PropertyGraph, _: Vocabulary) -> Ints:

@@ -4,13 +4,21 @@ each with its sentences.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
-from kgot_lab.loop.modes.paths.mentions import PlacedSentence
+from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.graph.provenance import supports_of
+from kgot_lab.loop.modes.paths.mentions import SCALE, STANDING, PlacedSentence, title_of, worths
+from kgot_lab.loop.render import relevance
+from kgot_lab.loop.run_context import Loop
+from kgot_lab.retrieval.names import Titles, compared_name
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.tokens import tokens
-from kgot_lab.text.words import content_stems
-from kgot_lab.types import Json
+from kgot_lab.text.words import content_stems, plain_answer
+from kgot_lab.types import Document, Edge, Json
 
 FactParts = tuple[str, str, str]  # subject, relation, object
 _MARKS = 6  # tokens that a title and its brackets take, beside the sentence
@@ -163,3 +171,252 @@ def _route(rows: list[Mapping[str, Json]]) -> Route:
 def _number(place: str) -> int:
     digits = place.rpartition("§")[2]
     return int(digits) - 1 if digits.isdecimal() else 0
+
+
+# What a question has met on its way along paths: sentences, how well their passages stand, and the answers
+# read so far.
+
+_STARTS = 12  # names that paths begin at
+
+
+@dataclass(frozen=True)
+class PathAnswer:
+    """An answer, the routes it was read from, how likely the model held it (None: not told), and why it is
+    refused, if it is.
+    """
+
+    text: str
+    routes: tuple[Route, ...]
+    likelihood: float | None
+    problem: str = ""
+    computed: bool = False  # worked out from values that were read
+    trust: float = 1.0  # what its likelihood counts beside that of others
+
+    @property
+    def likely(self) -> float:
+        """How likely the model held it, times what that counts; 0 where it is not told."""
+        return self.trust * (self.likelihood or 0.0)
+
+    @property
+    def certainty(self) -> str:
+        """How sure the answer is, for people."""
+        if self.computed:
+            return "was worked out from what was read"
+        told = "was read" if self.likelihood is None else f"is {self.likelihood:.0%} likely"
+        if self.likelihood is not None and self.trust < 1:
+            told += f" (of which {self.trust:.0%} count, for it was not read from the first path)"
+        return f"{told}, but {self.problem}" if self.problem else f"{told} and stands in the evidence"
+
+
+@dataclass
+class PathWalk:
+    """What this question has met on its way, beside the graph."""
+
+    embedder: Embedder | None
+    sentences: dict[str, PlacedSentence] = field(default_factory=dict)  # by their places
+    standing: dict[str, float] = field(default_factory=dict)  # of titles, 0 to 1
+    found: dict[str, float] = field(default_factory=dict)  # the standing of passages, by their ids
+    passages: tuple[Document, ...] = ()  # that the question itself found, the best first
+    answered: list[PathAnswer] = field(default_factory=list)
+    read: set[str] = field(default_factory=set)  # texts of routes
+    # of the graph that the run began with, by the names they are at
+    facts: dict[str, tuple[FactParts, ...]] = field(default_factory=dict)
+    said: frozenset[str] | None = None  # the sentences of that graph, once they are asked for
+    split: bool = False  # whether the question was split into hops
+
+    def stands(self, documents: Sequence[Document]) -> None:
+        """Note how well passages were found: 1 / rank, half of it where it was not the question that was
+        looked up.
+        """
+        self.passages = self.passages or tuple(documents)
+        whole = 1.0 if not self.standing else 0.5
+        for rank, document in enumerate(documents, start=1):
+            title = title_of(document)
+            self.standing[title] = max(self.standing.get(title, 0.0), whole / rank)
+            self.found[document.id] = max(self.found.get(document.id, 0.0), whole / rank)
+
+    def stand_of(self, sentence: PlacedSentence) -> float:
+        """How well the passage of a sentence was found: as its title, where the passage itself was not."""
+        return self.found.get(sentence.source, self.standing.get(sentence.title, 0.0))
+
+    def is_sure(self, least: float) -> bool:
+        """Whether an answer was worked out, or is at least so likely; of a model that tells no likelihood,
+        whether two paths agree.
+        """
+        fit = [each for each in self.answered if not each.problem]
+        untold = Counter(plain_answer(each.text) for each in fit if each.likelihood is None)
+        return max(untold.values(), default=0) > 1 or any(
+            each.computed or each.likely >= least for each in fit
+        )
+
+    @property
+    def best(self) -> PathAnswer | None:
+        """The answer that was worked out, or else the likeliest, of those that are not refused where there is
+        one.
+        """
+        told = (each for each in self.answered if each.text)
+        return max(told, key=lambda each: (not each.problem, each.computed, each.likely), default=None)
+
+    @property
+    def starts(self) -> list[str]:
+        """The titles that stand best, where paths begin."""
+        return sorted(self.standing, key=lambda title: -self.standing[title])[:_STARTS]
+
+    def named_in(self, text: str) -> list[str]:
+        """The titles that a text names, in its order."""
+        known = self._titles()
+        return list(dict.fromkeys(known[name][0] for name in known.mentioned(text, cased=False)))
+
+    def title_for(self, name: str) -> str | None:
+        """The title in the graph that a name stands for."""
+        if name in self.standing:
+            return name
+        known = self._titles()
+        found = known[compared_name(name)] or [
+            id for told in known.mentioned(name, cased=False) for id in known[told]
+        ]
+        return max(found, key=lambda title: self.standing[title], default=None)
+
+    def _titles(self) -> Titles:
+        return Titles(Document(title, "", spaced(title)) for title in self.standing)
+
+
+def spaced(name: str) -> str:
+    """A name of a graph with spaces for the underscores that files such as Turtle put in their place."""
+    return name.replace("_", " ")
+
+
+def weakest(read: Iterable[PathAnswer]) -> float | None:
+    """How likely the least likely of some answers is: what follows from them is no surer. None where one is
+    not told.
+    """
+    told = [each.likelihood for each in read]
+    return None if None in told else min((each for each in told if each is not None), default=None)
+
+
+# Typed facts of a graph that a run began with, which no sentence in it says: met near names, and read as
+# lines along chains.
+
+_MOST_AT = 40  # facts at one name, the nearest to the question
+_MOST_NAMES = 40  # names whose facts are known
+_LONGEST = 3  # facts of a chain
+_CHAINS = 200  # that are grown at a time
+_VALUE = 200  # characters of a property that is a fact
+_READ_AT = 200  # facts of a name that a statement reads
+# properties of a node that say where it is from, or its name
+_NO_FACTS = {"source_id", "source", "sentence", "id", "name", "label"}
+_PARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
+
+
+def facts_at(run: Loop, walk: PathWalk, name: str) -> tuple[FactParts, ...]:
+    """The facts at a name in the graph that the run began with, and what its node says of itself; not what
+    sentences there say.
+    """
+    start = run.state.start
+    if name not in start:
+        return ()
+    if walk.said is None:
+        walk.said = frozenset(
+            each.sentence for edge in start.edges if _is_rule(edge) for each in supports_of(edge.properties)
+        )
+    said = walk.said
+    edges = (edge for edge in start.neighbours(name, "both") if not _is_rule(edge))
+    facts = [
+        (edge.source, edge.type, edge.target)
+        for edge in edges
+        if not any(each.sentence in said for each in supports_of(edge.properties))
+    ]
+    facts += [
+        (name, property, str(value))
+        for property, value in start.node(name).properties.items()
+        if property not in _NO_FACTS
+        and isinstance(value, str | int | float)
+        and 0 < len(str(value)) <= _VALUE
+    ]
+    facts = list(dict.fromkeys(facts))
+    near = relevance(run.state.question, list(map(_spelled, facts)))
+    return tuple(
+        facts[number] for number in sorted(range(len(facts)), key=lambda number: -near[number])[:_MOST_AT]
+    )
+
+
+def meet_facts(run: Loop, walk: PathWalk, name: str, standing: float) -> dict[str, float]:
+    """Note the facts at a name and, fact by fact, those at the names they lead to; how well each name that is
+    met so stands.
+    """
+    met: dict[str, float] = {}
+    frontier = {name: standing}
+    for _ in range(_LONGEST):
+        following: dict[str, float] = {}
+        for each, stands in frontier.items():
+            if (
+                each not in walk.facts
+                and len(walk.facts) < _MOST_NAMES
+                and (facts := facts_at(run, walk, each))
+            ):
+                walk.facts[each] = facts
+                following |= {
+                    other: stands / 2 for fact in facts if (other := _other(fact, each)) in run.state.start
+                }
+        frontier = {each: stands for each, stands in following.items() if each not in met and each != name}
+        met |= frontier
+    return met
+
+
+def fact_route(walk: PathWalk, question: str, starts: Sequence[str], budget: int) -> Route | None:
+    """The facts along the best chains from some names that fit in a budget of tokens; None where no fact is
+    known there.
+    """
+    known = list(dict.fromkeys(fact for facts in walk.facts.values() for fact in facts))
+    asked = [PlacedSentence(str(number), fact[0], _spelled(fact), "", 0) for number, fact in enumerate(known)]
+    own = dict(zip(known, worths(question, asked, walk.embedder).values(), strict=True))
+    chains = sorted(_chains(walk, starts, own), key=lambda chain: -chain[0])
+    kept: dict[FactParts, None] = {}
+    used = 0
+    for _, _, chain in chains:
+        new = [fact for fact in chain if fact not in kept]
+        size = sum(tokens(fact_line(fact)) for fact in new)
+        if not kept or used + size <= budget:
+            kept |= dict.fromkeys(new)
+            used += size
+    return Route(chains[0][1], "", "", chains[0][0], (), facts=tuple(kept)) if chains else None
+
+
+def read_names(run: Loop, route: Route) -> list[str]:
+    """The names whose facts a statement reads for a route, without those that have very many."""
+    names = dict.fromkeys(fact[0] for fact in route.facts if fact[0] in run.state.start)
+    return [name for name in names if len(run.state.start.neighbours(name, "both")) <= _READ_AT]
+
+
+def _chains(
+    walk: PathWalk, starts: Sequence[str], own: Mapping[FactParts, float]
+) -> Iterable[tuple[float, str, tuple[FactParts, ...]]]:
+    """Chains of facts from some names: what each is worth, where it begins, and its facts."""
+    growing: list[tuple[float, str, tuple[FactParts, ...], tuple[str, ...]]] = [
+        (0.0, start, (), (start,)) for start in starts
+    ]
+    for _ in range(_LONGEST):
+        grown = [
+            (
+                worth + SCALE * own[fact] + STANDING * walk.standing.get(names[0], 0.0) / 2 ** len(chain),
+                start, (*chain, fact), (*names, _other(fact, names[-1])),
+            )
+            for worth, start, chain, names in growing
+            for fact in walk.facts.get(names[-1], ())
+            if _other(fact, names[-1]) not in names
+        ]  # fmt: skip
+        growing = sorted(grown, key=lambda chain: -chain[0])[:_CHAINS]
+        yield from ((worth, start, chain) for worth, start, chain, _ in growing)
+
+
+def _other(fact: FactParts, name: str) -> str:
+    return fact[2] if fact[0] == name else fact[0]
+
+
+def _spelled(fact: FactParts) -> str:
+    return _PARTS.sub(" ", fact_line(fact))
+
+
+def _is_rule(edge: Edge) -> bool:
+    """Whether an edge is of those that are written by rule: a sentence under its title, a name in a sentence."""
+    return edge.type in (SAYS_SENTENCE, MENTIONS_NAME) and "sentence" in edge.properties

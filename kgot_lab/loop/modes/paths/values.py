@@ -3,8 +3,179 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 
-from kgot_lab.loop.modes.paths.values import Quantity, quantity_in
+from kgot_lab.text.stems import light_stem
+from kgot_lab.text.words import content_words, named_words
+
+# A figure in a text with its scale and its unit, as an amount that compares; none where the text may be
+# read in two ways.
+
+_FEET, _INCH = 0.3048, 0.0254
+_SCALES: Mapping[str, float] = MappingProxyType(
+    {"hundred": 1e2, "thousand": 1e3, "tausend": 1e3, "k": 1e3, "lakh": 1e5, "crore": 1e7}
+    | dict.fromkeys(("million", "millions", "millionen", "mn", "mln", "mio", "M"), 1e6)
+    | dict.fromkeys(("billion", "billions", "bn", "bln", "milliarden", "mrd", "B"), 1e9)
+    | dict.fromkeys(("trillion", "trillions", "tn", "trn"), 1e12)
+)
+_UNITS: Mapping[str, tuple[str, float]] = MappingProxyType(
+    {
+        unit: (kind, factor)
+        for kind, units in {
+            "length": {
+                "mm millimetre millimeter": 1e-3, "cm centimetre centimeter": 1e-2, "m metre meter": 1.0, "km kilometre kilometer": 1e3,
+                "ft foot feet ' ′ ’": _FEET, "inch inches \" ″ ”": _INCH, "yd yard": 0.9144, "mi mile": 1609.344,
+            },
+            "weight": {
+                "mg milligram": 1e-6, "g gram": 1e-3, "kg kilogram kilo": 1.0, "t tonne": 1e3, "lb lbs": 0.45359237,
+                "oz ounce": 0.028349523125,
+            },
+            "time": {
+                "s sec second": 1.0, "min minute": 60.0, "h hr hour": 3600.0, "day": 86400.0, "week": 604800.0, "month": 2629800.0,
+                "yr year year-old": 31557600.0, "decade": 315576000.0, "century centuries": 3155760000.0,
+            },
+            "area": {
+                "m² m2 sqm": 1.0, "km² km2": 1e6, "ha hectare": 1e4, "acre": 4046.8564224, "mi²": 2589988.110336, "ft²": _FEET**2,
+            },
+            "speed": {"km/h kmh kph": 1.0, "mph": 1.609344},
+            "$": {"dollar usd": 1.0},
+            "€": {"euro eur": 1.0},
+            "%": {"% percent": 1.0},
+            "people": {"people person inhabitant resident": 1.0},
+        }.items()
+        for names, factor in units.items()
+        for name in names.split()
+        for unit in (name, f"{name}s")
+    }
+)  # fmt: skip
+_NUMBER = r"\d{1,3}(?: \d{3})+(?!\d)|\d+(?:[.,]\d+)*"
+_FOUND = re.compile(
+    rf"(?P<sign>(?<![\w.,)])-\s?)?(?P<money>(?:US|A|C)?[$£€¥₹]\s?)?(?<![\w.,:/])(?P<number>{_NUMBER})"
+)
+_SCALE = re.compile(rf"(?: ?(?:{'|'.join(sorted(_SCALES, key=len, reverse=True))})\b\.?)", re.I)
+_RANGE_OR_PART = re.compile(r"\s?(?:[-–—]|to|bis)\s?\d|[:/]\d|\s?[½¼¾⅓⅔]")
+_WORD = re.compile(r"[ -]?([^\W\d_][^\s\d()\[\],;]*|['\"′″’”%]|°\w)")
+_NO_UNIT = frozenset(
+    "a about after and around as at before by during for from in including on of or per since the to was with".split()
+)
+# which is no amount beside another figure
+_YEAR_OF_COUNT = re.compile(r"\b(?:in|by|since|as of|until)\s+[12]\d{3}\b,?", re.I)
+_SMALL = "length weight time".split()  # kinds that two units say together, as feet and inches do
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """An amount in the first unit of a kind: metres, kilograms, seconds; "" is a bare figure, and `~word`
+    counts some unknown thing.
+    """
+
+    kind: str
+    amount: float
+
+    def compares_with(self, other: Quantity) -> bool:
+        """Whether two amounts are of one kind, or one is a bare figure and the other a count."""
+        kinds = {self.kind, other.kind}
+        return len(kinds) == 1 or (
+            "" in kinds and all(not kind or kind[0] == "~" or kind == "people" for kind in kinds)
+        )
+
+
+def quantity_in(text: str) -> Quantity | None:
+    """The first amount in a text; None where there is none, or where it may be read in two ways, as a range
+    or 1.200 may.
+    """
+    text = text.translate({0x2212: "-", 0xA0: " ", 0x202F: " ", 0x2009: " "})
+    rest = _YEAR_OF_COUNT.sub("", text)
+    text = rest if re.search(r"\d", rest) else text
+    found = _FOUND.search(text)
+    one = _one(text, found) if found else None
+    if one is None:
+        return None
+    quantity, factor, at = one
+    while quantity.kind in _SMALL and (more := re.match(r",?\s?(?:and )?(?=\d)", text[at:])):
+        found = _FOUND.match(text, at + more.end())
+        following = _one(text, found) if found else None
+        if following is None:
+            return None
+        part, smaller, end = following
+        if factor == _FEET and part.kind in ("", "~in"):  # 5'11, and "in" which is no unit elsewhere
+            part, smaller = Quantity("length", part.amount * _INCH), _INCH
+        if part.kind != quantity.kind or smaller >= factor:
+            break
+        quantity, factor, at = Quantity(quantity.kind, quantity.amount + part.amount), smaller, end
+    return Quantity(quantity.kind, -quantity.amount) if _is_negative(text) else quantity
+
+
+def _is_negative(text: str) -> bool:
+    found = _FOUND.search(text)
+    return bool(found and found["sign"])
+
+
+def _one(text: str, found: re.Match[str]) -> tuple[Quantity, float, int] | None:
+    """An amount, the factor of its unit and where it ends."""
+    number, at = _number(found["number"]), found.end()
+    if number is None or _RANGE_OR_PART.match(text, at):
+        return None
+    if scale := _scale(text, at, bool(found["money"])):
+        number, at = number * scale[0], scale[1]
+    if found["money"]:
+        sign = found["money"].strip()
+        return Quantity("$" if sign == "US$" else sign, number), 1.0, at
+    kind, factor, at = _unit(text, at)
+    return Quantity(kind, number * factor), factor, at
+
+
+def _number(text: str) -> float | None:
+    """The number that some digits with signs between them are; None where a point or comma may part thousands
+    or decimals.
+    """
+    if re.fullmatch(r"[1-9]\d{0,2}\.\d{3}|0,\d{3}", text):
+        return None
+    if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?: \d{3})+", text):
+        return float(text.replace(",", "").replace(" ", ""))
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3})+(?:,\d+)|\d{1,3}(?:\.\d{3}){2,}|\d+,\d+", text):
+        return float(text.replace(".", "").replace(",", "."))
+    return float(text) if re.fullmatch(r"\d+(?:\.\d+)?", text) else None
+
+
+def _scale(text: str, at: int, money: bool) -> tuple[float, int] | None:
+    """How many a word as "million" makes of a number, and where it ends; of money, m is a million as well."""
+    if money and (short := re.compile(r"m\b").match(text, at)):
+        return 1e6, short.end()
+    found = _SCALE.match(text, at)
+    if not found:
+        return None
+    word = found[0].strip(" .")
+    # 5M are millions and 5m are metres
+    large = _SCALES.get(word) if len(word) == 1 else _SCALES.get(word.lower())
+    large = 1e9 if money and word == "b" else large
+    return (large, found.end()) if large else None
+
+
+def _unit(text: str, at: int) -> tuple[str, float, int]:
+    """The kind of the unit that begins at a place, its factor and where it ends."""
+    found = _WORD.match(text, at)
+    if not found:
+        return "", 1.0, at
+    word, end = found[1].lower().rstrip(".:!?"), found.end()
+    if word in ("square", "sq", "nautical", "cubic") and (second := _WORD.match(text, end)):
+        after = second[1].lower().rstrip(".")
+        kind, factor = _UNITS.get(after, ("", 1.0))
+        if word in ("square", "sq") and kind == "length":
+            return "area", factor**2, second.end()
+        if word == "nautical" and kind == "length":
+            return "length", 1852.0, second.end()
+        return f"~{word} {after}", 1.0, second.end()
+    if word in ("years-old", "year-old"):
+        word = "year"
+    if word in _UNITS:
+        return *_UNITS[word], end
+    if word == "in" and not text[end:].strip(" .)"):
+        return "~in", 1.0, end
+    return ("", 1.0, at) if word in _NO_UNIT else (f"~{light_stem(word)}", 1.0, end)
+
 
 _SHORT_MONTHS = (
     "jan feb mar apr may jun jul aug sep oct nov dec".split(),
@@ -93,3 +264,151 @@ def _in_order(year: int, month: int, day: int) -> tuple[int, ...]:
 
 def _year(year: int, text: str, end: int) -> int:
     return -year if _IS_BEFORE.match(text, end) else year
+
+
+# Whether two values are the same: dates as dates, countries by any of their names, anything else by its
+# words.
+
+_COUNTRIES: Mapping[str, str] = MappingProxyType(
+    {
+        name.strip(): country
+        for country, *names in (
+            line.split("|")
+            for line in (
+                "united states|american|usa|us|u s|u s a|the united states|united states of america|america",
+                "united kingdom|british|uk|u k|great britain|britain", "england|english", "scotland|scottish", "ireland|irish",
+                "wales|welsh",
+                "france|french", "germany|german", "netherlands|dutch|the netherlands|holland", "belgium|belgian", "switzerland|swiss",
+                "austria|austrian", "italy|italian", "spain|spanish", "portugal|portuguese", "norway|norwegian", "sweden|swedish",
+                "denmark|danish", "finland|finnish", "iceland|icelandic", "poland|polish", "hungary|hungarian", "romania|romanian",
+                "bulgaria|bulgarian", "greece|greek", "turkey|turkish", "russia|russian|russian federation", "ukraine|ukrainian",
+                "czech republic|czech|czechia", "slovakia|slovak", "serbia|serbian", "croatia|croatian", "slovenia|slovenian",
+                "estonia|estonian", "latvia|latvian", "lithuania|lithuanian", "canada|canadian", "mexico|mexican", "brazil|brazilian",
+                "argentina|argentine|argentinian", "chile|chilean", "peru|peruvian", "colombia|colombian", "cuba|cuban",
+                "australia|australian",
+                "new zealand|new zealander", "india|indian", "pakistan|pakistani", "bangladesh|bangladeshi", "iran|iranian", "iraq|iraqi",
+                "israel|israeli", "egypt|egyptian", "nigeria|nigerian", "south africa|south african", "china|chinese", "taiwan|taiwanese",
+                "japan|japanese", "south korea|south korean", "north korea|north korean", "thailand|thai", "vietnam|vietnamese",
+                "philippines|filipino|the philippines", "indonesia|indonesian", "soviet union|soviet|ussr",
+            )
+        )
+        for name in (country, *names)
+    }
+)  # fmt: skip
+_LIST = re.compile(r"\s*(?:,|;|/|\band\b|&)\s*")
+_ADJECTIVE = re.compile(r"(?:ian|ish|ese|an|ic|ch|i)$")
+_OF_DATE = re.compile(
+    r"\b(?:born|died|on|in|the|of|ad|bc|bce|ce|c|circa|about|around)\b|[A-Z][a-zä]{2,8}|(?<=\d)(?:st|nd|rd|th)\b|[\W\d_]"
+)
+_FIGURE_ALONE = re.compile(
+    r"^\W*(?:(?:about|around|over)\s+)?\W?\d[\d.,  ]*\s*[^\W\d_.]*(?:\s[^\W\d_]+)?\W*$"
+)
+_PLACES = re.compile(r"\bsame (?:country|nation|nationality|state|continent)\b", re.I)
+
+
+def alike(one: str, other: str, question: str = "") -> bool | None:
+    """Whether two values are the same; None where that cannot be told, as of a town and a country that hold
+    one name.
+    """
+    if is_no_answer(one) or is_no_answer(other):
+        return None
+    if _is_date(one) and _is_date(other):
+        return _of_one_date(date_in(one) or (), date_in(other) or (), question)
+    if _FIGURE_ALONE.match(one) and _FIGURE_ALONE.match(other):
+        first, second = quantity_in(one), quantity_in(other)
+        return first.amount == second.amount if first and second and first.compares_with(second) else None
+    if _country(one) == _country(other):
+        return True
+    if (
+        (first_parts := _parts(one))
+        and (second_parts := _parts(other))
+        and len(first_parts) + len(second_parts) > 2
+    ):
+        return _lists_alike(one, other, first_parts, second_parts, question)
+    return _names_alike(one, other)
+
+
+def _of_one_date(one: tuple[int, ...], other: tuple[int, ...], question: str) -> bool | None:
+    if found := re.search(r"\bsame (year|month|decade|century|\w+)\b", question, re.I):
+        part = found[1].lower()
+        if part == "year":
+            return one[0] == other[0]
+        if part in ("month", "decade", "century"):
+            return None  # of any year, and by which count
+    shared = min(len(one), len(other))
+    if one[:shared] != other[:shared]:
+        return False
+    return True if len(one) == len(other) else None
+
+
+def _lists_alike(one: str, other: str, first: list[str], second: list[str], question: str) -> bool | None:
+    """Of lists: alike where one holds the other, as "Isfahan, Iran" is in Iran; Paris, Texas is not Paris for
+    sure.
+    """
+    if set(first) == set(second):
+        return True
+    less, more = sorted((first, second), key=len)
+    if set(less) <= set(more):
+        joined_by_commas = "," in (one if more is first else other)
+        return (
+            True
+            if less == more[-len(less) :]
+            or not joined_by_commas
+            or all(part in _COUNTRIES.values() for part in more)
+            else None
+        )
+    if first[-1] == second[-1] and _PLACES.search(question):
+        return True
+    return None if set(first[1:]) & set(second[:-1]) or set(second[1:]) & set(first[:-1]) else False
+
+
+def _names_alike(one: str, other: str) -> bool | None:
+    """Of single names: alike by equal words, unlike where neither holds the other and neither is a form of
+    the other.
+    """
+    first, second = set(content_words(one)), set(content_words(other))
+    if not first or not second:
+        return None
+    if first == second:
+        return True
+    if first < second or second < first:
+        return None
+    known = {_country(one), _country(other)} <= set(_COUNTRIES.values())
+    if not known and any(_is_form(a, b) for a in named_words(one) for b in named_words(other)):
+        return None
+    return False
+
+
+def _is_form(one: str, other: str) -> bool:
+    """Whether one of two words may be the adjective of the other, as Maltese is of Malta."""
+    return (
+        one != other
+        and one[:4] == other[:4]
+        and bool(_ADJECTIVE.search(one)) != bool(_ADJECTIVE.search(other))
+    )
+
+
+def _parts(text: str) -> list[str]:
+    return [_country(part) for part in _LIST.split(text) if named_words(part)]
+
+
+def _country(text: str) -> str:
+    words = " ".join(named_words(text))
+    return _COUNTRIES.get(words, words)
+
+
+def _is_date(text: str) -> bool:
+    """Whether a text is a date and nothing else."""
+    rest = _OF_DATE.sub("", text)
+    return not rest and date_in(text) is not None and len(re.findall(r"[A-Z][a-zä]{2,8}", text)) <= 1
+
+
+# A line of a reply without what lists and stress put around it.
+
+_HEAD = re.compile(r"^(?:[-*•–]\s+)?(?:\*\*|__)?(?:\d+[.)](?!\d))?(?:\*\*|__)?\s*")
+_TAIL = re.compile(r"\s*(?:\*\*|__)?$")
+
+
+def plain_line(line: str) -> str:
+    """A line without its number, its bullet and the signs of bold."""
+    return _TAIL.sub("", _HEAD.sub("", line.strip()))

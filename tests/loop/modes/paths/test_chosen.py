@@ -1,7 +1,8 @@
 """The things that a question names to choose from, and whether all of them were found."""
 
-from kgot_lab.loop.modes.paths.question_form import all_found, comparison_candidates, with_names_masked
 from support.every import every
+
+from kgot_lab.loop.modes.paths.question_form import all_found, comparison_candidates, with_names_masked
 
 TWO = ["Old Oak", "New Pine"]
 

@@ -1,8 +1,8 @@
 """Two things that are compared: what is asked of each, and what follows from the values."""
 
-from kgot_lab.loop.modes.paths.comparison import compared, comparison_of, question_for_each, questions_of_each
 from support.every import every
 
+from kgot_lab.loop.modes.paths.comparison import compared, comparison_of, question_for_each, questions_of_each
 from kgot_lab.loop.modes.paths.values import date_in
 
 TWO = ["Aas Ka Panchhi", "Phoolwari"]

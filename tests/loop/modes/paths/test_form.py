@@ -1,7 +1,8 @@
 """What a question asks for is told by its form alone."""
 
-from kgot_lab.loop.modes.paths.question_form import form_of, unfit
 from support.every import every
+
+from kgot_lab.loop.modes.paths.question_form import form_of, unfit
 
 
 @every(

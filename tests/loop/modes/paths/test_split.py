@@ -1,6 +1,7 @@
 """A question split into hops."""
 
 import pytest
+
 from kgot_lab.loop.modes.paths.question_form import filled, hops_in, question_hops, subjects
 
 

@@ -1,7 +1,8 @@
 """What is worked out of two things is of the kind that the question asks for, or nothing."""
 
-from kgot_lab.loop.modes.paths.comparison import worked_out
 from support.every import every
+
+from kgot_lab.loop.modes.paths.comparison import worked_out
 
 TWO = ["Müller Brauerei", "Weber Brauerei"]
 

@@ -1,22 +1,121 @@
-"""What the answer of a run needs: the hops of its question, the values that were compared, or a path of
-sentences from name to answer.
-"""
+"""Certificates of runs: what the answer needs, and whether the sentences that were read say it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from difflib import SequenceMatcher
 
+from kgot_lab.errors import require
 from kgot_lab.graph.provenance import supports_of
-from kgot_lab.loop.certificate import rival_values, speaks_of
+from kgot_lab.loop.events import Answered, Event
 from kgot_lab.loop.modes.paths.comparison import questions_of_each, worked_out
 from kgot_lab.loop.modes.paths.question_form import comparison_candidates, filled, subjects
 from kgot_lab.loop.run_material import PathReading, RunMaterial
-from kgot_lab.memory.claims.certificate import OpenFact
+from kgot_lab.loop.trace import Trace
+from kgot_lab.memory.claims.certificate import (
+    STANDARD_RULES,
+    Certificate,
+    CertificateRules,
+    OpenFact,
+    certify,
+    hedged,
+)
+from kgot_lab.memory.claims.claim import Claim, Span
+from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.extraction import SourcedSentence
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, capitalised, compared_name
-from kgot_lab.text.words import plain_answer, stands_in
+from kgot_lab.text.words import named_words, plain_answer, stands_in
 from kgot_lab.types import Document, Triple
+
+# Sentences that give another value for the same thing: the same words, but for what stands in one place.
+
+SAME_WORDS = (
+    0.7  # the least share of a sentence's words, beside the value, that another says in the same order
+)
+_LONGER = 4  # words that another value may have more
+_WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
+
+
+def rival_values(
+    said: Iterable[SourcedSentence], known: Iterable[SourcedSentence], about: str, value: str
+) -> dict[str, list[SourcedSentence]]:
+    """What sentences of other documents give in the place of a value, with those sentences; they or their
+    title name what it is about.
+
+    A contradiction in other words is not found: a sentence counts that says at least SAME_WORDS of the words,
+    with something of the same kind in the place of the value.
+    """
+    known = list(known)
+    found: dict[str, list[SourcedSentence]] = {}
+    for each in said:
+        for other in known:
+            if (
+                other.source == each.source
+                or stands_in(value, other.text)
+                or not (speaks_of(other, about) or other.title == each.title)
+            ):
+                continue
+            rival = value_instead(each.text, other.text, value)
+            # else it says that of its own subject
+            if rival and (other.title == each.title or not stands_in(rival, other.title)):
+                found.setdefault(rival, []).append(other)
+    return found
+
+
+def value_instead(said: str, other: str, value: str) -> str:
+    """What another sentence says where one says a value; "" where it is not the same sentence otherwise, or
+    no value of that kind.
+    """
+    ours, theirs, wanted = _WORD.findall(said), _WORD.findall(other), _WORD.findall(value)
+    small, theirs_small = ([word.casefold() for word in words] for words in (ours, theirs))
+    start = _place_of([word.casefold() for word in wanted], small)
+    if start is None:
+        return ""
+    end = start + len(wanted)
+    before, after, alike = 0, len(theirs), 0
+    for block in SequenceMatcher(None, small, theirs_small, autojunk=False).get_matching_blocks():
+        head, tail = (
+            max(0, min(block.size, start - block.a)),
+            max(0, min(block.size, block.a + block.size - end)),
+        )
+        alike += head + tail
+        before = block.b + head if head else before
+        after = min(after, block.b + block.size - tail) if tail else after
+    around = len(ours) - len(wanted)
+    instead = theirs[before:after]
+    if around < 2 or alike < SAME_WORDS * around or not 0 < len(instead) <= len(wanted) + _LONGER:
+        return ""
+    rival = " ".join(instead)
+    return (
+        rival
+        if _kind(rival) == _kind(value) and not (set(named_words(rival)) <= set(named_words(value)))
+        else ""
+    )
+
+
+def speaks_of(sentence: SourcedSentence, name: str) -> bool:
+    """Whether a sentence with its title names something: all words of the name stand there."""
+    wanted = set(named_words(name))
+    return bool(wanted) and wanted <= set(named_words(f"{sentence.title} {sentence.text}"))
+
+
+def _place_of(wanted: list[str], words: list[str]) -> int | None:
+    places = range(len(words) - len(wanted) + 1)
+    return next((at for at in places if wanted and words[at : at + len(wanted)] == wanted), None)
+
+
+def _kind(value: str) -> tuple[bool, bool]:
+    """Whether a value has a figure, and whether it has a capital."""
+    return any(map(str.isdigit, value)), any(map(str.isupper, value))
+
+
+# What the answer of a run needs: the hops of its question, the values that were compared, or a path of
+# sentences from name to answer.
 
 ANSWERED_BY, NAMED, LINKED = "is answered by", "is mentioned by", "leads to"  # relations of what is missing
 _LONGEST = 60  # characters of a relation that is taken from a sentence
@@ -309,3 +408,75 @@ def _between(sentence: SourcedSentence, start: str, end: str) -> str:
 def _short(words: str) -> str:
     words = " ".join(words.split()) or "is said with"
     return words if len(words) <= _LONGEST else f"… {words[-_LONGEST:].partition(' ')[2]}"
+
+
+# The certificate of a run: its sentences as claims in a memory of their own, and how the facts that its
+# answer needs stand there.
+
+_NUL = str.maketrans({"\0": "\ufffd"})
+
+
+def certificate_of_run(
+    run: Trace | Iterable[Event], *, rules: CertificateRules = STANDARD_RULES, at: datetime | None = None
+) -> Certificate:
+    """The certificate of a finished run: what its answer needs, by the sentences that its tools returned and
+    its graph began with.
+
+    A fact that a sentence says is a claim of the document that the sentence stands in. An answer that stands
+    in no sentence never passes. Raises BadInput for a run without an answer.
+    """
+    require(
+        run,
+        (Trace, Iterable),
+        "what is certified is a finished run, as load_run(path) gives it, or its events",
+    )
+    needs = needs_of_run(RunMaterial(run.events if isinstance(run, Trace) else tuple(run)))
+    with closing(SQLiteClaims()) as storage:
+        claims = Claims(storage)
+        claims.learn(claim for fact in needs for claim in claims_of_fact(fact))
+        for fact in needs:
+            if fact.rivals:
+                claims.declare(fact.needed.relation, "single")
+        return certify(claims, [fact.needed for fact in needs], at=at or _begun(run), rules=rules)
+
+
+def certified_text(events: Iterable[Event], certificate: Certificate) -> list[Event]:
+    """A run with its answer as a reader is told it; with one that is withheld goes what it rests on. What led
+    to it stays as it was.
+    """
+    return [_told(event, certificate) if isinstance(event, Answered) else event for event in events]
+
+
+def _told(answered: Answered, certificate: Certificate) -> Answered:
+    told = replace(answered, text=hedged(answered.text, certificate))
+    return (
+        told
+        if certificate.ruling != "withheld"
+        else replace(told, forced=False, evidence=(), passages=(), supports=(), likelihood=None)
+    )
+
+
+def claims_of_fact(fact: RunFact) -> list[Claim]:
+    """The claims that sentences make of a needed fact, and of others that contest it."""
+    if not isinstance(fact.needed, Triple):
+        return []
+    subject, relation, _ = fact.needed.identity
+    by_object = {fact.needed.object: fact.said, **fact.rivals}
+    return [
+        _claim(Triple(subject, relation, object), each) for object, said in by_object.items() for each in said
+    ]
+
+
+def _claim(fact: Triple, said: SourcedSentence) -> Claim:
+    text = said.text.translate(_NUL)
+    source = (said.source or said.title or "a text without a name").translate(_NUL)
+    return Claim(fact, source, Span(0, len(text), text), said_by=said.title.translate(_NUL))
+
+
+def _begun(run: Trace | Iterable[Event]) -> datetime | None:
+    """When a recorded run began, if it says so with its zone."""
+    try:
+        begun = datetime.fromisoformat(run.created) if isinstance(run, Trace) else None
+    except ValueError:
+        return None
+    return begun if begun is None or begun.tzinfo else begun.replace(tzinfo=UTC)

@@ -1,1 +1,0 @@
-"""Commands of somebody who teaches: marks from what was handed in, slides from notebooks."""

@@ -1,0 +1,323 @@
+"""`kgot-lab experts`: the experts of this computer or of a marketplace, published in one and fetched from
+one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgot_lab.cli import options, terminal
+from kgot_lab.cli.memory import print_rows
+from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.text.counted import counted
+
+if TYPE_CHECKING:
+    from kgot_lab.experts.learning.reviewing import ReviewQueue
+    from kgot_lab.experts.repository import ExpertTables
+    from kgot_lab.experts.service import ExpertService
+
+# The experts of this computer, as the commands open them: where they are kept, with their graphs and their
+# models.
+
+
+def place_of_store(store: str | None) -> str:
+    """Where experts are kept: where somebody says, else in a file of the user's."""
+    from platformdirs import user_data_path
+
+    if store is not None:
+        return store
+    folder = user_data_path("kgot_lab", appauthor=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    return str(folder / "experts.db")
+
+
+def place_of_proposals(store: str | None) -> str:
+    """Where proposals are kept: on the same server, in a schema of their own, or in a file beside the
+    experts', whose name is its own.
+    """
+    place = place_of_store(store)
+    if "://" in place or place == ":memory:":
+        return place
+    return place.removesuffix(".db") + ".proposals.db" if place.endswith(".db") else f"{place}.proposals"
+
+
+def open_service(
+    graphs: Path | None,
+    store: str | None,
+    model: str = "local",
+    models: Path | None = None,
+    *,
+    searching: bool = True,
+) -> ExpertService:
+    """The service of a server: its graphs, its tables, its models, and the experts that come with the package.
+
+    Where nobody is `searching`, nothing is opened that only a search by meaning needs.
+    """
+    from kgot_lab.embedding.query_embedder import query_embedder
+    from kgot_lab.experts.graph_folder import GraphFolder
+    from kgot_lab.experts.repository import open_experts
+    from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, ship_experts
+    from kgot_lab.llm import check_spec, connect
+    from kgot_lab.llm.capabilities import without_quotes
+    from kgot_lab.llm.models import load_models
+
+    if graphs is not None and not graphs.is_dir():
+        raise BadInput(f"{graphs} is no folder: name the folder that the graphs lie in")
+    named = load_models(models) if models else {}
+    check_spec(model, named) if model not in named else None
+
+    def say(told: str) -> None:
+        terminal.say(without_quotes(told))  # what is printed is the log of the server
+
+    makers = {each: (lambda each=each: connect(each, models=named, say=say)) for each in (model, *named)}
+    try:
+        embedder = query_embedder() if searching else None
+    except NotInstalled as error:
+        terminal.say(f"note: no search by meaning: {error}")
+        embedder = None
+    folder, tables = GraphFolder(graphs, SHIPPED_GRAPHS), open_experts(place_of_store(store))
+    service = ExpertService(tables, folder, ExpertModels(makers, model), embedder=embedder)
+    ship_experts(service)
+    return service
+
+
+def open_review_queue(
+    graphs: Path | None, store: str | None, models: Path | None = None, *, searching: bool = False
+) -> ReviewQueue:
+    """The service of a server with what was accepted for its graphs, as its doors have it, for a command that
+    answers no question.
+    """
+    from kgot_lab.experts.learning.ledger import open_proposals
+    from kgot_lab.experts.learning.reviewing import ReviewQueue
+
+    service = open_service(graphs, store, models=models, searching=searching)
+    return ReviewQueue(service, open_proposals(place_of_proposals(store)))
+
+
+experts = typer.Typer(
+    help="List, publish and fetch experts, show drift, and revoke tokens.",
+    no_args_is_help=True,
+)
+StoreOfExperts = Annotated[
+    str | None,
+    typer.Option("--store", help="storage of experts and conversations: a file, or postgresql://HOST/NAME"),
+]
+FolderOfGraphs = Annotated[
+    Path | None, typer.Option("--graphs", help="the folder of graphs that `kgot-lab serve` is started with")
+]
+_Models = Annotated[
+    Path | None,
+    typer.Option("--models", help="the YAML file of models that `kgot-lab serve` is started with"),
+]
+_MARKET = "a folder of exported experts, or the address that it is served at"
+
+
+@experts.command("list")
+def list_of_experts(
+    market: Annotated[
+        str | None, typer.Argument(help=f"{_MARKET}; without it those of this computer are listed")
+    ] = None,
+    store: StoreOfExperts = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """List the experts of a marketplace with their measured scores, or those of this computer."""
+    from kgot_lab.experts.federation.marketplace import listed_experts
+
+    if market is None:
+        held = open_service(None, store, searching=False).tables.experts()
+        rows = [
+            {"id": each.id, "name": each.name, "description": each.description, "graphs": list(each.graphs)}
+            for each in held
+        ]
+        print_rows(rows, as_json, lambda row: f"{row['id']}: {row['name']} ({', '.join(row['graphs'])})")
+        return
+    rows = [each.to_json() for each in listed_experts(market)]
+    print_rows(
+        rows,
+        as_json,
+        lambda row: f"{row['name']}: {_format_scores(row['scores'])}  {row['description']}".rstrip(),
+    )
+    terminal.say(counted(len(rows), "expert"))
+
+
+@experts.command("publish")
+def publish_expert(
+    expert: Annotated[str, typer.Argument(help="the id of an expert, as `kgot-lab experts list` shows it")],
+    market: Annotated[
+        Path, typer.Argument(help="the folder of a marketplace; one that is not there is made")
+    ],
+    store: StoreOfExperts = None,
+    graphs: FolderOfGraphs = None,
+    score: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--score", help="what you measured of it, NAME=NUMBER; repeat for more; shipped scores go along"
+        ),
+    ] = None,
+) -> None:
+    """Publish an expert in the folder of a marketplace, with its hash and its measured scores: no
+    conversation and no graph goes along.
+    """
+    from kgot_lab.experts.federation.marketplace import published_expert
+    from kgot_lab.experts.portable import expert_scores, exported, numbers_measured
+
+    if ":/" in str(market):  # as a path has it, of an address
+        raise BadInput(
+            "experts are published in a folder: name it, and put it behind an address by a server of files"
+        )
+    service = open_review_queue(graphs, store).service
+    told = exported(service.expert(expert), service.graphs)
+    measured = numbers_measured(expert_scores(service, expert)["measured"] or {}) | _parse_scores(score or [])
+    listed = published_expert(market, json.dumps(told, ensure_ascii=False, indent=1), measured or None)
+    typer.echo(f"{listed.file}  sha256 {listed.sha256}")
+
+
+@experts.command("fetch")
+def fetch_expert(
+    name: Annotated[
+        str, typer.Argument(help="the name of an expert, as `kgot-lab experts list MARKET` shows it")
+    ],
+    market: Annotated[str, typer.Argument(help=_MARKET)],
+    store: StoreOfExperts = None,
+    graphs: FolderOfGraphs = None,
+    models: _Models = None,
+    standing_for: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--graph", help="THEIRS=OURS: your graph for one that the expert names; repeat for more"
+        ),
+    ] = None,
+    dry: Annotated[bool, typer.Option("--dry", help="check only, store nothing")] = False,
+) -> None:
+    """Fetch an expert from a marketplace; a file whose hash differs from the index is refused."""
+    from kgot_lab.experts.federation.marketplace import fetched_expert
+    from kgot_lab.experts.portable import taken
+
+    ours = dict(_parted(each, "--graph is THEIRS=OURS") for each in standing_for or [])
+    told = fetched_expert(market, name)
+    service = open_review_queue(graphs, store, models).service
+    found = taken(told, service, graphs=ours)
+    for warning in found.warnings:
+        terminal.say(f"note: {warning}")
+    typer.echo("it fits" if dry else service.add(found.config).id)
+
+
+def _parse_scores(told: list[str]) -> dict[str, float]:
+    """Scores from NAME=NUMBER; raises BadInput."""
+    found = {}
+    for name, number in (_parted(each, "--score is NAME=NUMBER") for each in told):
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise BadInput(f"--score is NAME=NUMBER, and {number!r} is no number") from None
+    return found
+
+
+def _parted(told: str, wanted: str) -> tuple[str, str]:
+    name, sign, value = told.partition("=")
+    if not sign or not name.strip() or not value.strip():
+        raise BadInput(f"{wanted}, not {told!r}")
+    return name.strip(), value.strip()
+
+
+def _format_scores(scores: dict[str, float] | None) -> str:
+    return ", ".join(f"{name} {value:g}" for name, value in scores.items()) if scores else "not measured"
+
+
+# `kgot-lab experts tokens` and `revoke`: who may talk to the experts of a server, and who may no more.
+
+
+def list_tokens(store: StoreOfExperts = None, as_json: options.AsJson = False) -> None:
+    """List valid tokens: tenant, role and date. The tokens themselves are not stored."""
+    from kgot_lab.experts.http.tokens import held_tokens
+
+    with _existing_tables(store) as tables:
+        rows = [
+            {"tenant": each.tenant, "role": each.role, "made": each.made.isoformat(timespec="seconds")}
+            for each in held_tokens(tables)
+        ]
+    print_rows(rows, as_json, lambda row: f"{row['tenant']}  {row['role']}  {row['made']}")
+    terminal.say(counted(len(rows), "token"))
+
+
+def revoke_tenant(
+    tenant: Annotated[str, typer.Argument(help="the tenant, as `kgot-lab experts tokens` shows it")],
+    store: StoreOfExperts = None,
+) -> None:
+    """Revoke all tokens of a tenant, also on running servers; the conversations stay, for a new token."""
+    from kgot_lab.experts.http.tokens import revoke_tokens
+
+    with _existing_tables(store) as tables:
+        held = revoke_tokens(tables, tenant)
+    if not held:
+        raise BadInput(f"{tenant} has no token that holds: kgot-lab experts tokens lists those that do")
+    typer.echo(f"{counted(held, 'token')} of {tenant} withdrawn")
+
+
+@contextmanager
+def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
+    """Tables that are there already: else a mistyped place would say that nobody has a token."""
+    from kgot_lab.experts.repository import open_experts
+
+    place = place_of_store(store)
+    if "://" not in place and not Path(place).is_file():
+        raise BadInput(
+            f"no experts are kept in {place}: name the --store that kgot-lab serve is started with"
+        )
+    tables = open_experts(place)
+    try:
+        yield tables
+    finally:
+        tables.close()
+
+
+# `kgot-lab experts drift`: the dimensions in an expert's graphs that the people who talk to it contradict.
+
+
+def tell_drift(
+    expert: Annotated[str, typer.Argument(help="the id of an expert, as `kgot-lab experts list` shows it")],
+    store: StoreOfExperts = None,
+    graphs: FolderOfGraphs = None,
+    days: Annotated[
+        int | None, typer.Option("--days", min=1, help="days of conversations to count (default: 90)")
+    ] = None,
+    words: Annotated[bool, typer.Option("--words", help="show what people said, too")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Tell which values of dimensions people contradict: which way, how many say so, and how likely that were
+    if the value is right.
+    """
+    from kgot_lab.experts.learning.contradictions import DRIFT_DAYS, drift_of_expert
+
+    reports = drift_of_expert(open_review_queue(graphs, store).service, expert, days=days or DRIFT_DAYS)
+    rows = [
+        {
+            "graph": name,
+            "node": each.node,
+            "dimension": each.dimension,
+            "value": each.value,
+            "way": each.way,
+            "against": each.against,
+            "agreeing": each.agreeing,
+            "p": each.p,
+            "says": str(each),
+            **({"words": [one.words for one in each.evidence]} if words else {}),
+        }
+        for name, report in reports.items()
+        for each in report.found
+    ]
+    print_rows(
+        rows,
+        as_json,
+        lambda row: "  ".join(
+            [f"{row['graph']}: {row['says']}", *(f'"{each}"' for each in row.get("words", ()))]
+        ),
+    )
+    watched = sum(report.watched for report in reports.values())
+    terminal.say(f"{counted(len(rows), 'value')} contradicted of {watched:,} that people spoke of")

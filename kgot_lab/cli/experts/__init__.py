@@ -1,1 +1,0 @@
-"""Type: experts that are served, shared and looked after."""

@@ -1,0 +1,310 @@
+"""Comparing two things that a question names: what is asked of each, and the answer worked out from what was
+read of both.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from kgot_lab.loop.modes.paths.question_form import MARK, form_of, with_names_masked
+from kgot_lab.loop.modes.paths.values import (
+    age_in,
+    alike,
+    date_in,
+    is_no_answer,
+    plain_line,
+    quantity_in,
+    truth_in,
+)
+from kgot_lab.types import Message, Prompt
+
+# In which way a question orders two things, and which of two values comes out.
+
+ComparedBy = Literal["earliest", "latest", "most", "least", "longest", "shortest", "same", "each"]
+_WORDS: tuple[
+    tuple[ComparedBy, str], ...
+] = (  # the first that fits counts: to live longer is no size, and "longer" alone is
+    ("longest", r"(?:lived?|lives) (?:longer|longest)|longer (?:life\w*|span)"),
+    ("shortest", "(?:lived?|lives) shorter"),
+    ("same", "same|share"),
+    ("latest", "later|younger|youngest|newer|newest|last|latest|(?:more|most) recent(?:ly)?"),
+    ("earliest", "earlier|earliest|first|older|oldest|eldest|before"),
+    ("least", "fewer|fewest|less|least|smaller|smallest|shorter|lower|lowest"),
+    ("most", "more|most|larger|largest|bigger|biggest|longer|longest|higher|highest|taller|tallest|greater"),
+)
+ORDERING = "|".join([*(words for kind, words in _WORDS if kind != "same"), "after"])
+
+
+def comparison_of(question: str) -> ComparedBy:
+    """How the two values are compared, by the first of _WORDS that the question holds; "each" where it holds
+    none.
+    """
+    return next((kind for kind, words in _WORDS if re.search(rf"\b(?:{words})\b", question, re.I)), "each")
+
+
+def first_of_two(kind: ComparedBy, values: Sequence[Sequence[str]], *, ages: bool = False) -> bool | None:
+    """Whether the first of two is the earliest, the most and so on; None where the values are equal or do not
+    compare.
+
+    Of two dates of which one is a year alone, the years count. With `ages`, more years are an earlier date.
+    """
+    last = [each[-1] for each in values]
+    if kind in ("longest", "shortest"):
+        return _ordered([_span(each) for each in values], largest=kind == "longest")
+    if kind in ("earliest", "latest"):
+        years = [age_in(value) for value in last]
+        if any(each is not None for each in years):
+            return _ordered(years, largest=kind == "earliest") if ages else None
+        dates = [date_in(value) for value in last]
+        shared = min((len(date) for date in dates if date), default=0)
+        return _ordered([date[:shared] if date else None for date in dates], largest=kind == "latest")
+    one, other = map(quantity_in, last)
+    if one is None or other is None or not one.compares_with(other):
+        return None
+    return _ordered([one.amount, other.amount], largest=kind == "most")
+
+
+def speaks_of_age(question: str) -> bool:
+    """Whether a question asks for the older or the younger, of whom an age tells as much as a date."""
+    return bool(re.search(r"\b(?:older|oldest|eldest|younger|youngest)\b", question, re.I))
+
+
+def _ordered(values: Sequence[object], *, largest: bool) -> bool | None:
+    if None in values or values[0] == values[1]:
+        return None
+    return (values[0] > values[1]) == largest  # type: ignore[no-any-return, operator]  # two of one kind
+
+
+def _span(values: Sequence[str]) -> float | None:
+    """The years between two dates, or those that a single value says; a figure alone is no span."""
+    if len(values) == 1:
+        return age_in(values[0])
+    dates = [date_in(value) for value in values[-2:]]
+    if not all(dates) or any(age_in(value) is not None for value in values[-2:]):
+        return None
+    born, died = ([*date, 7, 1][:3] if len(date) == 1 else [*date, 15][:3] for date in dates if date)
+    span = (died[0] - born[0]) + (died[1] - born[1]) / 12 + (died[2] - born[2]) / 365
+    return span if span >= 0 else None
+
+
+# Yes or no to a question that compares two things, from the values read of each; nothing where the rules do
+# not reach.
+
+_DENIED = re.compile(
+    rf"\b(?:no|not|never|neither|either|except)\b|n['’]t\b|\bor\W+(?:\w+\W+){{0,3}}{MARK}", re.I
+)
+_JOINED = re.compile(rf"\bboth\b|{MARK}\d\W+and\W+(?:\w+\W+){{0,3}}{MARK}\d", re.I)
+_SAME = re.compile(r"\b(?:same|share)\b", re.I)
+_ORDER = re.compile(rf"\b(?:{ORDERING})\b", re.I)
+_PAIR = re.compile(
+    rf"^\W*\w+\s+(?P<before>[^{MARK}]*?){MARK}(?P<one>\d)(?P<mid>[^{MARK}]*?)\b(?P<word>{ORDERING})\b"
+    rf"(?P<then>[^{MARK}]*){MARK}(?P<two>\d)(?P<tail>[^{MARK}]*)$",
+    re.I,
+)
+_SO_MUCH = re.compile(
+    rf"\b(?:twice|thrice|half|double|times|percent|years?|months?|days?|as|both|all)\b|(?<!{MARK})\d", re.I
+)
+_FILLING = frozenset("a an the that those one of is are was were do does did has have had be been".split())
+_BOUND = re.compile(
+    r"\b(?:(?P<least>at least|no (?:less|fewer) than)|(?P<most>at most|no more than)"
+    r"|(?P<above>(?:more|larger|bigger|longer|higher|taller|greater|later) than|over|above|after)"
+    r"|(?P<below>(?:less|fewer|smaller|shorter|lower|earlier) than|under|below|before|prior to))\s+"
+    r"(?=(?:the |year |about )*[\d$£€-]|(?:January|February|March|April|May|June|July|August|September|October|November|December)\b)",
+    re.I,
+)
+_END_OF_BOUND = re.compile(r",\s|\?|\s(?:and|or)\s")
+_OF_TIME = re.compile(r"\b(?:before|after|prior|earlier|later)\b", re.I)
+
+
+def yes_or_no(masked: str, values: Sequence[Sequence[str]]) -> str:
+    """The answer to a question with `§0` and `§1` for two things, from what was read of each; "" where that
+    does not tell.
+    """
+    bounds = list(_BOUND.finditer(masked))
+    if _DENIED.search(re.sub(r"\bno (?=(?:more|less|fewer) than \d)", "", masked)):
+        return ""
+    last = [each[-1] for each in values]
+    truths = [truth_in(value) for value in last]
+    if None not in truths:
+        return _said(masked, [bool(each) for each in truths])
+    if any(each is not None for each in truths):
+        return ""
+    if len(bounds) == 1 and _JOINED.search(masked):
+        held = [_within(bounds[0], masked, value) for value in last]
+        return "" if None in held else _told(all(held))
+    if _SAME.search(masked) and not re.search(r"\bthan\b", masked):
+        return _told(alike(last[0], last[1], masked))
+    return _told(_of_pair(masked, values)) if not bounds else ""
+
+
+def _told(holds: bool | None) -> str:
+    return "" if holds is None else "yes" if holds else "no"
+
+
+def _said(masked: str, truths: Sequence[bool]) -> str:
+    """Of two that were each asked about by yes or no: whether both are, where the question is not which of
+    them is more.
+    """
+    if _SAME.search(masked) or re.search(rf"\bthan\b[^{MARK}]*{MARK}", masked):
+        return ""
+    return _told(all(truths)) if _JOINED.search(masked) or comparison_of(masked) == "each" else ""
+
+
+def _of_pair(masked: str, values: Sequence[Sequence[str]]) -> bool | None:
+    """Whether the first thing is more, or earlier, than the second, as the one word between them says; None
+    for anything beyond that.
+    """
+    found = _PAIR.match(masked)
+    if (
+        not found
+        or len(_ORDER.findall(masked)) != 1
+        or found["one"] == found["two"]
+        or _SO_MUCH.search(masked)
+    ):
+        return None
+    word = found["word"].lower()
+    of_time = word in ("before", "after")
+    _, than, other = found["then"].rpartition("than")
+    if of_time == bool(than):
+        return None
+    asked, of_other, tail = (
+        _telling(text) for text in (found["before"], found["then"] if of_time else other, found["tail"])
+    )
+    if of_other != asked and (of_other or not _states_value_of(found["then"])):
+        return None  # a director is not compared with a film
+    if not set(tail) <= set(_telling(found["mid"])):
+        return None  # nor a death with a birth
+    kind = "latest" if word == "after" else comparison_of(word)
+    return first_of_two(
+        kind, [values[int(found["one"])], values[int(found["two"])]], ages=speaks_of_age(word)
+    )
+
+
+def _states_value_of(text: str) -> bool:
+    """Whether a text takes up what was said before the first thing, as in "than that of"."""
+    return bool(re.search(r"\b(?:that|those|the one) of\b", text))
+
+
+def _telling(text: str) -> list[str]:
+    return [word for word in re.findall(r"\w+", text.lower()) if word not in _FILLING]
+
+
+def _within(bound: re.Match[str], masked: str, value: str) -> bool | None:
+    """Whether a value keeps to a bound that the question sets, as "before 1900" or "at least 100 m"."""
+    told = _END_OF_BOUND.split(masked[bound.end() :])[0]
+    if MARK in masked[bound.end() :]:
+        return None
+    if _OF_TIME.search(bound[0]):
+        return _on_that_side(date_in(value), date_in(told), earlier=bool(bound["below"]))
+    limit, found = quantity_in(told), quantity_in(value)
+    if limit is None or found is None or not found.compares_with(limit):
+        return None
+    if bound["least"] or bound["above"]:
+        return found.amount > limit.amount or bool(bound["least"] and found.amount == limit.amount)
+    return found.amount < limit.amount or bool(bound["most"] and found.amount == limit.amount)
+
+
+def _on_that_side(
+    date: tuple[int, ...] | None, limit: tuple[int, ...] | None, *, earlier: bool
+) -> bool | None:
+    """Whether a date is before or after another; None where it says less than would tell."""
+    if date is None or limit is None:
+        return None
+    if date[: len(limit)] == limit:
+        return False
+    shared = min(len(date), len(limit))
+    if date[:shared] == limit[:shared]:
+        return None
+    return (date[:shared] < limit[:shared]) == earlier
+
+
+_SYSTEM = (
+    "Two things are compared. Write what must be asked of each of them, one question a line, with X for the thing and #1 for the answer to "
+    "the first question."
+)
+_EXAMPLES = (
+    (
+        "Which film has the director who was born earlier, The Glass Orchid or Tin Meadow?",
+        "Who directed X?\nWhen was #1 born?",
+    ),
+    ("Which club is older, Quillmoor Rovers or Brask Athletic?", "When was X founded?"),
+    ("Who lived longer, Pell Hadrowe or Sunniva Askelund?", "When was X born?\nWhen did X die?"),
+    ("Are Lake Ombrel and Lake Tirsova located in the same country?", "In what country is X?"),
+    (
+        "Do both films, The Glass Orchid and Tin Meadow, have directors from the same country?",
+        "Who directed X?\nWhat is the nationality of #1?",
+    ),
+    ("Are Pell Hadrowe and Sunniva Askelund both painters?", "Is X a painter?"),
+)
+_LONGEST = 48  # tokens of the questions
+
+
+def question_for_each(question: str) -> Prompt:
+    """Ask what must be known of each of two things that a question compares."""
+    turns = [
+        Message(role, text)
+        for example in _EXAMPLES
+        for role, text in zip(("user", "assistant"), example, strict=True)
+    ]
+    return Prompt(
+        (Message("system", _SYSTEM), *turns, Message("user", question.strip())), None, 0.0, 0, _LONGEST
+    )
+
+
+def questions_of_each(reply: str, things: Sequence[str]) -> list[list[str]]:
+    """The questions for each thing, `#1` still open in the second; none where the reply asks nothing of X."""
+    lines = [line for line in map(plain_line, reply.splitlines()) if line.endswith("?")][:2]
+    if not lines or not re.search(r"\bX\b", lines[0]):
+        return []
+    lines = [line for line in lines if re.search(r"\bX\b|#1", line)]
+    return [[_about(line, thing) for line in lines] for thing in things]
+
+
+def worked_out(question: str, things: Sequence[str], values: Sequence[Sequence[str]]) -> str:
+    """The answer to a question that the values read of two things give, of the kind that it asks for; ""
+    where they do not tell.
+
+    `values` has the answers read of each thing, in the order of its questions.
+    """
+    if (
+        len(things) != 2
+        or len(values) != 2
+        or not all(values)
+        or any(is_no_answer(value) for each in values for value in each)
+    ):
+        return ""
+    form, masked = form_of(question), with_names_masked(question, things)
+    if form == "yes or no":
+        return yes_or_no(masked, values)
+    # "is A older or younger than B" has no name for an answer
+    if form == "open" or re.search(rf"{MARK}\d.*\bthan\b", masked):
+        return ""
+    answer = compared(comparison_of(masked), things, values, ages=speaks_of_age(masked))
+    return answer if answer in things else ""
+
+
+def compared(
+    kind: ComparedBy, things: Sequence[str], values: Sequence[Sequence[str]], *, ages: bool = False
+) -> str:
+    """The answer that the values read of each thing give, compared in one way; "" where they do not compare.
+
+    With `ages`, more years are an earlier date.
+    """
+    last = [each[-1] if each else "" for each in values]
+    if len(things) != 2 or any(is_no_answer(value) for value in last):
+        return ""
+    if kind == "same":
+        same = None if any(truth_in(value) is not None for value in last) else alike(*last)
+        return "" if same is None else "yes" if same else "no"
+    if kind == "each":
+        said = [truth_in(value) for value in last]
+        return "" if None in said else "yes" if all(said) else "no"
+    first = first_of_two(kind, values, ages=ages)
+    return "" if first is None else things[0 if first else 1]
+
+
+def _about(line: str, thing: str) -> str:
+    """A question of X as a question of the thing, whose name may hold any sign."""
+    return re.sub(r"\bX\b", lambda _: thing, line)

@@ -1,0 +1,278 @@
+"""What a question asks for, by its form alone: yes or no, one of two things, or anything else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+from kgot_lab.loop.modes.paths.values import plain_line
+from kgot_lab.retrieval.names import CAPITAL, called
+from kgot_lab.text.words import named_words
+from kgot_lab.types import Message, Prompt
+
+Form = Literal["open", "yes or no", "choice"]
+
+_ASKS = re.compile(r"\b(who|whom|whose|what|which|when|where|why|how|name the|in whose)\b", re.I)
+_AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)"
+_YES_OR_NO = re.compile(rf"(?:^|,\s+|\?\s+){_AUXILIARY}\s|\b(?:both|same|also)\b", re.I)
+_BEGINS_SO = re.compile(rf"^\W*{_AUXILIARY}\s+(?!(?:you|anyone|anybody|we|i)\b|it known\b)", re.I)
+_ASKS_LAST = re.compile(
+    r"\b(?:who|whom|whose|what|which|when|where|why|how)\W*$|\b(?:in|of|by|at|on|for|from|during) (?:what|which|whose) \w+\W*$"
+    r"|\bwhat \w+\W*$",
+    re.I,
+)
+_RANKS = (
+    "older|younger|elder|newer|earlier|later|sooner|longer|shorter|taller|higher|lower|larger|bigger|smaller|greater|fewer|closer|nearer|"
+    "farther|further|deeper|wider|broader|narrower|heavier|lighter|faster|quicker|slower|richer|poorer|wealthier|hotter|colder|cooler|"
+    "warmer|stronger|weaker|thicker|thinner|louder|cheaper|denser|drier|wetter|steeper|better|worse|safer|harder|softer|easier|busier|"
+    "brighter|darker|fatter|wiser|simpler|rarer|flatter|saltier|sweeter|purer|milder|happier|prettier|uglier"
+)
+_RANKED = re.compile(
+    rf"\b(?:{_RANKS}|first|last|more|less)\b"
+    r"|\b(?:is|are|was|were)\s+(?!(?:\w*ther|other|ever|never|after|under|number|member|together)\b)\w+er\b(?=\s*(?:[,?]|than\b))",
+    re.I,
+)
+_LISTED = re.compile(r"[,:?]\s[^,]+\sor\s", re.I)
+# where "or" tells as well
+_MAY_RANK = re.compile(
+    r"\b(?!(?:\w*ther|other|ever|never|after|under|number|member|together)\b)\w+er\b", re.I
+)
+_OR = re.compile(
+    rf"\bor\b|\b(?:out of|between|(?:which|who|one|either|{_RANKS}|first|last|more|less) of|^of) (?:the two )?.+ and ",
+    re.I,
+)  # a rank that is a noun, as founder and river are, ranks nothing
+
+
+def form_of(question: str) -> Form:
+    """Whether a question asks for yes or no, for one of two things that it names, or for anything else.
+
+    "Are A and B both rivers?" asks for yes or no, since it has no word as who or which; "Is A or B older?"
+    and "Which is older, A or B?" ask for one of two. "Was the engineer who founded A from B?" asks for yes or
+    no: its "who" does not ask.
+    """
+    asks = bool(_ASKS.search(question)) and not _asks_within(question)
+    ranked = (_OR.search(question) and _RANKED.search(question)) or (
+        _LISTED.search(question) and _MAY_RANK.search(question)
+    )
+    if ranked and (asks or _YES_OR_NO.search(question)):
+        return "choice"
+    return "yes or no" if not asks and _YES_OR_NO.search(question.strip()) else "open"
+
+
+def _asks_within(question: str) -> bool:
+    """Whether a question begins as one for yes or no, so that a "who" in it only tells of whom."""
+    return bool(_BEGINS_SO.match(question)) and not _ASKS_LAST.search(question)
+
+
+_DATE = re.compile(
+    r"^(?:in |on )?(?:when|(?:in |during )?(?:what|which) (?:year|date|month|day))\b|\bin (?:what|which) year\b",
+    re.I,
+)
+_NO_FIGURE = re.compile(
+    r"^(?:where|who|whom|in (?:what|which) (?:city|country|state|place|town|county))\b", re.I
+)
+_HAS_DIGIT = re.compile(r"\d")
+
+
+def unfit(question: str, answer: str) -> str:
+    """Why an answer is not of the kind that is asked for, a date that has no figure or a place that is a
+    date; "" where it may be.
+    """
+    asked = question.strip()
+    if _DATE.search(asked) and not _HAS_DIGIT.search(answer) and not _is_part_of_date(asked, answer):
+        return "the question asks for a date"
+    if _NO_FIGURE.search(asked) and not re.search(r"[^\W\d]{2}", re.sub(_MONTHS, "", answer)):
+        return "the question asks for no date"
+    return ""
+
+
+def _is_part_of_date(asked: str, answer: str) -> bool:
+    """Whether an answer is the month or the day of the week where a question asks for a month or a day."""
+    return bool(
+        re.search(r"\b(?:what|which) (?:month|day)\b", asked, re.I)
+        and (_MONTHS.search(answer) or _WEEKDAYS.search(answer))
+    )
+
+
+_WEEKDAYS = re.compile(r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day\b", re.I)
+_MONTHS = re.compile(
+    r"\b(?:january|february|march|april|may|june|july|august|september|october|november|december)\b", re.I
+)
+
+
+def none_of(answer: str, things: Sequence[str]) -> str:
+    """Why an answer is none of the things that a question names; "" where it is one, or fewer than two are
+    named.
+    """
+    if len(things) < 2:
+        return ""
+    words = named_words(answer)
+    named = [named_words(thing) for thing in things] + [named_words(thing.split("(")[0]) for thing in things]
+    return "" if words in named else "it is none of the things that the question names"
+
+
+# The things that a question names to choose from: which titles are among them, and whether all of them were
+# found.
+
+MARK = "§"  # stands with its number for a thing in a masked question
+_ARTICLES = r"(?:(?:the|a|an|both|either|der|die|das)\s+)*"
+_NAME = re.compile(
+    rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL}][\w.'’&-]*(?:\s+(?:(?:of|the|de|la|and|for|in|on)\s+)*[{CAPITAL}\d][\w.'’&-]*)*\W*$"
+)
+_BEGINS_WITH_NAME = re.compile(rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL}]")
+_ENDS_WITH_NAME = re.compile(rf"[{CAPITAL}][\w.'’&-]*\W*$")
+_JOINT = re.compile(r",?\s+(and|or)\s+")
+_PART = re.compile(r"[,;:?]|\s(?:and|or)\s")
+
+
+def comparison_candidates(question: str, titles: Sequence[str]) -> list[str]:
+    """The titles in a question that are things compared: not one that is a common word there, as "Tree" is in
+    "Which tree is older?".
+    """
+    return [title for title in titles if not _is_common(question, title)]
+
+
+def with_names_masked(question: str, things: Sequence[str]) -> str:
+    """A question with `§0`, `§1` in the place of the things that it names, so that no word of a name is taken
+    for one of the question.
+    """
+    for number, thing in sorted(enumerate(things), key=lambda each: -len(each[1])):
+        words = [re.escape(word) for word in re.findall(r"\w+", called(thing))]
+        if words:
+            spelled = r"\W+(?:s\W+)?".join(words) + (rf"(?:\{thing[-1]})?" if thing[-1] in "?!" else "")
+            question = re.sub(
+                rf"(?<![\w{MARK}])[\"“']?{spelled}(?!\w)[\"”]?(?:\s*\([^()]*\))?",
+                f"{MARK}{number}",
+                question,
+                flags=re.I,
+            )
+    return question
+
+
+def all_found(question: str, things: Sequence[str]) -> bool:
+    """Whether every thing that a question names to choose from is among the things: what "or" and "and" join,
+    and lists before them.
+    """
+    masked = with_names_masked(question, things)
+    if any(f"{MARK}{number}" not in masked for number in range(len(things))):
+        return False
+    for joint in _JOINT.finditer(masked):
+        left, right = _PART.split(masked[: joint.start()])[-1], _PART.split(f"{masked[joint.end() :]} ")[0]
+        if (MARK in left) != (MARK in right) and (
+            _joins_names(left, right) or (joint[1] == "or" and _is_choice(left, right))
+        ):
+            return False
+    listed = re.split(r"[,;:]", masked)[1:]
+    return not any(_NAME.match(part) for part in listed) and not _goes_on(masked)
+
+
+def _is_choice(left: str, right: str) -> bool:
+    """Whether an "or" offers one of two: "§0 or the absent mill" does, "is §0 an oak or a pine" does not."""
+    return MARK in right or bool(re.search(rf"{MARK}\d\W*$", left))
+
+
+def _goes_on(masked: str) -> bool:
+    """Whether a name goes on behind a thing that was found, as in "Old Oak Inn"; "are §0 and §1 American?"
+    names nothing else.
+    """
+    if re.search(rf"{MARK}\d [{CAPITAL}]\w[^{MARK}]*{MARK}", masked):
+        return True
+    return not re.search(r"\bboth\b|\band\s", masked) and bool(
+        re.search(rf"{MARK}\d(?: [{CAPITAL}][\w'’.-]+)+\W*$", masked)
+    )
+
+
+def _joins_names(left: str, right: str) -> bool:
+    """Whether what stands before and behind an "and" are names, one of them unknown."""
+    if MARK in left:
+        return bool(re.search(rf"{MARK}\d\W*$", left) and _BEGINS_WITH_NAME.match(right))
+    return bool(re.match(rf"^\W*{_ARTICLES}{MARK}", right) and _ENDS_WITH_NAME.search(left))
+
+
+def _is_common(question: str, title: str) -> bool:
+    """Whether a title is one word that stands in a question in lower case only, and is not one side of an
+    "or" or "and" there.
+    """
+    name = called(title)
+    if not name or " " in name:
+        return False
+    word = re.escape(name)
+    if not all(found.islower() for found in re.findall(rf"\b{word}\b", question, re.I)):
+        return False
+    return not re.search(rf"\b(?:or|and) {_ARTICLES}{word}\b|\b{word},? (?:or|and)\b", question)
+
+
+# Splitting a question into the hops of a path: simple questions, each about the answer of an earlier one.
+
+MOST = 4  # hops
+_LONGEST = 80  # tokens of the hops
+_SYSTEM = (
+    "Split the question into simple questions, one a line, each about one thing. Begin with the name that the question gives; "
+    "#1, #2 stand for earlier answers."
+)
+_EXAMPLES = (
+    (
+        "In what country was the founder of Varnholt Press born?",
+        ("Who founded Varnholt Press?", "In what country was #1 born?"),
+    ),
+    (
+        "Who is Odile Brantsev's maternal grandfather?",
+        ("Who is the mother of Odile Brantsev?", "Who is the father of #1?"),
+    ),
+    (
+        "Who is the mayor of the city where the singer of Pale Lanterns went to school?",
+        (
+            "Who is the singer of Pale Lanterns?",
+            "In what city did #1 go to school?",
+            "Who is the mayor of #2?",
+        ),
+    ),
+    (
+        "The Glass Orchid was written by an author from which town?",
+        ("Who wrote The Glass Orchid?", "From which town is #1?"),
+    ),
+)
+
+
+def question_hops(question: str) -> Prompt:
+    """Ask for the hops of a question."""
+    turns = [
+        message
+        for asked, hops in _EXAMPLES
+        for message in (
+            Message("user", asked),
+            Message("assistant", "\n".join(f"{number}. {hop}" for number, hop in enumerate(hops, 1))),
+        )
+    ]
+    return Prompt(
+        (Message("system", _SYSTEM), *turns, Message("user", question.strip())), None, 0.0, 0, _LONGEST
+    )
+
+
+def hops_in(reply: str) -> list[str]:
+    """The hops in a reply: two or more, each after the first about an earlier answer; none where it is no
+    chain.
+    """
+    hops = [line for line in map(plain_line, reply.splitlines()) if line.endswith("?")][:MOST]
+    chained = all(
+        any(f"#{earlier}" in hop for earlier in range(1, number + 1))
+        for number, hop in enumerate(hops[1:], 1)
+    )
+    return hops if len(hops) > 1 and "#" not in hops[0] and chained else []
+
+
+def filled(hop: str, answers: Sequence[str]) -> str:
+    """A hop with the answers of earlier ones in it."""
+    return re.sub(
+        r"#(\d)",
+        lambda found: answers[int(found[1]) - 1] if 0 < int(found[1]) <= len(answers) else found[0],
+        hop,
+    )
+
+
+def subjects(hop: str, answers: Sequence[str]) -> list[str]:
+    """The earlier answers that a hop is about."""
+    return [
+        answers[int(number) - 1] for number in re.findall(r"#(\d)", hop) if 0 < int(number) <= len(answers)
+    ]
