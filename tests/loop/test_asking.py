@@ -12,7 +12,7 @@ from support.loop_script import ADA, FEW, WRITE, call, kinds, of, role_of, scrip
 
 from kgot_lab.errors import BadInput, BadReply, LLMError, ToolFailed, TraceError, UnknownName
 from kgot_lab.llm.scripted import Scripted
-from kgot_lab.loop.controller import is_statement, think
+from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Chose, Read, Refused, ToolReturned, Wrote
 from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
 from kgot_lab.loop.replay.forks import save_fork
