@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from typing import Any, cast
 
 import numpy as np
-from kgot_lab.kgos.methods.dimensions import Filters
 
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.dimensions import Filters
 
 _DEEP = 3
 

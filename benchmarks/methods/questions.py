@@ -10,21 +10,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.kgos.methods.dimensions import dimension_filter
-from kgot_lab.kgos.methods.goals import can_it, want_to
-from kgot_lab.kgos.methods.ranking import edge_type_boost, keyword_match, similar_to
-from kgot_lab.kgos.methods.traversal import explore_smart, trace_path
-from kgot_lab.kgos.schemas.foreign_files import read_foreign
-
 from benchmarks.methods.kgos_graph import AskedNodes
 from benchmarks.methods.libraries import GraphLibrary
 from benchmarks.methods.paired import PutToAll
 from benchmarks.methods.sql import InSql, plain_intents
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.compose_for import compose_for
+from kgot_lab.kgos.methods.dimensions import dimension_filter
+from kgot_lab.kgos.methods.goals import can_it, want_to
 from kgot_lab.kgos.methods.impact_analysis import Impact, impact_analysis
 from kgot_lab.kgos.methods.intents import classify_intent
+from kgot_lab.kgos.methods.ranking import edge_type_boost, keyword_match, similar_to
 from kgot_lab.kgos.methods.search.intent_search import intent_search
+from kgot_lab.kgos.methods.traversal import explore_smart, trace_path
+from kgot_lab.kgos.schemas.foreign_files import read_foreign
 
 FILTERS = {
     "pricing_tier": {"max": 0.3},

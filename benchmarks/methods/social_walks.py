@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from kgot_lab.kgos.methods.traversal import trace_path
 
 from benchmarks.methods.paired import PutToAll
 from benchmarks.methods.social import DEPENDS, KNOWS, Social
@@ -21,7 +20,8 @@ from benchmarks.methods.social_walkers import (
     everything_loaded,
 )
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Csr, Ints, csr, frozen
+from kgot_lab.graph.property_graph import Csr, Ints, csr, frozen
+from kgot_lab.kgos.methods.traversal import trace_path
 from kgot_lab.retrieval.neighbours import Links, Places, each_once, neighbour_places
 
 SIX = "these six walks together"

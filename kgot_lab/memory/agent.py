@@ -13,9 +13,7 @@ from typing import Literal, Protocol, runtime_checkable
 from kgot_lab.errors import BadInput, described_value, require, require_count, require_parts, words_of
 from kgot_lab.llm.structured import checked_reply
 from kgot_lab.memory.extraction import Extraction
-from kgot_lab.text.fence import FENCES, fenced
-from kgot_lab.text.harmless import harmless
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import FENCES, fenced, harmless, whole
 from kgot_lab.text.words import STOP_WORDS, named_words
 from kgot_lab.types import LLM, Message, Prompt, Triple
 

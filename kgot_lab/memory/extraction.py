@@ -11,15 +11,12 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_parts
-from kgot_lab.graph.provenance import Support, note, supports_of
+from kgot_lab.graph.changes import Support, note, supports_of
 from kgot_lab.llm import check_spec, connect
 from kgot_lab.llm.structured import checked_reply, parse, schema_of, structured
 from kgot_lab.stores.protocol import Fact, Store
-from kgot_lab.text.fence import FENCES, fenced
-from kgot_lab.text.sentences import SentenceRules, sentences
-from kgot_lab.text.surrogates import whole
-from kgot_lab.text.tokens import shorten, tokens
-from kgot_lab.text.words import content_words, named_words
+from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens, whole
+from kgot_lab.text.words import SentenceRules, content_words, named_words, sentences
 from kgot_lab.types import LLM, Document, Message, Prompt, Triple
 
 # Facts read from text sentence by sentence, and kept only where the sentence says them: a form that a small

@@ -13,7 +13,7 @@ from kgot_lab.errors import BadInput, UnknownName, described_value, require, req
 from kgot_lab.memory.agent import TurnOutcome, UserTurn
 from kgot_lab.memory.extraction import Extraction, ExtractionMode, Extractor, with_origin
 from kgot_lab.memory.triple_store import ReadTriples, TripleStore, newest_of
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import LLM, Json, Triple
 
 KNOWN_RELATIONSHIPS = "[Known Relationships]"

@@ -12,7 +12,7 @@ from threading import RLock
 from typing import NamedTuple, Protocol, runtime_checkable
 
 from kgot_lab.errors import BadInput, described_value, require, require_count
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
 

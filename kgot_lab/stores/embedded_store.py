@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Concatenate, ParamSpec, Self, TypeVa
 from unicodedata import normalize
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.graph.dict_graph import Truth, inverse
+from kgot_lab.graph.changes import Truth, inverse
 from kgot_lab.graph.validation import copied_edge, copied_node, fit_diff
 from kgot_lab.io.processes import ELSEWHERE, tell_of_forks
 from kgot_lab.sandbox import Calculator, open_sandbox

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, shortly
-from kgot_lab.graph.dict_graph import Identity, Truth
+from kgot_lab.graph.changes import Identity, Truth
 from kgot_lab.io.files import read_regular
 from kgot_lab.io.processes import hold, tell_of_forks
 from kgot_lab.sandbox.replies import account_of, removal_of
@@ -38,7 +38,7 @@ from kgot_lab.stores.hash_chain import (
     read_chain,
     salvaged_records,
 )
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Edge, Json, Node
 
 

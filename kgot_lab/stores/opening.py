@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, LabError, QueryFailed, UnknownName, described_value, require
-from kgot_lab.graph.dict_graph import inverse
+from kgot_lab.graph.changes import inverse
 from kgot_lab.stores.lookup import edges_between, holds_value
 from kgot_lab.stores.protocol import Computer, Dialect, GraphSize, Scalar, Schema, Store
 from kgot_lab.types import Diff, Edge, Node, Rows

@@ -15,8 +15,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from kgot_lab.errors import BadInput, QueryFailed
-from kgot_lab.graph.changes import same_value
-from kgot_lab.graph.dict_graph import Identity, Truth
+from kgot_lab.graph.changes import Identity, Truth, same_value
 from kgot_lab.sandbox.python.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.statements import path_query, require_statement

@@ -17,7 +17,7 @@ from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import Claim, Decided, Fallen, Queued, format_span, format_time, triple_key
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import Reviewer, Weighed
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Triple
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.html import Page

@@ -14,7 +14,7 @@ from support.waiting import AMPLE
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import Truth
+from kgot_lab.graph.changes import Truth
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.python.helpers import helpers
 from kgot_lab.sandbox.python.tracking_graph import TrackedGraph, track

@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Literal
 
 from kgot_lab.memory.extraction import SPEAKER, SourcedSentence, is_grounded_in
-from kgot_lab.text.sentences import sentences
-from kgot_lab.text.words import content_words, named_words
+from kgot_lab.text.words import content_words, named_words, sentences
 from kgot_lab.types import Triple
 
 FactGround = Literal["said", "another relation", "no sentence"]

@@ -8,15 +8,15 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-from kgot_lab.kgos.methods.dimensions import dimension_profile
-from kgot_lab.kgos.methods.goals import can_it
-from kgot_lab.kgos.methods.ranking import similar_to
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.tables import decimal
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.dimensions import dimension_profile
+from kgot_lab.kgos.methods.goals import can_it
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
+from kgot_lab.kgos.methods.ranking import similar_to
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Edge, Node

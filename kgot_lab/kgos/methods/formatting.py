@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from kgot_lab.errors import NotInstalled
 from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import counted, harmless
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -113,3 +112,36 @@ def _told(value: object) -> str:
         value = ", ".join(map(str, value))
     text = "" if value is None else str(value)
     return text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…"
+
+
+# An answer that is rows of one form: what most questions about the structure of a graph give.
+
+
+@dataclass(frozen=True, repr=False)
+class TableFound(MethodResult):
+    """Rows under their columns, what was asked, and sentences on how they came about; `about` are the nodes
+    in them, by id.
+    """
+
+    asked: str
+    columns: tuple[str, ...]
+    found: tuple[tuple[Any, ...], ...]
+    why: tuple[str, ...] = ()
+    about: tuple[str, ...] = ()
+
+    @property
+    def COLUMNS(self) -> tuple[str, ...]:  # type: ignore[override]  # noqa: N802
+        """The names of the columns."""
+        return self.columns
+
+    @property
+    def title(self) -> str:
+        return self.asked
+
+    @property
+    def ids(self) -> list[str]:
+        """The nodes that the rows are about."""
+        return list(self.about)
+
+    def rows(self) -> Sequence[tuple[Any, ...]]:
+        return self.found

@@ -4,20 +4,144 @@ first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import closing
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.changes import Truth
+from kgot_lab.graph.snapshots import NamedGraph, with_names_as_ids
+from kgot_lab.io.sqlite_snapshot import private_copy
 from kgot_lab.kgos.extraction.folder import FileProgress, graph_of_folder
 from kgot_lab.kgos.extraction.patterns import with_patterns
-from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
+from kgot_lab.kgos.schemas.foreign_files import read_foreign
 from kgot_lab.loop.evidence import sourced
 from kgot_lab.loop.trace import graph_after, is_trace, load_run
 from kgot_lab.stores.files import read_named_graph
+from kgot_lab.stores.hash_chain import FRESH, read_chain
+from kgot_lab.stores.log import chain_on_file, history
 from kgot_lab.stores.opening import login_of, open_store
+from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND, can_sum, damage_to_log
+from kgot_lab.stores.sqlite.file import (
+    CHECKED,
+    VERSION,
+    damaged,
+    is_open_in_process,
+    is_own_file,
+    refuse_foreign_head,
+    unavailable,
+)
+from kgot_lab.stores.sqlite.tables import edge_of_sqlite, node_of_sqlite
+from kgot_lab.text.cleaning import counted
+
+# The graph in the file of a store, read without opening the store: nothing is locked, mended or made there.
+
+_SQLITE = (".sqlite", ".sqlite3", ".db")
+
+
+def is_store_file(path: Path | str) -> bool:
+    """Whether a file is that of a store, by its ending or because it begins as a log does; raises OSError."""
+    path = Path(path)
+    if path.suffix.lower() in (*_SQLITE, ".log"):
+        return True
+    with path.open("rb") as file:
+        begins = file.read(len(FRESH))
+    try:
+        return bool(begins) and bool(read_chain(begins, path))
+    except StoreDamaged:
+        return True
+    except BadInput:
+        return False
+
+
+def read_store_file(path: Path | str) -> NamedGraph:
+    """The graph in a log or an SQLite file, which stays as it is, and a note on what is damaged there.
+
+    An SQLite file of another program is read by the profile of its tables, and the note says which it is and
+    which rows were not read. Raises BadInput for an empty file, for one without a graph and for a log that no
+    store made, StoreDamaged where what was acknowledged is not there, and StoreUnavailable.
+    """
+    path = Path(path)
+    if not path.stat().st_size:
+        raise BadInput(f"{path} is empty, so it holds no graph: if it held one once, restore a copy")
+    return _of_sqlite(path) if path.suffix.lower() in _SQLITE else _of_log(path)
+
+
+def _of_log(path: Path) -> NamedGraph:
+    truth, torn = Truth(), chain_on_file(path).torn
+    for diff in history(path):
+        truth.apply(diff)
+    graph = PropertyGraph.of(truth.nodes.values(), truth.edges.values())
+    return NamedGraph(
+        graph, f"{torn}. What comes before is read, and the file stays as it is" if torn else ""
+    )
+
+
+def _of_sqlite(path: Path) -> NamedGraph:
+    try:
+        with _reading(path) as (connection, lost):
+            if not is_own_file(connection):
+                return _foreign(path)
+            asked = SELECT_SOUND if _has_sums(connection, path) else SELECT_ALL
+            can_sum(connection)
+            nodes, edges = (
+                connection.execute(f"{asked[kind]} ORDER BY row.number").fetchall()
+                for kind in ("nodes", "edges")
+            )
+            for kind, rows in (("nodes", nodes), ("edges", edges)):
+                if gone := connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0] - len(rows):
+                    raise damaged(path, f"{counted(gone, 'row')} of {kind} not as written")
+    except sqlite3.Error as error:
+        raise unavailable(error, path) or StoreUnavailable(f"{path}: {error}") from None
+    except UnicodeDecodeError as error:
+        raise damaged(path, str(error)) from None
+    return NamedGraph(PropertyGraph.of(map(node_of_sqlite, nodes), map(edge_of_sqlite, edges)), lost)
+
+
+def _foreign(path: Path) -> NamedGraph:
+    read = read_foreign(path)
+    named = with_names_as_ids(read.graph)
+    notes = [f"tables of the profile {read.profile}", named.note]
+    if read.unread:
+        more = f" and {len(read.unread) - 1:,} more" if len(read.unread) > 1 else ""
+        notes.append(f"{counted(len(read.unread), 'row')} not read as written: {read.unread[0]}{more}")
+    return NamedGraph(named.graph, "; ".join(filter(None, notes)))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[tuple[sqlite3.Connection, str]]:
+    """A connection in one transaction, and what the log beside the file has lost; to a copy, but where a
+    store here has the file open.
+    """
+    with ExitStack() as opened:
+        if is_open_in_process(path):
+            uri, lost = f"{path.absolute().as_uri()}?mode=ro", ""
+        else:
+            copied = opened.enter_context(private_copy(path))
+            uri, lost = copied.path.as_uri(), damage_to_log(copied)
+        connection = opened.enter_context(closing(sqlite3.connect(uri, isolation_level=None, uri=True)))
+        connection.execute("BEGIN")
+        yield connection, lost
+
+
+def _has_sums(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether the rows of a file have checksums; raises BadInput where it is not ours, StoreDamaged where a
+    short search finds damage.
+    """
+    refuse_foreign_head(connection, path)
+    version, pages, size = (
+        int(connection.execute(f"PRAGMA {asked}").fetchone()[0])
+        for asked in ("user_version", "page_count", "page_size")
+    )
+    if pages * size <= CHECKED:
+        (said,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        if said != "ok":
+            raise damaged(path, str(said).removeprefix("*** in database main ***\n"))
+    return version >= VERSION
+
 
 SayTo = Callable[[str], None]
 

@@ -11,8 +11,8 @@ import inspect
 import json
 import logging
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -24,13 +24,28 @@ from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import index_of, meant_node
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.results import search_context
-from kgot_lab.kgos.query.mcp_server import error_message
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion
-from kgot_lab.text.fence import fenced
+from kgot_lab.text.cleaning import fenced
+from kgot_lab.tools.tool import TextTool
 from kgot_lab.types import Json
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
+
+# Errors of ours as an assistant is told them.
+
+_Made = TypeVar("_Made")
+
+
+def error_message(make: Callable[[], _Made]) -> _Made:
+    """What a function gives; an error of ours is told to the assistant in its words, which say what would do."""
+    from mcp.server.mcpserver.exceptions import ToolError
+
+    try:
+        return make()
+    except LabError as error:
+        raise ToolError(str(error)) from None
+
 
 _Properties = Annotated[
     dict[str, Any] | None, Field(description="properties, each a JSON value; null takes one away")
@@ -244,3 +259,52 @@ def _plain(value: Any) -> Any:
         if isinstance(value, str | int | float | bool | None)
         else str(value)
     )
+
+
+# Tools of the loop for assistants, by the Model Context Protocol: what a character knows of a world is the
+# first of them.
+
+
+def tool_server(tools: Sequence[TextTool], *, name: str, instructions: str = "") -> MCPServer[Any]:
+    """A server of some tools that is not yet running; dots of their names are underscores, since many
+    assistants take no dots.
+
+    What a tool returns was found outside and comes behind a fence. Raises NotInstalled without the protocol's
+    package.
+    """
+    try:
+        from mcp.server import MCPServer
+    except ImportError:
+        raise NotInstalled("serve", "the Model Context Protocol") from None
+    from mcp.types import ToolAnnotations
+
+    server: MCPServer[Any] = MCPServer(
+        "kgot-lab", title=name, version=__version__, instructions=instructions, log_level="WARNING"
+    )
+    reads = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+    for tool in tools:
+        server.add_tool(
+            _asked(tool), name=tool.name.replace(".", "_"), description=tool.description, annotations=reads
+        )
+    return server
+
+
+def _asked(tool: TextTool) -> Callable[..., str]:
+    """A function that the protocol reads as if the arguments of the tool were written in it."""
+
+    def ask(**given: str) -> str:
+        return error_message(lambda: fenced(tool(**given).text, tool.name))
+
+    keyword, text = inspect.Parameter.KEYWORD_ONLY, Annotated
+    required = [
+        inspect.Parameter(name, keyword, annotation=text[str, Field(description=about)])
+        for name, about in tool.takes.items()
+    ]
+    others = [
+        inspect.Parameter(name, keyword, default="", annotation=text[str, Field(description=about)])
+        for name, about in tool.may.items()
+    ]
+    ask.__signature__ = inspect.Signature([*required, *others], return_annotation=str)  # type: ignore[attr-defined]
+    ask.__annotations__ = {each.name: each.annotation for each in (*required, *others)} | {"return": str}
+    ask.__name__, ask.__doc__ = tool.name.replace(".", "_"), tool.description
+    return ask

@@ -14,20 +14,20 @@ import numpy as np
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.centrality import Metric, critical_components
+from kgot_lab.kgos.methods import overview as structure
+from kgot_lab.kgos.methods import selection
+from kgot_lab.kgos.methods.centrality import OUTSIDE, Metric, critical_components
 from kgot_lab.kgos.methods.compose_for import compose_for
 from kgot_lab.kgos.methods.dimensions import dimension_filter, dimension_profile
 from kgot_lab.kgos.methods.formatting import MethodResult, NodeHit, NodesFound, TableFound
 from kgot_lab.kgos.methods.goals import can_it, want_to
 from kgot_lab.kgos.methods.impact_analysis import Follow, Towards, impact_analysis
 from kgot_lab.kgos.methods.index import index_of, meant_node
-from kgot_lab.kgos.methods.overview import OUTSIDE, pattern_to_code
+from kgot_lab.kgos.methods.overview import pattern_to_code
 from kgot_lab.kgos.methods.ranking import keyword_match, similar_to
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
-from kgot_lab.kgos.methods.structure import overview as structure
-from kgot_lab.kgos.methods.structure import selection
 from kgot_lab.kgos.methods.traversal import explore_smart, trace_path
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS
 from kgot_lab.kgos.schemas.extracted_dimensions import extract_dimensions

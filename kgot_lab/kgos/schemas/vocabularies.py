@@ -9,12 +9,182 @@ types of its own extends its vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Any
 
-from kgot_lab.graph.vocabulary import ANY_TYPE, Ends, Vocabulary
-from kgot_lab.kgos.schemas.vocabularies import CODE, CURATED, SAME_AS
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.validation import ANY_TYPE, EdgeType, Ends, NodeType, PropertyRule, Vocabulary
+from kgot_lab.io.files import bundled, read_regular_text
+from kgot_lab.types import Edge, Node
+
+# The types of curated knowledge about building something: what a graph of tools, patterns, goals and
+# limitations is made of.
+#
+# COOKBOOK is the vocabulary of data/cookbook, with what its edges join. CURATED has the same types for any
+# subject, and those that the document's examples name besides; its edges join nodes of any type.
+
+_NODES = """
+    anti_pattern | a common way of building that does harm
+    benefit | something that users or owners gain, on the way to a goal
+    best_practice | a habit that serves most applications
+    capability | what an application can, or cannot, be made to do
+    check | something to make sure of before a step is taken
+    concept | a term to understand first
+    cost_strategy | a way to spend less
+    goal | what somebody who builds an application wants
+    limitation | what does not work, or not always
+    metric | something that can be counted or measured
+    parameter | a setting with a value
+    pattern | a way to put several parts together
+    technique | one step of the craft
+    tool | a program, a service or a model that is used as it is
+    use_case | an application with its users
+    workaround | what helps in spite of a limitation
+    workflow | a sequence of steps with a beginning and an end"""
+_MORE_NODES = """
+    configuration | a set of settings that go together
+    dimension | a measure that strategies are ordered by
+    implementation | a pattern or technique carried out in code
+    strategy | a way to reach a goal
+    tax_strategy | a way to pay less tax"""
+_EDGES = """
+    alternative_to | does the same job in another way | _means | _means | =
+    caused_by | comes from | limitation | limitation concept anti_pattern technique |
+    composes_with | works well together with | * | * | =
+    configures | is a setting of | parameter | tool technique pattern |
+    conflicts_with | works against: both together need care, or only one is possible | * | * | =
+    contributes_to | is a part of reaching | benefit check metric workaround | goal metric |
+    enables | makes possible, or brings about | * | * |
+    feeds_into | hands its result to | * | * |
+    has_limitation | is held back by | tool technique pattern capability | limitation |
+    has_workaround | can be got round by | limitation | workaround |
+    implements | carries out | tool technique pattern capability parameter cost_strategy | best_practice cost_strategy workaround |
+    measures | tells in numbers how it stands with | metric | * |
+    optimizes | raises | technique pattern best_practice | metric goal |
+    part_of | is a part of | tool technique concept | tool technique pattern workflow concept |
+    pattern_alternative_to | is another pattern for the same job as | pattern | pattern | =
+    pattern_instance_of | is built after | technique pattern workflow use_case | pattern |
+    prerequisite_of | has to be understood before | concept | * |
+    prevents | keeps people from | best_practice tool technique pattern | anti_pattern |
+    reduces | makes smaller | technique pattern best_practice cost_strategy parameter | limitation metric |
+    relates_to | is easily confused with, or is looked at together with | * | * | =
+    requires | cannot be had without | * | * |"""
+
+_MEANS = "tool technique pattern capability parameter"
+_ANY = (Ends(ANY_TYPE, ANY_TYPE),)
+COMPUTED_SIMILARITY = EdgeType(
+    "computed_similarity",
+    "a program found the two alike: by their neighbours, their words or their vectors; nobody said so",
+    _ANY,
+    (
+        PropertyRule("similarity", "number", required=True, bounds=(-1, 1)),
+        PropertyRule("computed_by", required=True),
+    ),
+    symmetric=True,
+)
+SIMILAR_TO = EdgeType(
+    "similar_to",
+    "is alike, as somebody said; what a program finds is computed_similarity",
+    _ANY,
+    symmetric=True,
+)
+SAME_AS = EdgeType(
+    "same_as", "is the same thing in another graph that was merged with this one", _ANY, symmetric=True
+)
+
+
+def _node_types(table: str) -> tuple[NodeType, ...]:
+    rows = (line.strip().split(" | ") for line in table.strip().splitlines())
+    return tuple(NodeType(name, meaning) for name, meaning in rows)
+
+
+def _edge_types(table: str) -> tuple[EdgeType, ...]:
+    rows = (line.strip().split(" |") for line in table.strip().splitlines())
+    return tuple(
+        EdgeType(name, meaning.strip(), _ends(*ends), symmetric=both == " =")
+        for name, meaning, *ends, both in rows
+    )
+
+
+def _ends(sources: str, targets: str) -> tuple[Ends, ...]:
+    return tuple(Ends(source, target) for source in sources.split() for target in targets.split())
+
+
+COOKBOOK = Vocabulary(
+    "the cookbook's vocabulary", _node_types(_NODES), _edge_types(_EDGES.replace("_means", _MEANS))
+)
+CURATED = Vocabulary(
+    "the vocabulary of curated knowledge",
+    (*COOKBOOK.node_types, *_node_types(_MORE_NODES)),
+    (*(replace(each, ends=_ANY) for each in COOKBOOK.edge_types), SIMILAR_TO, COMPUTED_SIMILARITY),
+)
+
+
+# The types of what is extracted from a folder of code: its structure, and the patterns that were recognised
+# in it.
+
+_CODE = ("module", "class", "function", "method")
+_PATTERNS = ("pattern", "design_pattern", "architectural_pattern", "anti_pattern")
+
+CODE = Vocabulary(
+    "the vocabulary of code",
+    (
+        NodeType("module", "a file of code that can be imported"),
+        NodeType("class", "a class"),
+        NodeType("function", "a function of a module"),
+        NodeType("method", "a function of a class"),
+        NodeType("folder", "a folder of files that is no module itself"),
+        NodeType("package", "something that is imported and is not among the files"),
+        NodeType("config", "a file of settings"),
+        NodeType("document", "a file of prose"),
+        NodeType("section", "what stands under a heading of a file of prose, or a part of it"),
+        NodeType("pattern", "a way to put several parts together"),
+        NodeType("design_pattern", "a pattern among classes and functions"),
+        NodeType("architectural_pattern", "a pattern among modules and services"),
+        NodeType("anti_pattern", "a common way of building that does harm"),
+    ),
+    (
+        EdgeType(
+            "imports",
+            "names another module, or something of it, to use it",
+            tuple(Ends("module", each) for each in (*_CODE, "package")),
+        ),
+        EdgeType(
+            "calls",
+            "runs another function, or makes an instance",
+            tuple(Ends(a, b) for a in _CODE for b in (*_CODE, "package")),
+        ),
+        EdgeType(
+            "contains",
+            "holds in its text, or in its folder",
+            (
+                *(Ends(a, b) for a in (*_CODE, "config", "document", "folder") for b in _CODE),
+                *(Ends(a, b) for a in ("folder", "module") for b in ("folder", "config", "document")),
+                Ends("document", "section"),
+            ),
+        ),
+        EdgeType("inherits_from", "is a kind of", (Ends("class", "class"), Ends("class", "package"))),
+        EdgeType(
+            "configures", "is a setting of", tuple(Ends("config", each) for each in (*_CODE, "package"))
+        ),
+        EdgeType("documents", "tells about", (Ends("document", ANY_TYPE),)),
+        EdgeType(
+            "pattern_instance_of",
+            "is built after",
+            tuple(Ends(a, b) for a in (*_CODE, *_PATTERNS) for b in _PATTERNS),
+        ),
+        EdgeType(
+            "pattern_alternative_to",
+            "is another pattern for the same job as",
+            tuple(Ends(a, b) for a in _PATTERNS for b in _PATTERNS),
+            symmetric=True,
+        ),
+        COMPUTED_SIMILARITY,
+    ),
+)
 
 
 def _merged() -> Vocabulary:
@@ -39,3 +209,143 @@ VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
         "heuristic": UNIFIED,
     }
 )
+
+
+# The investment vocabulary: eight node types and eight edge types, and three more edge types that a graph
+# may add.
+#
+# What its document leaves open is decided here. An event is not `by` an institution, it `affects` it with
+# the role issuer, since there are eight edge types; a regulator `affects` what it regulates with the role
+# regulates; an asset may belong to an asset class itself.
+
+_NAME = PropertyRule("name", required=True)
+_SENTIMENT = PropertyRule("sentiment", values=("positive", "negative", "neutral"))
+
+_NODE_TYPES = (
+    NodeType(
+        "Asset", "a financial instrument", (PropertyRule("symbol", required=True), PropertyRule("type"))
+    ),
+    NodeType(
+        "Company",
+        "a legal entity that issues securities",
+        (_NAME, PropertyRule("ticker"), PropertyRule("country")),
+    ),
+    NodeType("Sector", "a group of industry", (_NAME, PropertyRule("trend"))),
+    NodeType("AssetClass", "a category of the highest level", (_NAME, PropertyRule("risk_sentiment"))),
+    NodeType(
+        "Institution",
+        "a central bank, a regulator, an international body",
+        (_NAME, PropertyRule("type"), PropertyRule("country")),
+    ),
+    NodeType(
+        "MarketEvent",
+        "something significant that happened",
+        (
+            PropertyRule("type", required=True),
+            PropertyRule("summary", required=True),
+            PropertyRule("date", "time"),
+        ),
+    ),
+    NodeType(
+        "News",
+        "an item of information",
+        (
+            PropertyRule("headline", required=True),
+            PropertyRule("source"),
+            _SENTIMENT,
+            PropertyRule("published_at", "time"),
+        ),
+    ),
+    NodeType(
+        "Insight",
+        "an analysis that was derived",
+        (
+            PropertyRule("type", required=True, values=("signal", "observation", "pattern")),
+            PropertyRule("summary", required=True),
+            PropertyRule("action", values=("buy", "sell", "hold"), goes_with=("type", "signal")),
+            PropertyRule("strength", "number", bounds=(0, 1)),
+            PropertyRule("generated_at", "time"),
+        ),
+    ),
+)
+
+_STANDING = ("Asset", "Company", "Sector", "AssetClass")  # what an event or an institution may bear upon
+_NO_ROLE: dict[str, tuple[str, ...]] = {"role": ()}
+_DIRECTION = PropertyRule("direction", values=("positive", "negative"))
+_EDGE_TYPES = (
+    EdgeType("issued_by", "an asset is issued by a company", (Ends("Asset", "Company"),), single=True),
+    EdgeType("in_sector", "a company works in a sector", (Ends("Company", "Sector"),)),
+    EdgeType(
+        "belongs_to",
+        "membership in an asset class",
+        (Ends("Sector", "AssetClass"), Ends("Asset", "AssetClass")),
+    ),
+    EdgeType(
+        "affects",
+        "an event or an institution bears upon something",
+        (
+            *(Ends("MarketEvent", each, _NO_ROLE) for each in _STANDING),
+            Ends("MarketEvent", "Institution", {"role": ("issuer",)}),
+            *(Ends("Institution", each, {"role": ("regulates",)}) for each in _STANDING),
+        ),
+        (PropertyRule("role", values=("issuer", "regulates")), _DIRECTION),
+    ),
+    EdgeType("mentions", "news names something", (Ends("News", ANY_TYPE),)),
+    EdgeType("about", "an insight concerns something", (Ends("Insight", ANY_TYPE),)),
+    EdgeType(
+        "derived_from",
+        "an insight has its source in",
+        (Ends("Insight", "MarketEvent"), Ends("Insight", "News")),
+    ),
+    EdgeType(
+        "correlated",
+        "two assets move together",
+        (Ends("Asset", "Asset"),),
+        (PropertyRule("coefficient", "number", bounds=(-1, 1)),),
+        symmetric=True,
+    ),
+)
+
+INVESTMENT = Vocabulary(
+    "the investment vocabulary",
+    _NODE_TYPES,
+    _EDGE_TYPES,
+    {
+        "by": "write MarketEvent -affects-> Institution with the property role 'issuer'",
+        "regulates": "write Institution -affects-> with the property role 'regulates'",
+    },
+)
+
+BETWEEN_COMPANIES = (
+    EdgeType("supplier", "a company has another as its supplier", (Ends("Company", "Company"),)),
+    EdgeType("competes_with", "two companies compete", (Ends("Company", "Company"),), symmetric=True),
+    EdgeType("owns", "a company owns another, or a part of it", (Ends("Company", "Company"),)),
+)
+INVESTMENT_WITH_COMPANIES = INVESTMENT.extended(*BETWEEN_COMPANIES)
+
+
+# The curated graph that comes with the package, as a graph: see data/cookbook.
+
+_FOLDER = "cookbook"
+
+
+def cookbook() -> PropertyGraph:
+    """The graph about building applications on language models: 291 nodes, 729 edges; a dimension is the mean
+    of its two ratings.
+    """
+    first, second = ({row["id"]: row["ratings"] for row in _rows(f"ratings_{rater}.jsonl")} for rater in "ab")
+    dimensions = {
+        id: {name: round((value + second[id][name]) / 2, 3) for name, value in first[id].items()}
+        for id in first
+    }
+    nodes = (
+        Node(row.pop("id"), (row.pop("type"),), row | dimensions.get(id, {}))
+        for row in _rows("nodes.jsonl")
+        for id in [row["id"]]
+    )
+    edges = (Edge(row.pop("source"), row.pop("type"), row.pop("target"), row) for row in _rows("edges.jsonl"))
+    return PropertyGraph.of(nodes, edges)
+
+
+def _rows(name: str) -> Iterator[dict[str, Any]]:
+    return map(json.loads, read_regular_text(bundled(f"{_FOLDER}/{name}")).splitlines())

@@ -13,8 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 from kgot_lab.errors import BadInput, described_value, require, require_count, shortly
-from kgot_lab.text.counted import counted
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import counted, whole
 from kgot_lab.types import Json, Triple
 
 # Times as the storages keep them: whole microseconds since 1970 in UTC, made from aware times only.

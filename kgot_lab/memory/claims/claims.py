@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, require, shortly
-from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
 from kgot_lab.memory.claims.claim import (

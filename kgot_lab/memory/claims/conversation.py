@@ -17,8 +17,7 @@ from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.lookup import BelievedTriples
 from kgot_lab.memory.extraction import SPEAKER, Extraction, ExtractionMode, Extractor, StatedTimes
 from kgot_lab.memory.knowledge import context_of
-from kgot_lab.text.sentences import sentences
-from kgot_lab.text.words import content_words
+from kgot_lab.text.words import content_words, sentences
 from kgot_lab.types import LLM, Triple
 
 

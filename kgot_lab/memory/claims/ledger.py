@@ -26,7 +26,7 @@ from kgot_lab.memory.claims.justification import (
     started_by,
 )
 from kgot_lab.memory.claims.transactions import ClaimChange, making, open_versions, what_fell, write_claim
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import Triple
 
 

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgot_lab.errors import BadInput, ServerLost, StoreUnavailable
-from kgot_lab.graph.dict_graph import Identity, Truth
+from kgot_lab.graph.changes import Identity, Truth
 from kgot_lab.io.processes import ended_after
 from kgot_lab.sandbox.cypher.mapping import (
     backticked,

@@ -15,8 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgot_lab.errors import BadInput, StoreUnavailable
-from kgot_lab.graph.changes import changes, same_value
-from kgot_lab.graph.dict_graph import Identity, Truth
+from kgot_lab.graph.changes import Identity, Truth, changes, same_value
 from kgot_lab.sandbox.cypher.mapping import (
     clash,
     edge_properties,

@@ -11,8 +11,7 @@ from urllib.parse import quote
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.naming import NamedGraph, with_names_as_ids
-from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+from kgot_lab.graph.snapshots import NamedGraph, read_snapshot, with_names_as_ids, write_snapshot
 from kgot_lab.io.files import read_regular, utf8_text, write_whole
 from kgot_lab.sandbox.sparql.rdf import PREFIXES
 from kgot_lab.stores.files.graphml import read_graphml, read_graphml_with_notes, write_graphml

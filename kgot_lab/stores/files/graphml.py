@@ -21,9 +21,9 @@ from xml.parsers import expat
 from kgot_lab.errors import BadInput, shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import TYPE_ATTRIBUTES, UNTYPED
-from kgot_lab.graph.naming import NamedGraph
+from kgot_lab.graph.snapshots import NamedGraph
 from kgot_lab.io.files import read_regular, require_narrow, wide_encoding, write_whole
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Json
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, StoreUnavailable
-from kgot_lab.graph.dict_graph import Identity
+from kgot_lab.graph.changes import Identity
 from kgot_lab.stores.postgres.tables import NO_INDEXES, VECTORS, vector_schema
 from kgot_lab.stores.sql import (
     Change,
@@ -24,7 +24,7 @@ from kgot_lab.stores.sql import (
     texts_in,
     touched,
 )
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Diff, Edge, Json, Node
 
 if TYPE_CHECKING:

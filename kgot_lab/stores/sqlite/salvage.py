@@ -16,7 +16,7 @@ from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND, can_sum
 from kgot_lab.stores.sqlite.file import refuse_foreign_head, require_closed
 from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.stores.sqlite.tables import Connection, edge_of_sqlite, node_of_sqlite
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Edge, Node
 
 # What can be kept of a damaged SQLite graph: the rows that are as they were written.

@@ -9,7 +9,6 @@ from itertools import count
 
 import networkx as nx
 import pytest
-from kgot_lab.kgos.schemas.foreign_files import read_foreign
 
 from benchmarks.methods.kgos_graph import (
     ACROSS,
@@ -28,6 +27,7 @@ from benchmarks.methods.social import DEPENDS, KNOWS, social
 from benchmarks.methods.social_walkers import walkers_there
 from benchmarks.methods.social_walks import operations
 from kgot_lab.io.files import bundled
+from kgot_lab.kgos.schemas.foreign_files import read_foreign
 
 WHOLE = kgos_graph()
 PART = WHOLE.subgraph(WHOLE.ids[:420])

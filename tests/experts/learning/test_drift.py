@@ -8,7 +8,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from kgot_lab.kgos.methods.dimensions import dimension_filter
 from support.every import every
 from support.held_graph import HeldGraph
 from support.simulated_learning import simulated_sayings
@@ -25,6 +24,7 @@ from kgot_lab.experts.learning.contradictions import (
 )
 from kgot_lab.experts.learning.ledger import PropertyToChange, ProposalSource, open_proposals, planned_change
 from kgot_lab.experts.learning.reviewing import GraphReviewer
+from kgot_lab.kgos.methods.dimensions import dimension_filter
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Diff
 

@@ -4,13 +4,13 @@ from itertools import pairwise
 
 import networkx as nx
 import pytest
-from kgot_lab.kgos.methods.goals import can_it
 from support.every import every
 from support.method_graphs import chance_graph
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.compose_for import compose_for, subgoals
+from kgot_lab.kgos.methods.goals import can_it
 from kgot_lab.types import Edge, Node
 
 

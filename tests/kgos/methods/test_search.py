@@ -6,7 +6,6 @@ import pickle
 
 import numpy as np
 import pytest
-from kgot_lab.kgos.methods.ranking import edge_type_boost
 from support.every import every
 from support.method_graphs import chance_graph
 from support.searching import Letters
@@ -15,13 +14,14 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.methods.intents import INTENTS
+from kgot_lab.kgos.methods.ranking import edge_type_boost
 from kgot_lab.kgos.methods.search.configuration import GOAL_MAPPINGS, GoalMapping, RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
 from kgot_lab.kgos.methods.search.results import search_context
 from kgot_lab.kgos.methods.search.retrievers import intent_scores
 from kgot_lab.kgos.schemas.vocabularies import cookbook
-from kgot_lab.retrieval.presets import WEIGHTS, Weights, lane_weights
+from kgot_lab.retrieval.fusion import WEIGHTS, Weights, lane_weights
 from kgot_lab.types import Edge, Node
 
 COOKBOOK = cookbook()

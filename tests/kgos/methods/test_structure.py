@@ -5,6 +5,10 @@ one sees.
 import networkx as nx
 import numpy as np
 import pytest
+from support.every import every
+
+from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.centrality import (
     METRICS,
     betweenness,
@@ -26,10 +30,6 @@ from kgot_lab.kgos.methods.selection import (
     selected_nodes,
     what_changed,
 )
-from support.every import every
-
-from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Edge, Node
 

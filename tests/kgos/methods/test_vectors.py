@@ -7,16 +7,16 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from kgot_lab.kgos.schemas.foreign_files import read_foreign, vectors_in_file
 from support.searching import Letters
 
-from kgot_lab.embedding.query_embedder import query_embedder
-from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.embedding.embedders import query_embedder
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.retrievers import lane_of_meaning
+from kgot_lab.kgos.schemas.foreign_files import read_foreign, vectors_in_file
 from kgot_lab.types import Node
 
 NAMES = {"n1": "prompt caching", "n2": "vector index", "n3": "zebra"}

@@ -8,14 +8,14 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
-from kgot_lab.kgos.methods.ranking import edge_type_boost, similar_to
-from kgot_lab.kgos.methods.traversal import explore_smart, trace_path
 from support.every import every
 from support.method_graphs import TYPES, as_networkx, chance_graph
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.impact_analysis import SOURCE_DEPENDS, TARGET_DEPENDS, impact_analysis
+from kgot_lab.kgos.methods.ranking import edge_type_boost, similar_to
+from kgot_lab.kgos.methods.traversal import explore_smart, trace_path
 from kgot_lab.types import Edge, Node
 
 SEEDS = range(12)

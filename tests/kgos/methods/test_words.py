@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kgot_lab.kgos.methods.dimensions import dimension_filter
-from kgot_lab.kgos.methods.goals import want_to
-from kgot_lab.kgos.methods.ranking import edge_type_boost, keyword_match, similar_to
-from kgot_lab.kgos.methods.traversal import explore_smart, trace_path
 from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.conversion import as_graph
+from kgot_lab.graph.exchange import as_graph
 from kgot_lab.io.files import bundled
+from kgot_lab.kgos.methods.dimensions import dimension_filter
+from kgot_lab.kgos.methods.goals import want_to
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
 from kgot_lab.kgos.methods.intents import INTENTS, classify_intent
+from kgot_lab.kgos.methods.ranking import edge_type_boost, keyword_match, similar_to
+from kgot_lab.kgos.methods.traversal import explore_smart, trace_path
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Edge, Node

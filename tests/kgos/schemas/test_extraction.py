@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from kgot_lab.kgos.schemas.extracted_dimensions import EXTRACTABLE, NOT_EXTRACTABLE, extract_dimensions
 from support.cookbook import cookbook
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.dimensions import BY_NAME, DIMENSIONS
+from kgot_lab.kgos.schemas.extracted_dimensions import EXTRACTABLE, NOT_EXTRACTABLE, extract_dimensions
 from kgot_lab.types import Edge, Node
 
 GRAPH = PropertyGraph.of(

@@ -9,11 +9,11 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from kgot_lab.kgos.schemas.foreign_files import read_foreign
 from support.foreign_files import EDGES, NODES, TABLES, made, of_profile
 
 from kgot_lab.errors import BadInput, StoreUnavailable, UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.schemas.foreign_files import read_foreign
 from kgot_lab.kgos.schemas.profiles import PROFILES
 from kgot_lab.types import Edge, Node, Triple
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from kgot_lab.kgos.schemas.foreign_files import read_foreign
 from support.cookbook import cookbook
 from support.every import every
 from support.foreign_files import of_profile
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.vocabulary import NodeType
+from kgot_lab.graph.validation import NodeType
+from kgot_lab.kgos.schemas.foreign_files import read_foreign
 from kgot_lab.kgos.schemas.rules import TWELVE_RULES, check_rules, circle_through, on_circles
 from kgot_lab.kgos.schemas.vocabularies import COOKBOOK, UNIFIED
 from kgot_lab.types import Edge, Node

@@ -8,7 +8,7 @@ from support.foreign_files import TABLES
 
 from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.vocabulary import EdgeType, Ends
+from kgot_lab.graph.validation import EdgeType, Ends
 from kgot_lab.kgos.schemas.check import faults, faults_of_graph
 from kgot_lab.kgos.schemas.vocabularies import (
     CODE,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import ast
 import textwrap
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
 
-from kgot_lab.kgos.extraction.facts import Definition, Mention
+from kgot_lab.errors import BadInput
+from kgot_lab.kgos.extraction.facts import Definition, FileFacts, Mention
 from kgot_lab.kgos.extraction.python.expressions import Expressions
 from kgot_lab.kgos.extraction.python.flow import (
     Flow,
@@ -16,12 +18,46 @@ from kgot_lab.kgos.extraction.python.flow import (
     bound_names,
     declared,
     either,
+    own_nodes,
     parameters,
     variable_in,
     yields,
 )
-from kgot_lab.kgos.extraction.python.statements import marks_of
 from kgot_lab.types import Json
+
+# What the text of a function shows that its name and its edges do not.
+
+MANY_PARAMETERS = 8
+_BOXES = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
+
+
+def marks_of(node: Function, decorators: tuple[str, ...]) -> tuple[str, ...]:
+    """The marks of a function: abstract, a default that is shared between calls, an except that names
+    nothing, many parameters.
+    """
+    return tuple(_marks(node, decorators))
+
+
+def _marks(node: Function, decorators: tuple[str, ...]) -> Iterator[str]:
+    if any(each.rpartition(".")[2].startswith("abstract") for each in decorators) or _only_refuses(node):
+        yield "abstract"
+    defaults = [*node.args.defaults, *(each for each in node.args.kw_defaults if each is not None)]
+    if any(isinstance(each, _BOXES) for each in defaults):
+        yield "mutable default"
+    if any(isinstance(each, ast.ExceptHandler) and each.type is None for each in own_nodes(node.body)):
+        yield "bare except"
+    if len(parameters(node.args)) >= MANY_PARAMETERS:
+        yield f"{len(parameters(node.args))} parameters"
+
+
+def _only_refuses(node: Function) -> bool:
+    """Whether a function does nothing but raise NotImplementedError, after its docstring."""
+    body = node.body[1:] if ast.get_docstring(node, clean=False) is not None else node.body
+    match body:
+        case [ast.Raise(exc=ast.Name(id=name) | ast.Call(func=ast.Name(id=name)))]:
+            return name == "NotImplementedError"
+    return False
+
 
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _KINDS = {
@@ -423,3 +459,39 @@ def _loaded(target: ast.expr) -> ast.expr:
         case ast.Subscript(value=base, slice=key):
             return ast.Subscript(base, key, ast.Load())
     return ast.Constant(None)
+
+
+# The facts of a file of Python, by its syntax tree.
+
+FLOW_PARTS = ("constraints", "functions", "classes", "boxes", "dictionaries", "names")
+
+
+def python_facts(text: str, path: str, module: str, *, is_package: bool = False) -> FileFacts:
+    """What a module defines, imports and calls; raises BadInput for what does not parse, with the line."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an escape that is none, in a text of somebody else's
+            tree = ast.parse(text)
+    except SyntaxError as error:
+        raise BadInput(f"does not parse: {error.msg}, line {error.lineno}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise BadInput(f"does not parse: {error or 'nested too deep'}") from None
+    statements = StatementReader(module, module if is_package else module.rpartition(".")[0])
+    try:
+        statements.read(tree)
+    except RecursionError:
+        raise BadInput("is nested too deep to be read") from None
+    lines = text.count("\n") + 1
+    itself = Definition(
+        module,
+        "module",
+        module.rpartition(".")[2],
+        1,
+        lines,
+        "",
+        first_paragraph(ast.get_docstring(tree) or ""),
+    )
+    kept = {part: getattr(statements.flow, part) for part in FLOW_PARTS}
+    return FileFacts(
+        path, "python", (itself, *statements.definitions), tuple(statements.references), flow=kept
+    )

@@ -4,26 +4,154 @@ why (KG-OS, method 1).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, require
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.compose_for import compose_for
 from kgot_lab.kgos.methods.dimensions import bounds_of, rows_within
-from kgot_lab.kgos.methods.goals import limitations_of
-from kgot_lab.kgos.methods.index import GraphIndex, index_of
-from kgot_lab.kgos.methods.intents import classify_intent
+from kgot_lab.kgos.methods.formatting import MethodResult
+from kgot_lab.kgos.methods.goals import can_it, limitations_of, want_to
+from kgot_lab.kgos.methods.impact_analysis import impact_analysis
+from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, index_of
+from kgot_lab.kgos.methods.intents import Intents, classify_intent
+from kgot_lab.kgos.methods.ranking import similar_to
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
-from kgot_lab.kgos.methods.search.intent_search import after_ranking, before_ranking, expanded
 from kgot_lab.kgos.methods.search.multi_graph import MergedHit, SeveralGraphs, merged_hits
-from kgot_lab.kgos.methods.search.results import Followed, Invoked, ScoredNode, SearchResult
+from kgot_lab.kgos.methods.search.results import Followed, Invoked, NearNode, ScoredNode, SearchResult
 from kgot_lab.kgos.methods.search.retrievers import SearchRequest, Walked, lane_of_meaning, ranked_by_lanes
+from kgot_lab.kgos.methods.traversal import explore_smart
 from kgot_lab.retrieval.fusion import by_maximum, scores_of
+from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import searched_words
-from kgot_lab.types import Ranking
+from kgot_lab.types import Edge, Ranking
+
+# What lies around the first nodes of a search, and the edges between all that is told.
+
+_MOST = 20  # neighbours told of one node: in a dense graph it has hundreds
+
+
+def expanded(
+    index: GraphIndex, hits: Sequence[Sequence[int]], config: RetrievalConfig, kept: BoolColumn
+) -> tuple[tuple[NearNode, ...], tuple[Edge, ...], list[Invoked]]:
+    """The neighbours of the first hits within some edges, the edges to them and between the hits, and the
+    trace.
+
+    A hit has a row for each node that it stands for. Of each node at most twenty neighbours, the best linked
+    first; what the filters would not have kept is marked (decision C-O2).
+    """
+    rows = [row for hit in hits for row in hit]
+    around: dict[int, int] = {}
+    left = 0
+    level = [row for hit in hits[: config.expanded] for row in hit]
+    for _ in range(config.expand_depth):
+        found: dict[int, int] = {}
+        for row in level:
+            near, more = _nearest(index, row, {*rows, *around, *found})
+            found |= near
+            left += more
+        around |= found
+        level = list(found)
+    neighbours = tuple(
+        NearNode(
+            index.graph.ids[row],
+            index.names[row],
+            index.kinds[row],
+            index.links.path([place]),
+            bool(kept[row]),
+        )
+        for row, place in around.items()
+    )
+    numbers = dict.fromkeys(
+        [*_between(index, rows), *(int(index.links.edge_rows[place]) for place in around.values())]
+    )
+    outside = sum(not each.within for each in neighbours)
+    told = (
+        counted(len(neighbours), "neighbour")
+        + f", {outside} outside the filters" * bool(outside)
+        + f", {left:,} more left out" * bool(left)
+    )
+    why = f"the first {counted(min(config.expanded, len(hits)), 'node')}, {config.expand_depth} deep"
+    return (
+        neighbours,
+        tuple(map(index.edge, numbers)),
+        [Invoked("neighbours", why, told)] if config.expand_depth and level else [],
+    )
+
+
+def _nearest(index: GraphIndex, row: int, known: set[int]) -> tuple[dict[int, int], int]:
+    """The neighbours of a row that are not known, each with the first step to it, the best linked first, and
+    how many more there are.
+    """
+    first, last = int(index.links.ends.indptr[row]), int(index.links.ends.indptr[row + 1])
+    ends = index.links.ends.indices[first:last]
+    steps: dict[int, int] = {}
+    for place, end in enumerate(ends.tolist(), start=first):
+        if end not in known:
+            steps.setdefault(end, place)
+    order = sorted(steps, key=lambda end: (-int(index.degrees[end]), int(index.name_order[end])))[:_MOST]
+    return {end: steps[end] for end in order}, len(steps) - len(order)
+
+
+def _between(index: GraphIndex, rows: Sequence[int]) -> Iterator[int]:
+    """The rows of the edges between some nodes, in the order of the nodes."""
+    some = np.array(rows, np.int32)
+    told = np.zeros(len(index.graph), bool)
+    told[some] = True
+    places, _ = index.places(some, index.ways_of(against=0.0))
+    return iter(index.links.edge_rows[places[told[index.links.ends.indices[places]]]].tolist())
+
+
+# Which methods a search invokes besides, by the purpose of the query, and what they add.
+
+_Before = tuple[dict[str, MethodResult], dict[str, float], list[Invoked]]
+_After = tuple[dict[str, MethodResult], list[Invoked]]
+
+
+def before_ranking(
+    graph: PropertyGraph, query: str, intents: Intents, boost_types: Collection[str] | None
+) -> _Before:
+    """What is invoked for a goal, a capability or a composition: the answers, the nodes that go into the
+    intent lane, and the trace.
+    """
+    why = f"the purpose is {intents.purpose}"
+    if intents.purpose == "goal":
+        goal = want_to(graph, query, boost_types=boost_types)
+        return {"want_to": goal}, goal.scores, [Invoked("want_to", why, counted(len(goal.nodes), "node"))]
+    if intents.purpose == "capability":
+        verdict = can_it(graph, query)
+        found = {verdict.node: 1.0} if verdict.node else {}
+        told = f"{verdict.status}, {verdict.node or verdict.why[0]}"
+        return {"can_it": verdict}, found, [Invoked("can_it", why, told)]
+    if intents.purpose == "composition":
+        plan = compose_for(graph, query)
+        told = " → ".join(plan.tools) or "no step"
+        return {"compose_for": plan}, dict.fromkeys(plan.tools, 1.0), [Invoked("compose_for", why, told)]
+    return {}, {}, []
+
+
+def after_ranking(graph: PropertyGraph, best: str, intents: Intents) -> _After:
+    """What is invoked about the best node, where the purpose is an impact, a comparison or an exploration
+    (KG-OS, lesson 6).
+    """
+    why = f"the purpose is {intents.purpose}, of the best node"
+    if not best:
+        return {}, []
+    if intents.purpose == "impact":
+        impact = impact_analysis(graph, best, direction="forward", follow="dependants")
+        return {"impact_analysis": impact}, [Invoked("impact_analysis", why, impact.title)]
+    if intents.purpose == "comparison":
+        alike = similar_to(graph, best)
+        return {"similar_to": alike}, [Invoked("similar_to", why, alike.title)]
+    if intents.purpose == "exploration":
+        around = explore_smart(graph, best)
+        return {"explore_smart": around}, [Invoked("explore_smart", why, around.title)]
+    return {}, []
+
 
 # of each lane: what it adds to a node, and the paths
 _Parts = Mapping[str, tuple[dict[str, float], Mapping[str, str]]]

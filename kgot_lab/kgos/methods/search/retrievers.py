@@ -2,24 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from kgot_lab.graph.columns import Ints
-from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex
-from kgot_lab.kgos.methods.intents import Intents
+from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.vectors import StoredVectors
+from kgot_lab.errors import UnknownName, require
+from kgot_lab.graph.property_graph import Ints
+from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, Reals
+from kgot_lab.kgos.methods.intents import INTENTS, IntentRule, Intents
 from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig
 from kgot_lab.kgos.methods.search.results import Invoked
-from kgot_lab.kgos.methods.search.retrievers import Meant, dimension_boosts, from_methods, intent_scores
-from kgot_lab.retrieval.fusion import columns, strongest, weighted
+from kgot_lab.kgos.schemas.dimensions import inside
+from kgot_lab.retrieval.fusion import Weights, columns, lane_weights, strongest, weighted
 from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS, LazyTexts
-from kgot_lab.retrieval.presets import Weights, lane_weights
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
+from kgot_lab.text.words import stem
 from kgot_lab.types import Found, Query, Ranking
+
+# The intent lane: which nodes are about what a query is after, whatever its words.
+
+_ABOUT, _JOINED, _DIMENSION = 1.0, 0.7, 0.5  # KG-OS, section 7, for cost_optimization
+
+
+def intent_scores(index: GraphIndex, intent: str) -> Reals:
+    """How far each node is about an intent, from 0 to 1: 1 for its type or a word of the intent in its name,
+    .7 for an edge of one of the types of the intent from or to such a node, .5 for each dimension within its
+    bounds; added up and divided by the largest.
+    """
+    if intent not in INTENTS:
+        raise UnknownName("intent", intent, INTENTS)
+    if intent not in index.of_intent:
+        index.of_intent[intent] = _scores(index, INTENTS[intent])
+    return index.of_intent[intent]
+
+
+def dimension_boosts(index: GraphIndex, names: Iterable[str]) -> tuple[Reals, list[str]]:
+    """The mean of some dimensions for each node, 0 for one it lacks (decision C-E6), and the names that no
+    node has.
+    """
+    values, absent = [], []
+    for name in names:
+        try:
+            values.append(np.nan_to_num(index.dimension(name).values))
+        except UnknownName:
+            absent.append(name)
+    return np.mean(values, axis=0) if values else np.zeros(len(index.graph)), absent
+
+
+def from_methods(index: GraphIndex, scores: Mapping[str, float]) -> Reals:
+    """What the methods that were invoked found, over the largest."""
+    found = np.zeros(len(index.graph))
+    for id, score in scores.items():
+        found[index.graph.row(id)] = score
+    return found / (found.max(initial=0.0) or 1.0)
+
+
+def _scores(index: GraphIndex, rule: IntentRule) -> Reals:
+    about = np.zeros(len(index.graph), bool)
+    for label in rule.types:
+        about[index.of_label.get(label, [])] = True
+    words = {stem(word) for word in rule.words}
+    about |= np.fromiter((not words.isdisjoint(stems) for stems in index.name_stems), bool, len(index.graph))
+    places, _ = index.places(np.flatnonzero(about).astype(np.int32), index.ways_of(rule.edges))
+    joined = np.zeros(len(index.graph), bool)
+    joined[index.links.ends.indices[places]] = True
+    scores = _ABOUT * about + _JOINED * joined
+    for name, bounds in (rule.dimensions or {}).items():
+        try:
+            scores += _DIMENSION * inside(index.dimension(name).values, bounds)
+        except UnknownName:
+            continue  # this graph does not know the dimension: no node has the bonus
+    return np.asarray(scores / (scores.max(initial=0.0) or 1.0))
+
+
+# Which vectors a search by meaning compares: those an embedder makes of the texts of the nodes, or those
+# that were stored.
+
+
+class Meant(NamedTuple):
+    """The lane of meaning, and where its vectors come from."""
+
+    lane: Stage
+    told: str
+
+
+def lane_of_meaning(
+    index: GraphIndex, embedder: Embedder | None, vectors: StoredVectors | None
+) -> Meant | None:
+    """The lane over stored vectors, the query embedded with what they say made them; else that of an
+    embedder; else none.
+
+    Raises BadInput where embedder and vectors do not belong together, and what `query_embedder` raises.
+    """
+    if vectors is None:
+        return (
+            None
+            if embedder is None
+            else Meant(index.meaning(embedder), f"cosine of the vectors of {embedder.name}")
+        )
+    require(
+        vectors,
+        StoredVectors,
+        "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
+    )
+    if embedder is None:
+        from kgot_lab.embedding.embedders import (
+            query_embedder,
+        )  # brings the client of servers, which most searches do without
+
+        embedder = query_embedder(vectors)
+    lane = index.meaning_of(vectors, embedder)
+    lacking = len(index.graph) - sum(id in index.graph for id in vectors.ids)
+    told = f"cosine of the stored vectors, {vectors.model or 'which do not say what made them'}; the query by {embedder.name}"
+    return Meant(lane, told + f"; {lacking:,} nodes have none" * bool(lacking))
 
 
 class SearchRequest(NamedTuple):

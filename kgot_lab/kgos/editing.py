@@ -1,0 +1,383 @@
+"""Editing a graph by hand, one change after another; what a rule forbids is refused before anything is
+written.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.vectors import StoredVectors
+from kgot_lab.errors import BadInput, UnknownName, require, shortly
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.changes import inverse
+from kgot_lab.graph.validation import Vocabulary
+from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.schemas.check import Fault
+from kgot_lab.kgos.schemas.rules import check_rules
+from kgot_lab.kgos.schemas.vocabularies import UNIFIED
+from kgot_lab.memory.claims.claim import utc_now
+from kgot_lab.stores.sql import edge_row, node_row
+from kgot_lab.text.cleaning import counted, whole
+from kgot_lab.text.words import searched_words
+from kgot_lab.types import Diff, Document, Edge, Hit, Json, Node, full_text
+
+# The rules of a sound graph asked of what a change touches, and of nothing else.
+
+_OWN_RULES = (1, 2, 4, 5, 6, 7)  # that look at a node or an edge, and at what touches it
+# that follow these edges
+_ALONG_RULES = {(9,): ("requires",), (11,): ("feeds_into",), (10, 12): ("has_limitation", "has_workaround")}
+
+
+def touched_by(diff: Diff) -> set[str]:
+    """The nodes that a change is about: those that it adds, takes away or changes, and the ends of such
+    edges.
+    """
+    nodes = [*diff.added_nodes, *diff.removed_nodes, *(after for _, after in diff.changed_nodes)]
+    edges = [*diff.added_edges, *diff.removed_edges, *(after for _, after in diff.changed_edges)]
+    return {each.id for each in nodes} | {end for each in edges for end in (each.source, each.target)}
+
+
+def faults_near(graph: PropertyGraph, vocabulary: Vocabulary, touched: Iterable[str]) -> set[Fault]:
+    """What breaks a rule at some nodes or at their edges, or at what certain edges join them with: the graph
+    beyond is not looked at.
+
+    A change alters no other answer of a rule, so a full check before and after differs in these faults alone.
+    """
+    there = [id for id in touched if id in graph]
+    if not there:
+        return set()
+    told = {f"node {shortly(id)}" for id in there}
+    told |= {
+        _edge(edge.source, edge.type, edge.target) for id in there for edge in graph.neighbours(id, "both")
+    }
+    near = graph.neighbourhood(there, hops=1)
+    found = {each for each in check_rules(near, vocabulary, only=_OWN_RULES).faults if each.where in told}
+    for rules, types in _ALONG_RULES.items():
+        if not set(types).isdisjoint(graph.type_names):
+            found.update(
+                check_rules(graph.subgraph(_along(graph, there, types)), vocabulary, only=rules).faults
+            )
+    return found
+
+
+def _along(graph: PropertyGraph, start: Iterable[str], types: Collection[str]) -> set[str]:
+    """All that edges of some types join with some nodes, over any number of them."""
+    reached = set(start)
+    waiting = list(reached)
+    while waiting:
+        for edge in graph.neighbours(waiting.pop(), "both", types):
+            for end in (edge.source, edge.target):
+                if end not in reached:
+                    reached.add(end)
+                    waiting.append(end)
+    return reached
+
+
+def _edge(source: str, type: str, target: str) -> str:
+    return f"edge {shortly(source)} -{type}-> {shortly(target)}"
+
+
+# A search over the nodes of a graph that is being edited: after a change only the texts that changed are
+# indexed and embedded again.
+
+
+class EditedIndex:
+    """Words in FTS5 and, with an embedder, vectors, by node. `indexed` and `embedded` count the texts that
+    were worked on.
+    """
+
+    def __init__(self, graph: PropertyGraph, embedder: Embedder | None = None):
+        self._embedder = embedder
+        self._texts: dict[str, str] = {}
+        self._vectors: dict[str, NDArray[np.float32]] = {}
+        self.indexed = self.embedded = 0
+        self._table = sqlite3.connect(":memory:", check_same_thread=False)
+        self._table.execute("CREATE TABLE rows (number INTEGER PRIMARY KEY, id TEXT UNIQUE)")
+        self._table.execute("CREATE VIRTUAL TABLE words USING fts5(text, tokenize = 'porter unicode61')")
+        self.update(graph, graph.ids)
+
+    def update(self, graph: PropertyGraph, touched: Iterable[str]) -> None:
+        """Bring some nodes up to date: those whose text is another, or that came or went; nothing is done for
+        the others.
+        """
+        changed: dict[str, str] = {}
+        for id in touched:
+            text = full_text(_document(graph, id)) if id in graph else None
+            if text is None:
+                self._drop(id)
+            elif self._texts.get(id) != text:
+                changed[id] = text
+        for id, text in changed.items():
+            self._drop(id)
+            number = self._table.execute("INSERT INTO rows (id) VALUES (?)", (str(whole(id)),)).lastrowid
+            self._table.execute("INSERT INTO words (rowid, text) VALUES (?, ?)", (number, str(whole(text))))
+            self._texts[id] = text
+        self.indexed += len(changed)
+        if self._embedder is not None and changed:
+            vectors = np.asarray(self._embedder.embed(list(changed.values())), np.float32)
+            self._vectors.update(zip(changed, vectors, strict=True))
+            self.embedded += len(changed)
+
+    def _drop(self, id: str) -> None:
+        if self._texts.pop(id, None) is not None:
+            (number,) = self._table.execute(
+                "SELECT number FROM rows WHERE id = ?", (str(whole(id)),)
+            ).fetchone()
+            self._table.execute("DELETE FROM words WHERE rowid = ?", (number,))
+            self._table.execute("DELETE FROM rows WHERE number = ?", (number,))
+        self._vectors.pop(id, None)
+
+    def search(self, query: str, k: int = 10) -> list[Hit]:
+        """The nodes that share stems with a query, by the BM25 of SQLite, best first; raises BadInput for a
+        query without words.
+        """
+        words = searched_words(query)
+        if not words:
+            raise BadInput("the query has no word to look for")
+        asked = " OR ".join('"' + each.replace('"', '""') + '"' for each in dict.fromkeys(words))
+        found = self._table.execute(
+            "SELECT rows.id, -bm25(words) AS score FROM words JOIN rows ON rows.number = words.rowid WHERE words MATCH ? "
+            "ORDER BY score DESC, rows.id LIMIT ?",
+            (asked, k),
+        )
+        return [Hit(id, float(score)) for id, score in found]
+
+    def vectors(self) -> StoredVectors:
+        """The vectors of all nodes, as a search over the graph takes them; raises BadInput without an
+        embedder.
+        """
+        if self._embedder is None:
+            raise BadInput("this index has no vectors: give it an embedder")
+        ids = sorted(self._vectors)
+        made = (
+            np.stack([self._vectors[id] for id in ids])
+            if ids
+            else np.empty((0, self._embedder.dimension), np.float32)
+        )
+        return StoredVectors.of(ids, made, model=self._embedder.name, digest=self._embedder.digest)
+
+    def close(self) -> None:
+        """Let go of the table."""
+        self._table.close()
+
+
+def _document(graph: PropertyGraph, id: str) -> Document:
+    return index_of(graph.subgraph([id])).documents[0]
+
+
+MADE_BY_HAND = "curated"  # the property of what was made by hand: who made it, and when
+
+
+class Keeps(Protocol):
+    """What each change is written to as well: a store, or a file."""
+
+    def apply(self, diff: Diff) -> None: ...  # in one step
+
+
+@dataclass(frozen=True)
+class EditMade:
+    """A change that was made: what it was, what it broke that held before, and what holds now that did not."""
+
+    said: str
+    diff: Diff
+    broken: tuple[Fault, ...] = ()
+    mended: tuple[Fault, ...] = ()
+
+    def __repr__(self) -> str:
+        lines = (
+            [f"<{self.said}>"]
+            + [f"  {each}" for each in self.broken]
+            + [f"  no longer: {each}" for each in self.mended]
+        )
+        return "\n".join(lines)
+
+
+class Editor:
+    """A graph while it is edited.
+
+    Each change is checked against the twelve rules and the vocabulary before it is written: an error that was
+    not there before is refused with BadInput, which says what to do, and nothing changes; a warning is told
+    with the change. What a change does not touch is not checked, indexed or embedded again. With a store each
+    change is written there too, in one step; `undo` takes it back in both. `now` is the clock of the marks.
+    """
+
+    def __init__(
+        self,
+        graph: PropertyGraph,
+        *,
+        by: str,
+        vocabulary: Vocabulary = UNIFIED,
+        store: Keeps | None = None,
+        embedder: Embedder | None = None,
+        now: Callable[[], datetime] = utc_now,
+    ):
+        require(graph, PropertyGraph, "what is edited is a PropertyGraph")
+        if not isinstance(by, str) or not by.strip():
+            raise BadInput("say who edits: by='a name', which is noted with each change")
+        self.graph, self.by, self.vocabulary = graph, by.strip(), vocabulary
+        self._store, self._now = store, now
+        self._done: list[EditMade] = []
+        self._undone: list[EditMade] = []
+        self._embedder = embedder
+        self._index: EditedIndex | None = None
+
+    # --- nodes ---
+
+    def add_node(self, id: str, type: str, /, **properties: Json) -> EditMade:
+        """A node that was not there."""
+        if id in self.graph:
+            raise BadInput(f"the node {id!r} is there already: change_node changes it")
+        node = Node(id, (type,), self._changed({}, properties))
+        return self._make(f"added node {id}", Diff(added_nodes=(node,)))
+
+    def change_node(self, id: str, /, *, type: str | None = None, **properties: Json) -> EditMade:
+        """Another type, or other values of some properties; None takes a property away."""
+        before = self.graph.node(id)
+        after = Node(
+            id, before.labels if type is None else (type,), self._changed(before.properties, properties)
+        )
+        if (after.labels, _plain(after.properties)) == (before.labels, _plain(before.properties)):
+            raise BadInput(f"nothing of the node {id!r} would be another: its values are these already")
+        return self._make(f"changed node {id}", Diff(changed_nodes=((before, after),)))
+
+    def remove_node(self, id: str) -> EditMade:
+        """A node, with its edges."""
+        node = self.graph.node(id)
+        edges = tuple(self.graph.neighbours(id, "both"))
+        return self._make(
+            f"removed node {id} and {counted(len(edges), 'edge')}",
+            Diff(removed_nodes=(node,), removed_edges=edges),
+        )
+
+    # --- edges ---
+
+    def add_edge(self, source: str, type: str, target: str, /, **properties: Json) -> EditMade:
+        """An edge between two nodes that are there."""
+        for end in (source, target):
+            self.graph.row(end)
+        edge = Edge(source, type, target, self._changed({}, properties))
+        if any(each.target == target for each in self.graph.neighbours(source, "out", (type,))):
+            raise BadInput(f"the edge {source} -{type}-> {target} is there already: change_edge changes it")
+        return self._make(f"added edge {source} -{type}-> {target}", Diff(added_edges=(edge,)))
+
+    def change_edge(self, source: str, type: str, target: str, /, **properties: Json) -> EditMade:
+        """Other values of some properties of an edge; None takes a property away."""
+        before = self._edge(source, type, target)
+        after = Edge(source, type, target, self._changed(before.properties, properties), before.key)
+        if _plain(after.properties) == _plain(before.properties):
+            raise BadInput("nothing of the edge would be another: its values are these already")
+        return self._make(f"changed edge {source} -{type}-> {target}", Diff(changed_edges=((before, after),)))
+
+    def remove_edge(self, source: str, type: str, target: str) -> EditMade:
+        """An edge."""
+        return self._make(
+            f"removed edge {source} -{type}-> {target}",
+            Diff(removed_edges=(self._edge(source, type, target),)),
+        )
+
+    # --- back and forth ---
+
+    def undo(self) -> EditMade:
+        """Take the last change back; raises BadInput where there is none."""
+        if not self._done:
+            raise BadInput("there is no change to take back")
+        last = self._done[-1]
+        made = EditMade(f"took back: {last.said}", inverse(last.diff), last.mended, last.broken)
+        self._write(made.diff)
+        self._undone.append(self._done.pop())
+        return made
+
+    def redo(self) -> EditMade:
+        """Make the change again that was taken back last; raises BadInput where there is none."""
+        if not self._undone:
+            raise BadInput("no change was taken back")
+        last = self._undone[-1]
+        self._write(last.diff)
+        self._done.append(self._undone.pop())
+        return last
+
+    @property
+    def history(self) -> tuple[EditMade, ...]:
+        """The changes that stand, in their order."""
+        return tuple(self._done)
+
+    @property
+    def can_redo(self) -> bool:
+        """Whether a change was taken back that can be made again."""
+        return bool(self._undone)
+
+    @property
+    def index(self) -> EditedIndex:
+        """The search over the graph as it is, made when it is first asked for and kept up to date since."""
+        if self._index is None:
+            self._index = EditedIndex(self.graph, self._embedder)
+        return self._index
+
+    def faults_at(self, id: str) -> tuple[Fault, ...]:
+        """What the rules say near a node; raises UnknownName."""
+        self.graph.row(id)
+        return tuple(sorted(faults_near(self.graph, self.vocabulary, [id]), key=str))
+
+    # --- how ---
+
+    def _make(self, said: str, diff: Diff) -> EditMade:
+        for node in (*diff.added_nodes, *(now for _, now in diff.changed_nodes)):
+            node_row(node)  # what no file takes could not be kept
+        for edge in (*diff.added_edges, *(now for _, now in diff.changed_edges)):
+            edge_row(edge)
+        after = self.graph.apply(diff)
+        touched = touched_by(diff)
+        # what is gone cannot be looked at afterwards, so its neighbours stand for it
+        near = touched | {end for edge in diff.removed_edges for end in (edge.source, edge.target)}
+        before_faults, after_faults = (
+            faults_near(graph, self.vocabulary, near) for graph in (self.graph, after)
+        )
+        broken = tuple(sorted(after_faults - before_faults, key=str))
+        if errors := [str(each) for each in broken if each.level == "error"]:
+            raise BadInput("not done: " + "\n".join(errors))
+        made = EditMade(said, diff, broken, tuple(sorted(before_faults - after_faults, key=str)))
+        self._write(diff, after)
+        self._done.append(made)
+        self._undone.clear()
+        return made
+
+    def _write(self, diff: Diff, after: PropertyGraph | None = None) -> None:
+        after = self.graph.apply(diff) if after is None else after
+        if self._store is not None:
+            self._store.apply(diff)
+        self.graph = after
+        if self._index is not None:
+            self._index.update(after, touched_by(diff))
+
+    def _edge(self, source: str, type: str, target: str) -> Edge:
+        found = [each for each in self.graph.neighbours(source, "out", (type,)) if each.target == target]
+        if not found:
+            there = [
+                f"{each.source} -{each.type}-> {each.target}" for each in self.graph.neighbours(source, "out")
+            ]
+            raise UnknownName("edge", f"{source} -{type}-> {target}", there[:20])
+        return found[0]
+
+    def _changed(self, before: Mapping[str, Json], given: Mapping[str, Json]) -> dict[str, Json]:
+        if MADE_BY_HAND in given:
+            raise BadInput(
+                f"{MADE_BY_HAND} says who changed something by hand and when; the editor writes it itself"
+            )
+        kept = {**before, **given, MADE_BY_HAND: self._mark()}
+        return {name: value for name, value in kept.items() if value is not None}
+
+    def _mark(self) -> dict[str, Json]:
+        return {"by": self.by, "at": self._now().astimezone(UTC).isoformat(timespec="seconds")}
+
+
+def _plain(properties: Mapping[str, Json]) -> dict[str, Json]:
+    """Properties without the mark, which is another each time."""
+    return {name: value for name, value in properties.items() if name != MADE_BY_HAND}

@@ -1,0 +1,500 @@
+"""Reading passages one after another, and putting what they state into the graph."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, Field
+
+from kgot_lab.documents.files import text_of
+from kgot_lab.embedding.cache import CacheFile, CacheTable
+from kgot_lab.errors import BadInput, BadReply
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.schemas.dimensions import DIMENSIONS
+from kgot_lab.kgos.schemas.extracted_dimensions import NOT_EXTRACTABLE
+from kgot_lab.llm.budget import CostEstimate, Rate, estimate
+from kgot_lab.llm.recorded import prompt_digest, reply_from_json, reply_to_json
+from kgot_lab.llm.structured import checked_reply, parse, schema_of
+from kgot_lab.text.cleaning import FENCES, fenced, tokens
+from kgot_lab.text.words import blocks, rough_sentences, searched_words, stands_in
+from kgot_lab.types import LLM, Edge, Json, Message, Node, Prompt, Reply, Usage
+
+# What a model reads: paragraphs of Markdown, and what functions and classes say of themselves, each with
+# its place.
+
+_PROSE = (("document",), ("section",))  # read from their files, paragraph by paragraph
+_FEWEST_WORDS = 8  # that say something; a heading or a line of a table says no relation
+_MOST_LETTERS = 1_500
+_HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A text to read: the node it belongs to, what that is called, the file, and the first line."""
+
+    node: str
+    name: str
+    file: str
+    line: int
+    text: str
+
+
+def passages_to_read(graph: PropertyGraph, folder: Path | None = None) -> list[Passage]:
+    """The passages of a graph that was read from a folder: paragraphs of its documents if the folder is
+    given, and descriptions of code.
+    """
+    found: list[Passage] = []
+    for node in graph.nodes:
+        name, file, line = (
+            str(node.properties.get("name", node.id)),
+            str(node.properties.get("file", "")),
+            node.properties.get("line", 1),
+        )
+        if node.labels == ("document",) and folder is not None:
+            found += [
+                Passage(node.id, heading or name, file, at, text)
+                for at, heading, text in _paragraphs(folder / file)
+            ]
+        elif (
+            node.labels not in _PROSE
+            and len(searched_words(text := str(node.properties.get("description", "")))) >= _FEWEST_WORDS
+        ):
+            found.append(
+                Passage(node.id, name, file, line if isinstance(line, int) else 1, text[:_MOST_LETTERS])
+            )
+    return found
+
+
+def _paragraphs(path: Path) -> Iterator[tuple[int, str, str]]:
+    """The paragraphs of a file with their first lines and the heading they stand under; code is left out. A
+    file that is gone has none.
+    """
+    try:
+        text = text_of(path).text
+    except BadInput:
+        return
+    prose = re.sub(
+        r"^(```|~~~).*?^\1\s*$",
+        lambda match: "\n" * match[0].count("\n"),
+        text,
+        flags=re.DOTALL | re.MULTILINE,
+    )
+    line, heading = 1, ""
+    for part in re.split(r"(\n\s*\n)", prose):
+        if title := _HEADING.match(part.strip()):
+            heading = title[1].strip()
+        for block in blocks(part) if part.strip() else ():
+            said = " ".join(block.split())
+            if len(searched_words(said)) >= _FEWEST_WORDS and "|" not in said:
+                yield line, heading, said[:_MOST_LETTERS]
+        line += part.count("\n")
+
+
+# Reading one passage: which relations it states, each with the words that state it, and what it says of how
+# something is.
+
+# Each field of the form that a model fills in: the relation it stands for, what it asks for, and the types of
+# both ends. The subject is what the passage is about; of a workaround and of a cause it is the limitation.
+FIELDS: Mapping[str, tuple[str, str, str, str]] = {
+    "limitations": (
+        "has_limitation",
+        "what the thing does not do, or what is bad about it",
+        "concept",
+        "limitation",
+    ),
+    "workarounds": ("has_workaround", "what to do in spite of a limitation", "limitation", "workaround"),
+    "requires": ("requires", "what the thing needs", "concept", "concept"),
+    "enables": ("enables", "what one can do with the thing", "technique", "goal"),
+    "prevents": ("prevents", "what the thing keeps from happening", "technique", "limitation"),
+    "alternatives": ("alternative_to", "other things for the same job", "technique", "technique"),
+    "causes": ("caused_by", "why a limitation is there", "limitation", "concept"),
+}
+_OF_LIMITATION = ("has_workaround", "caused_by")
+_LONGEST = 20  # words of a phrase; what is longer is no phrase
+_REPLY = 400
+_SYSTEM = (
+    "You read one paragraph of documentation about a thing and copy short phrases of the paragraph, word for word, into a form. "
+    f"{' '.join(f'{name}: {asked}.' for name, (_, asked, *_) in FIELDS.items())} Most fields stay empty. {FENCES}"
+)
+_EXAMPLES: tuple[tuple[str, str, dict[str, list[str]]], ...] = (
+    ("count_rows", "Return the number of rows, as an integer.", {}),
+    (
+        "parser",
+        "The parser reads files of any size and needs a grammar file. It does not handle nested comments because it looks at one line at a "
+        "time; as a workaround, strip comments before parsing. For small files use `eval_text` instead.",
+        {
+            "limitations": ["does not handle nested comments"],
+            "workarounds": ["strip comments before parsing"],
+            "requires": ["a grammar file"],
+            "enables": ["reads files of any size"],
+            "alternatives": ["eval_text"],
+            "causes": ["it looks at one line at a time"],
+        },
+    ),
+    (
+        "compact",
+        "With `compact=True` the writer allows random access and avoids a second pass.",
+        {"enables": ["random access"], "prevents": ["a second pass"]},
+    ),
+)
+# What a limitation is said with: a small model calls a limitation whatever it would not have thought of.
+_LIMIT = re.compile(
+    r"\b(no|not|cannot|can't|\w+n't|never|without|only|unless|except|fail|slow|limit|un\w+|expensive|los[est]|error|problem|warn|careful|"
+    r"hard|difficult|deprecated|approximat|sub\w+|exponential|very|too)",
+    re.IGNORECASE,
+)
+_RATED = {each.name: each for each in DIMENSIONS if each.name in NOT_EXTRACTABLE}
+
+
+class PassageForm(BaseModel):
+    """What a model fills in of a passage: phrases of it, word for word."""
+
+    limitations: list[str] = Field(max_length=4)
+    workarounds: list[str] = Field(max_length=3)
+    requires: list[str] = Field(max_length=4)
+    enables: list[str] = Field(max_length=4)
+    prevents: list[str] = Field(max_length=3)
+    alternatives: list[str] = Field(max_length=3)
+    causes: list[str] = Field(max_length=3)
+
+
+class Stated(NamedTuple):
+    """A relation that a passage states, and the sentence that states it."""
+
+    subject: str
+    relation: str
+    object: str
+    quote: str
+
+
+class Rated(BaseModel):
+    """How something is on a dimension, from 0 to 1, with the words that say so."""
+
+    dimension: str
+    value: float = Field(ge=0, le=1)
+    quote: str
+
+
+class About(BaseModel):
+    """What a passage says of its subject: words by which somebody would look for it, and dimensions."""
+
+    keywords: list[str] = Field(max_length=8)
+    dimensions: list[Rated] = Field(max_length=6)
+
+
+@dataclass(frozen=True)
+class ReadPassage:
+    """What was accepted of a passage, and what was refused with the reason."""
+
+    passage: Passage
+    relations: tuple[Stated, ...] = ()
+    keywords: tuple[str, ...] = ()
+    dimensions: tuple[Rated, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+def relations_prompt(passage: Passage) -> Prompt:
+    """What a model is asked of a passage."""
+    turns = [Message("system", _SYSTEM)]
+    for name, text, filled in _EXAMPLES:
+        reply = json.dumps({field: filled.get(field, []) for field in FIELDS})
+        turns += [Message("user", fenced(text, f"a paragraph about {name}")), Message("assistant", reply)]
+    turns.append(Message("user", fenced(passage.text, f"a paragraph about {passage.name}")))
+    return Prompt(tuple(turns), schema_of(PassageForm), max_tokens=_REPLY)
+
+
+def about_prompt(passage: Passage) -> Prompt:
+    """What a model is asked of how the subject of a passage is."""
+    told = "; ".join(f"{name}: 0 is {each.low}, 1 is {each.high}" for name, each in _RATED.items())
+    system = (
+        "You read one paragraph of documentation. List up to eight keywords, words of the paragraph by which somebody would look for what "
+        "it is about, and rate it on those dimensions of which the paragraph says something, with the words that say so, each from 0 to 1. "
+        f"The dimensions are: {told}. Rate nothing that the paragraph does not say; empty lists are good answers. {FENCES}"
+    )
+    asked = fenced(passage.text, f"a paragraph about {passage.name}")
+    return Prompt((Message("system", system), Message("user", asked)), schema_of(About), max_tokens=_REPLY)
+
+
+def read_relations(passage: Passage, reply: str) -> ReadPassage:
+    """What of a form the passage says: each phrase stands in it word for word, a limitation is said as one.
+    Raises BadReply for no form.
+
+    A workaround and a cause are those of the first limitation that was accepted; without one they are
+    refused.
+    """
+    form = parse(reply, PassageForm)
+    kept: dict[tuple[str, str, str], Stated] = {}
+    refused: list[str] = []
+    limitation = ""
+    for part, (relation, *_) in FIELDS.items():
+        for said in getattr(form, part):
+            phrase = " ".join(said.split()).strip(" .,;:")
+            subject = limitation if relation in _OF_LIMITATION else passage.name
+            if why := _why_not(phrase, relation, subject, passage):
+                refused.append(f"{relation} {phrase!r}: {why}")
+                continue
+            quote = next((each for each in rough_sentences(passage.text) if stands_in(phrase, each)), phrase)
+            kept.setdefault(
+                (subject.casefold(), relation, phrase.casefold()), Stated(subject, relation, phrase, quote)
+            )
+            if relation == "has_limitation" and not limitation:
+                limitation = phrase
+    return ReadPassage(passage, tuple(kept.values()), refused=tuple(refused))
+
+
+def read_about(passage: Passage, reply: str) -> ReadPassage:
+    """The keywords and dimensions of a reply that the passage says. Raises BadReply."""
+    about = parse(reply, About)
+    refused = [
+        f"keyword {each}: it is not in the passage"
+        for each in about.keywords
+        if not stands_in(each, passage.text)
+    ]
+    rated: dict[str, Rated] = {}
+    for each in about.dimensions:
+        if each.dimension not in _RATED:
+            refused.append(f"dimension {each.dimension}: there is none of this name that has to be read")
+        elif not _is_span(each.quote, passage.text):
+            refused.append(f"dimension {each.dimension}: its quotation is not in the passage")
+        else:
+            rated.setdefault(each.dimension, each)
+    keywords = tuple(
+        dict.fromkeys(each.casefold() for each in about.keywords if stands_in(each, passage.text))
+    )
+    return ReadPassage(passage, (), keywords, tuple(rated.values()), tuple(refused))
+
+
+def _why_not(phrase: str, relation: str, subject: str, passage: Passage) -> str:
+    if not searched_words(phrase) or not stands_in(phrase, passage.text):
+        return "it does not stand in the passage"
+    if len(phrase.split()) > _LONGEST:
+        return "it is no phrase"
+    if not subject:
+        return "no limitation is said that it belongs to"
+    if phrase.casefold() == subject.casefold():
+        return "both ends are the same"
+    if relation == "has_limitation" and not _LIMIT.search(phrase):
+        return "it says no limit"
+    return ""
+
+
+def _is_span(quote: str, text: str) -> bool:
+    """Whether a quotation stands in a text, but for white space, and says more than a word."""
+    return len(quote.split()) > 1 and stands_in(quote, text)
+
+
+_REPLIES = CacheTable("read_concepts.sqlite", "replies", "json", "TEXT", "json")
+_USUAL_REPLY = 180  # tokens
+_Ask = tuple[Callable[[Passage], Prompt], Callable[[Passage, str], ReadPassage]]
+_RELATIONS: _Ask = (relations_prompt, read_relations)
+_TYPES = {relation: types for relation, _, *types in FIELDS.values()}
+_ABOUT: _Ask = (about_prompt, read_about)
+
+
+@dataclass(frozen=True)
+class Grown:
+    """A graph with what was read put into it: how many calls were made and how many replies were kept ones,
+    what was refused, the cost.
+    """
+
+    graph: PropertyGraph
+    read: tuple[ReadPassage, ...]
+    calls: int = 0
+    reused: int = 0
+    unusable: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    def __repr__(self) -> str:
+        relations = sum(len(each.relations) for each in self.read)
+        refused = sum(len(each.refused) for each in self.read)
+        passages, keywords = (
+            len({id(each.passage) for each in self.read}),
+            sum(len(each.keywords) for each in self.read),
+        )
+        said = f"{passages} passages: {relations} relations, {keywords} keywords"
+        return f"<{said}; {refused} refused, {self.unusable} replies were no list; {self.calls} calls, {self.reused} kept replies>"
+
+
+def what_it_takes(
+    passages: Sequence[Passage], *, about: bool = True, rate: Rate | None = None
+) -> CostEstimate:
+    """About what reading some passages takes, if none was read before: calls, tokens, seconds and dollars."""
+    asked = [ask(each) for ask, _ in _asks(about) for each in passages]
+    sizes = {
+        str(number): (sum(tokens(message.text) for message in prompt.messages), _USUAL_REPLY)
+        for number, prompt in enumerate(asked)
+    }
+    return estimate(dict.fromkeys(sizes, 1), sizes, rate or Rate())
+
+
+def read_concepts(
+    graph: PropertyGraph,
+    passages: Sequence[Passage],
+    llm: LLM,
+    *,
+    about: bool = True,
+    cache: Path | Literal[False] | None = None,
+    progress: Callable[[int, int, str], object] | None = None,
+) -> Grown:
+    """The graph with the concepts that a model reads in some passages, each with the words that state it, its
+    file and line.
+
+    Each reply is kept when it comes, under its prompt and the model's name: what was interrupted goes on, and
+    a second run asks nothing. A reply that is no list is counted and left out. Raises LLMError, also where
+    the budget is used up; what was read is kept.
+    """
+    kept = (
+        None
+        if cache is False
+        else CacheFile(cache, _REPLIES, called="concept", without="passages are read again")
+    )
+    state = _Reading(llm, kept)
+    read = []
+    total = len(passages) * len(_asks(about))
+    for number, (ask, passage) in enumerate((ask, passage) for passage in passages for ask in _asks(about)):
+        if progress is not None:
+            progress(number, total, f"{passage.file}:{passage.line}")
+        try:
+            read.append(ask[1](passage, state.reply(ask[0](passage)).text))
+        except BadReply:
+            state.unusable += 1
+    return Grown(
+        with_concepts(graph, read, llm.name),
+        tuple(read),
+        state.calls,
+        state.reused,
+        state.unusable,
+        state.usage,
+    )
+
+
+def _asks(about: bool) -> tuple[_Ask, ...]:
+    return (_RELATIONS, _ABOUT) if about else (_RELATIONS,)
+
+
+class _Reading:
+    """Asks a model, or finds what it said before."""
+
+    def __init__(self, llm: LLM, kept: CacheFile | None):
+        self.llm, self.kept = llm, kept
+        self.calls = self.reused = self.unusable = 0
+        self.usage = Usage()
+
+    def reply(self, prompt: Prompt) -> Reply:
+        key = hashlib.sha256(prompt_digest(prompt, self.llm.name).encode()).digest()
+        for rows in self.kept.read([key]) if self.kept else ():
+            for _, value in rows:
+                if (found := _reply(value)) is not None:
+                    self.reused += 1
+                    return found
+        reply = checked_reply(self.llm, prompt)
+        self.calls += 1
+        self.usage += reply.usage
+        if self.kept:
+            self.kept.write([(key, json.dumps(reply_to_json(reply)))])
+        return reply
+
+
+def _reply(value: object) -> Reply | None:
+    try:
+        return reply_from_json(json.loads(str(value)))
+    except (ValueError, KeyError, TypeError):
+        return None  # damaged: it is asked again
+
+
+def with_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str) -> PropertyGraph:
+    """The graph with what was read: nodes for concepts, edges with quotation, file, line and model; keywords
+    and dimensions at nodes.
+
+    An end that is called as one node of the graph is that node. What is said in several places is one edge
+    with all of them.
+    """
+    named: dict[str, list[str]] = {}
+    for node in graph.nodes:
+        for name in {str(node.properties.get("name", node.id)), node.id}:
+            named.setdefault(_folded(name), []).append(node.id)
+    nodes: dict[str, Node] = {}
+    edges: dict[tuple[str, str, str], dict[str, Any]] = {}
+    properties: dict[str, dict[str, Json]] = {}
+    for each in read:
+        passage = each.passage
+        for stated in each.relations:
+            subject_type, object_type = _TYPES[stated.relation]
+            ends = [
+                _end(text, type, passage, named, nodes, graph)
+                for text, type in ((stated.subject, subject_type), (stated.object, object_type))
+            ]
+            if ends[0] == ends[1]:
+                continue
+            where = {"quote": stated.quote, "file": passage.file, "line": passage.line}
+            edges.setdefault((ends[0], stated.relation, ends[1]), {"model": model, "said": []})[
+                "said"
+            ].append(where)
+            for end in ends:
+                if end != passage.node and passage.node in graph:
+                    type = "documents" if graph.node(passage.node).labels == ("document",) else "relates_to"
+                    pair = (passage.node, end) if type == "documents" else tuple(sorted((passage.node, end)))
+                    edges.setdefault(
+                        (pair[0], type, pair[1]), {"file": passage.file, "line": passage.line, "model": model}
+                    )
+        if passage.node in graph and (each.keywords or each.dimensions):
+            held = properties.setdefault(passage.node, {})
+            words = held.get("intent_keywords", [])
+            held["intent_keywords"] = list(
+                dict.fromkeys([*(words if isinstance(words, list) else []), *each.keywords])
+            )
+            for rated in each.dimensions:
+                held.setdefault(rated.dimension, rated.value)
+                held.setdefault(f"{rated.dimension}_said", rated.quote)
+    kept = [
+        Node(node.id, node.labels, {**properties.get(node.id, {}), **node.properties}) for node in graph.nodes
+    ]
+    known = {(edge.source, edge.type, edge.target) for edge in graph.edges}
+    new = (Edge(*ends, about) for ends, about in sorted(edges.items()) if ends not in known)
+    return PropertyGraph.of([*kept, *nodes.values()], [*graph.edges, *new])
+
+
+def _end(
+    text: str,
+    type: str,
+    passage: Passage,
+    named: dict[str, list[str]],
+    nodes: dict[str, Node],
+    graph: PropertyGraph,
+) -> str:
+    folded = _folded(text)
+    found = named.get(folded, [])
+    if passage.node in found or (
+        folded == _folded(passage.name)
+        and passage.node in graph
+        and graph.node(passage.node).labels != ("document",)
+    ):
+        return passage.node
+    if len(found) == 1:
+        return found[0]
+    id = f"concept:{re.sub(r'[^a-z0-9]+', '_', folded).strip('_')[:80] or hashlib.sha256(folded.encode()).hexdigest()[:12]}"
+    nodes.setdefault(
+        id,
+        Node(
+            id,
+            (type,),
+            {
+                "name": " ".join(text.split()),
+                "description": passage.text[:300],
+                "file": passage.file,
+                "line": passage.line,
+            },
+        ),
+    )
+    return id
+
+
+def _folded(text: str) -> str:
+    words = " ".join(text.casefold().replace("`", "").removesuffix("()").split())
+    return re.sub(r"^(the|a|an|this) ", "", words)

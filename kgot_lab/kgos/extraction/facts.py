@@ -1,0 +1,167 @@
+"""The facts of one file: what it defines, what it refers to, and where each stands; JSON in and out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from kgot_lab.types import Json
+
+PACKAGE = "package:"  # before the name of something that is imported and is not among the files: its id
+
+
+@dataclass(frozen=True)
+class Definition:
+    """Something that a file defines: its id in the graph, its type in the vocabulary of code, its name, its
+    lines, and what holds it.
+    """
+
+    id: str
+    type: str
+    name: str
+    line: int
+    end_line: int
+    inside: str = ""  # the id of what holds it; "" for what the file holds itself
+    description: str = ""
+    signature: str = ""
+    decorators: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()  # of a class, besides its methods
+    marks: tuple[
+        str, ...
+    ] = ()  # what a template of a pattern asks for and structure does not tell, as "abstract"
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> Definition:
+        """What `asdict` gave."""
+        return cls(**{**kept, **{name: tuple(kept[name]) for name in ("decorators", "attributes", "marks")}})
+
+
+@dataclass(frozen=True)
+class Mention:
+    """That one thing names another: `target` is an id, or a name that is looked up among all files once they
+    are read.
+    """
+
+    source: str
+    type: str
+    target: str
+    line: int
+    said: str = ""  # the words that say so, where they are not those of code
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """All that one file says: the node of the file is the first definition; `flow` is what an analysis of the
+    language needs besides.
+    """
+
+    path: str  # inside the folder
+    language: str
+    definitions: tuple[Definition, ...]
+    references: tuple[Mention, ...] = ()
+    remark: str = ""  # what had to be guessed or was left out
+    flow: Mapping[str, Json] | None = None
+
+    @property
+    def file(self) -> Definition:
+        """The file itself."""
+        return self.definitions[0]
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any]) -> FileFacts:
+        """The facts that `to_json` gave."""
+        definitions = tuple(Definition.from_json(each) for each in kept["definitions"])
+        references = tuple(Mention(**each) for each in kept["references"])
+        return cls(kept["path"], kept["language"], definitions, references, kept["remark"], kept["flow"])
+
+
+# Names of modules by the places of their files, and which file an import means.
+
+INIT = "__init__"
+
+
+class ModuleNames:
+    """The dotted name of each module of a folder, and the module that a name means where it is written.
+
+    A package is a folder with an `__init__`; its name begins at the highest such folder around it, so
+    `src/shop/cart.py` is `shop.cart` where only `src/shop` is a package, and `src.shop.cart` where none is.
+    `prefix` is the package that the folder itself stands in. Two files that would have one name are told
+    apart by their paths.
+    """
+
+    def __init__(self, paths: Iterable[str], prefix: str = ""):
+        self._of_path: dict[str, str] = {}
+        self.package_of: dict[str, bool] = {}
+        paths = sorted(paths)
+        packages = {str(PurePosixPath(path).parent) for path in paths if PurePosixPath(path).stem == INIT}
+        for path in paths:
+            name = _dotted(PurePosixPath(path), packages, prefix)
+            if name in self.package_of:
+                name = f"{name} ({path})"
+            self._of_path[path] = name
+            self.package_of[name] = PurePosixPath(path).stem == INIT
+        self._by_end: dict[str, list[str]] = defaultdict(list)
+        for name in self.package_of:
+            parts = name.split(".")
+            for start in range(1, len(parts)):
+                self._by_end[".".join(parts[start:])].append(name)
+        self._folders = {
+            ".".join(name.split(".")[:length])
+            for name in self.package_of
+            for length in range(1, name.count(".") + 1)
+        }
+
+    def of(self, path: str) -> str:
+        """The name of the module in a file."""
+        return self._of_path[path]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.package_of
+
+    def is_folder(self, name: str) -> bool:
+        """Whether modules stand below this name."""
+        return name in self._folders
+
+    def find(self, name: str, at: str) -> str | None:
+        """The module that a name means in the module `at`: of this name, beside it, or the only one whose
+        name ends so.
+        """
+        if name in self.package_of:
+            return name
+        beside = at if self.package_of.get(at) else at.rpartition(".")[0]
+        while beside:
+            if (near := f"{beside}.{name}") in self.package_of:
+                return near
+            beside = beside.rpartition(".")[0]
+        ends = self._by_end.get(name, [])
+        return ends[0] if len(ends) == 1 and "." in name else None
+
+
+def _dotted(path: PurePosixPath, packages: set[str], prefix: str) -> str:
+    folder = path.parent
+    if str(folder) in packages:
+        top = folder
+        while top.parent != top and str(top.parent) in packages:
+            top = top.parent
+        parts = list(path.parts[len(top.parts) - (str(top) != ".") :])
+    else:
+        parts = list(path.parts)
+    parts = parts[:-1] if path.stem == INIT else [*parts[:-1], path.stem]
+    return ".".join([prefix, *parts] if prefix and "." in packages else parts) or path.stem
+
+
+# Which files are read, by how their names end.
+
+PYTHON_ENDINGS = (".py", ".pyi")
+# in the order in which an import without an ending looks
+SCRIPT_ENDINGS = (".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs")
+SETTINGS_ENDINGS = (".json", ".toml", ".yaml", ".yml")
+PROSE_ENDINGS = (".md", ".markdown")
+READ_ENDINGS = (*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *SETTINGS_ENDINGS, *PROSE_ENDINGS)

@@ -1,0 +1,472 @@
+"""A graph of code with the patterns that templates recognise in it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.extraction.facts import PACKAGE
+from kgot_lab.types import Edge, Node
+
+# A graph of code as templates look at it: the methods of a class, what a function calls, who inherits.
+
+
+class CodeView:
+    """Looks into a graph of code; what is asked for often is worked out once."""
+
+    def __init__(self, graph: PropertyGraph):
+        self.graph = graph
+        self._of_type: dict[str, list[str]] = defaultdict(list)
+        for id, labels in zip(graph.ids, graph.node_labels, strict=True):
+            for label in labels:
+                self._of_type[label].append(id)
+        self._out: dict[str, dict[str, dict[str, list[str]]]] = defaultdict(lambda: defaultdict(dict))
+        self._in: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+        for edge in graph.edges:
+            names = edge.properties.get("names", [])
+            self._out[edge.type][edge.source][edge.target] = names if isinstance(names, list) else []
+            self._in[edge.type][edge.target].append(edge.source)
+
+    def classes(self) -> Iterator[tuple[str, set[str]]]:
+        """Each class with the names of its own methods."""
+        return ((id, self.methods(id)) for id in self._of_type["class"])
+
+    def modules(self) -> list[str]:
+        """The modules."""
+        return self._of_type["module"]
+
+    def functions(self) -> list[str]:
+        """The functions and methods."""
+        return [*self._of_type["function"], *self._of_type["method"]]
+
+    def methods(self, id: str) -> set[str]:
+        """The names of the methods that stand in a class."""
+        return {
+            str(self._property(each, "name"))
+            for each in self._out["contains"][id]
+            if self.graph.node(each).labels == ("method",)
+        }
+
+    def functions_of(self, id: str) -> set[str]:
+        """The names of the functions that stand in a module."""
+        return {str(self._property(each, "name")) for each in self._out["contains"][id]}
+
+    def inner(self, id: str) -> list[str]:
+        """The functions that stand in a function."""
+        return list(self._out["contains"][id])
+
+    def heirs(self, id: str) -> list[str]:
+        """The classes that inherit from a class directly."""
+        return self._in["inherits_from"][id]
+
+    def external_bases(self, id: str) -> set[str]:
+        """The bases of a class that are not among the files, as they are named."""
+        return {
+            name
+            for target, names in self._out["inherits_from"][id].items()
+            if target.startswith(PACKAGE)
+            for name in names
+        }
+
+    def calls(self, id: str) -> set[str]:
+        """What a function calls."""
+        return set(self._out["calls"][id])
+
+    def packages_called(self, id: str) -> set[str]:
+        """The packages that a module imports."""
+        return {each.removeprefix(PACKAGE) for each in self._out["imports"][id] if each.startswith(PACKAGE)}
+
+    def decorators(self, id: str) -> list[str]:
+        """The decorators of a function or class, as they are written."""
+        return self._texts(id, "decorators")
+
+    def marks(self, id: str) -> list[str]:
+        """The marks of a function."""
+        return self._texts(id, "marks")
+
+    def attributes(self, id: str) -> list[str]:
+        """The names that a class binds besides its methods."""
+        return self._texts(id, "attributes")
+
+    def lines(self, id: str) -> int:
+        """How many lines a function has."""
+        first, last = self._property(id, "line"), self._property(id, "end_line")
+        return last - first + 1 if isinstance(first, int) and isinstance(last, int) else 0
+
+    def used_as_decorators(self) -> dict[str, str]:
+        """The functions that decorate something here, by the end of their names, with how they are written."""
+        by_name: dict[str, list[str]] = defaultdict(list)
+        for id in self._of_type["function"]:
+            by_name[str(self._property(id, "name"))].append(id)
+        used: dict[str, str] = {}
+        for id in (*self.functions(), *self._of_type["class"]):
+            for each in self.decorators(id):
+                name = each.partition("(")[0].rpartition(".")[2]
+                if len(by_name[name]) == 1:
+                    used.setdefault(by_name[name][0], f"@{each}")
+        return used
+
+    def imports(self, id: str) -> list[str]:
+        """The modules here that a module imports."""
+        return [each for each in self._out["imports"][id] if not each.startswith(PACKAGE)]
+
+    def _property(self, id: str, name: str) -> object:
+        return self.graph.node_properties[self.graph.row(id)].get(name) if id in self.graph else None
+
+    def _texts(self, id: str, name: str) -> list[str]:
+        held = self._property(id, name)
+        return [str(each) for each in held] if isinstance(held, list) else []
+
+
+def cycles_of_imports(view: CodeView) -> list[list[str]]:
+    """The groups of modules that import each other, each group sorted: strongly connected components of two
+    or more (Tarjan 1972).
+    """
+    import networkx as nx
+
+    graph: nx.DiGraph[str] = nx.DiGraph((id, other) for id in view.modules() for other in view.imports(id))
+    return sorted(sorted(each) for each in nx.strongly_connected_components(graph) if len(each) > 1)
+
+
+# Templates of patterns: what each is, what it may be exchanged for, and how a graph of code shows that
+# something is built after it.
+#
+# The names are those of the field: design patterns of Gamma, Helm, Johnson and Vlissides (1994), idioms of
+# Python, and anti-patterns of Fowler's refactoring (1999) and of linters. A template asks for structure,
+# and says what it saw; it does not know what was meant.
+
+_Found = Iterator[tuple[str, str]]  # the id of what is built so, and what shows it
+_MANY_METHODS = 25
+_LONG = 150  # lines
+_VISITS = re.compile(r"^visit_?[A-Z_]\w*|^visit_\w+$")
+_OBSERVES = (
+    {"subscribe", "unsubscribe"},
+    {"attach", "detach"},
+    {"add_listener", "remove_listener"},
+    {"add_observer", "remove_observer"},
+    {"on", "off", "emit"},
+)
+_BASES_OF_ABSTRACT = {"ABC", "abc.ABC", "Protocol", "typing.Protocol", "typing_extensions.Protocol"}
+
+
+@dataclass(frozen=True)
+class Template:
+    """A pattern: its id, the type of its node, what it is, what else does its job, and how it is found."""
+
+    id: str
+    type: str
+    description: str
+    alternatives: tuple[str, ...]
+    find: Callable[[CodeView], _Found]
+
+
+def _singleton(view: CodeView) -> _Found:
+    for id, methods in view.classes():
+        if "__new__" in methods and any("instance" in name for name in view.attributes(id)):
+            yield id, "__new__ and an attribute that keeps the one instance"
+        elif methods & {"get_instance", "getInstance", "instance"}:
+            yield (
+                id,
+                f"a method that gives the one instance: {min(methods & {'get_instance', 'getInstance', 'instance'})}",
+            )
+
+
+def _factory(view: CodeView) -> _Found:
+    for id, methods in view.classes():
+        makers = sorted(
+            name
+            for name in methods
+            if name.startswith(("from_", "create_")) and "classmethod" in view.decorators(f"{id}.{name}")
+        )
+        if makers:
+            yield id, f"class methods that make instances: {', '.join(makers[:5])}"
+
+
+def _abstract_base(view: CodeView) -> _Found:
+    for id, _ in view.classes():
+        bases = view.external_bases(id) & _BASES_OF_ABSTRACT
+        abstract = sorted(name for name in view.methods(id) if "abstract" in view.marks(f"{id}.{name}"))
+        if bases or abstract:
+            yield id, f"inherits {min(bases)}" if bases else f"leaves to others: {', '.join(abstract[:5])}"
+
+
+def _strategy(view: CodeView) -> _Found:
+    for id, methods in view.classes():
+        heirs = view.heirs(id)
+        public = {name for name in methods if not name.startswith("_")}
+        shared = sorted(name for name in public if "abstract" in view.marks(f"{id}.{name}"))
+        if len(heirs) >= 2 and shared and sum(bool(set(shared) & view.methods(each)) for each in heirs) >= 2:
+            yield id, f"{len(heirs)} classes do {', '.join(shared[:3])} each in its way"
+
+
+def _template_method(view: CodeView) -> _Found:
+    for id, methods in view.classes():
+        for name in sorted(methods):
+            steps = sorted(
+                other
+                for other in methods
+                if f"{id}.{other}" in view.calls(f"{id}.{name}") and "abstract" in view.marks(f"{id}.{other}")
+            )
+            if steps and "abstract" not in view.marks(f"{id}.{name}"):
+                yield id, f"{name} runs steps that heirs fill in: {', '.join(steps[:3])}"
+                break
+
+
+def _visitor(view: CodeView) -> _Found:
+    for id, methods in view.classes():
+        visits = sorted(name for name in methods if _VISITS.match(name))
+        if len(visits) >= 2:
+            yield id, f"a method for each kind of node: {', '.join(visits[:4])}"
+
+
+def _observer(view: CodeView) -> _Found:
+    for id, methods in view.classes():
+        seen = next((each for each in _OBSERVES if each <= methods), None)
+        if seen:
+            yield id, f"others are told: {', '.join(sorted(seen))}"
+
+
+def _iterator(view: CodeView) -> _Found:
+    for id, methods in view.classes():
+        if {"__iter__", "__next__"} <= methods:
+            yield id, "__iter__ and __next__"
+
+
+def _context_manager(view: CodeView) -> _Found:
+    for id, methods in view.classes():
+        if {"__enter__", "__exit__"} <= methods or {"__aenter__", "__aexit__"} <= methods:
+            yield id, "__enter__ and __exit__"
+    for id in view.functions():
+        if any(
+            each.rpartition(".")[2] in ("contextmanager", "asynccontextmanager")
+            for each in view.decorators(id)
+        ):
+            yield id, "decorated as a context manager"
+
+
+def _decorator(view: CodeView) -> _Found:
+    used = view.used_as_decorators()
+    for id in view.functions():
+        if id in used and view.inner(id):
+            yield id, f"wraps what it is given, as {used[id]}"
+
+
+def _value_object(view: CodeView) -> _Found:
+    for id, _ in view.classes():
+        frozen = [each for each in view.decorators(id) if "dataclass" in each and "frozen=True" in each]
+        if frozen or view.external_bases(id) & {"typing.NamedTuple", "NamedTuple"}:
+            yield id, "a frozen data class" if frozen else "a named tuple"
+
+
+def _registry(view: CodeView) -> _Found:
+    for id, methods in view.classes():
+        if {"register", "get"} <= methods or {"register", "unregister"} <= methods:
+            yield id, "things are registered by name, and got by it"
+
+
+def _command_line(view: CodeView) -> _Found:
+    for id in view.modules():
+        made = view.packages_called(id) & {"argparse", "click", "typer", "fire"}
+        if made and any(name in view.functions_of(id) for name in ("main", "cli", "app")):
+            yield id, f"main, with {min(made)}"
+
+
+def _god_class(view: CodeView) -> _Found:
+    for id, methods in view.classes():
+        if len(methods) > _MANY_METHODS:
+            yield id, f"{len(methods)} methods"
+
+
+def _long_function(view: CodeView) -> _Found:
+    for id in view.functions():
+        if view.lines(id) > _LONG:
+            yield id, f"{view.lines(id)} lines"
+
+
+def _many_parameters(view: CodeView) -> _Found:
+    for id in view.functions():
+        told = [each for each in view.marks(id) if each.endswith(" parameters")]
+        if told:
+            yield id, told[0]
+
+
+def _mutable_default(view: CodeView) -> _Found:
+    for id in view.functions():
+        if "mutable default" in view.marks(id):
+            yield id, "a default that all calls share"
+
+
+def _bare_except(view: CodeView) -> _Found:
+    for id in view.functions():
+        if "bare except" in view.marks(id):
+            yield id, "an except that catches everything, also the end of the program"
+
+
+def _circular_import(view: CodeView) -> _Found:
+    for cycle in cycles_of_imports(view):
+        for id in cycle:
+            yield (
+                id,
+                f"imports itself through {', '.join(each for each in cycle[:5] if each != id) or 'itself'}",
+            )
+
+
+TEMPLATES: tuple[Template, ...] = (
+    Template(
+        "pattern:singleton",
+        "design_pattern",
+        "One instance of a class for the whole program.",
+        ("pattern:registry",),
+        _singleton,
+    ),
+    Template(
+        "pattern:factory-method",
+        "design_pattern",
+        "A method that makes an instance from something else.",
+        ("pattern:registry",),
+        _factory,
+    ),
+    Template(
+        "pattern:abstract-base",
+        "design_pattern",
+        "A class that says what others have to do.",
+        ("pattern:strategy",),
+        _abstract_base,
+    ),
+    Template(
+        "pattern:strategy",
+        "design_pattern",
+        "Classes that do one thing in different ways and can be exchanged.",
+        ("pattern:template-method", "pattern:visitor"),
+        _strategy,
+    ),
+    Template(
+        "pattern:template-method",
+        "design_pattern",
+        "A method whose steps are filled in by those who inherit it.",
+        ("pattern:strategy",),
+        _template_method,
+    ),
+    Template(
+        "pattern:visitor",
+        "design_pattern",
+        "A method for each kind of thing in a structure, apart from the structure.",
+        ("pattern:strategy",),
+        _visitor,
+    ),
+    Template(
+        "pattern:observer",
+        "design_pattern",
+        "Others ask to be told of what happens.",
+        ("pattern:iterator",),
+        _observer,
+    ),
+    Template(
+        "pattern:iterator",
+        "design_pattern",
+        "Things one after another, whatever keeps them.",
+        ("pattern:visitor",),
+        _iterator,
+    ),
+    Template(
+        "pattern:context-manager",
+        "design_pattern",
+        "What is opened is closed, whatever happens in between.",
+        ("pattern:decorator",),
+        _context_manager,
+    ),
+    Template(
+        "pattern:decorator",
+        "design_pattern",
+        "A function around a function, which it changes without touching it.",
+        ("pattern:context-manager",),
+        _decorator,
+    ),
+    Template(
+        "pattern:value-object",
+        "design_pattern",
+        "A value of several parts that never changes.",
+        (),
+        _value_object,
+    ),
+    Template(
+        "pattern:registry",
+        "design_pattern",
+        "Things that are found by the name they were registered under.",
+        ("pattern:singleton",),
+        _registry,
+    ),
+    Template(
+        "pattern:command-line",
+        "architectural_pattern",
+        "A program that is told by words and options what to do.",
+        (),
+        _command_line,
+    ),
+    Template("pattern:god-class", "anti_pattern", "A class that does too much.", (), _god_class),
+    Template(
+        "pattern:long-function", "anti_pattern", "A function that nobody reads in one go.", (), _long_function
+    ),
+    Template(
+        "pattern:long-parameter-list",
+        "anti_pattern",
+        "A function that is given more than one keeps in mind.",
+        ("pattern:value-object",),
+        _many_parameters,
+    ),
+    Template(
+        "pattern:mutable-default",
+        "anti_pattern",
+        "A default that one call changes for the next.",
+        (),
+        _mutable_default,
+    ),
+    Template(
+        "pattern:bare-except",
+        "anti_pattern",
+        "Errors that nobody hears of.",
+        ("pattern:context-manager",),
+        _bare_except,
+    ),
+    Template(
+        "pattern:circular-import",
+        "anti_pattern",
+        "Modules that cannot be understood, or loaded, one by one.",
+        ("pattern:registry",),
+        _circular_import,
+    ),
+)
+
+
+def with_patterns(graph: PropertyGraph, templates: Iterable[Template] = TEMPLATES) -> PropertyGraph:
+    """The graph with a node for each pattern that something is built after, an edge that says what shows it,
+    and their alternatives.
+
+    An alternative is there where both patterns are. A pattern that is not found has no node.
+    """
+    view = CodeView(graph)
+    nodes: dict[str, Node] = {}
+    edges: dict[tuple[str, str, str], Edge] = {}
+    known = tuple(templates)
+    for template in known:
+        for id, why in template.find(view):
+            if id not in graph:
+                continue
+            name = template.id.rpartition(":")[2].replace("-", " ")
+            nodes.setdefault(
+                template.id,
+                Node(template.id, (template.type,), {"name": name, "description": template.description}),
+            )
+            edges.setdefault(
+                (id, "pattern_instance_of", template.id),
+                Edge(id, "pattern_instance_of", template.id, {"why": why}),
+            )
+    for template in known:
+        for other in template.alternatives:
+            if template.id in nodes and other in nodes:
+                one, two = sorted((template.id, other))  # it says the same both ways
+                edges[one, "pattern_alternative_to", two] = Edge(one, "pattern_alternative_to", two)
+    return PropertyGraph.of([*graph.nodes, *nodes.values()], [*graph.edges, *edges.values()])

@@ -1,1 +1,0 @@
-"""JavaScript and TypeScript, by the grammars of tree-sitter."""

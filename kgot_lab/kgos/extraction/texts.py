@@ -1,0 +1,372 @@
+"""The facts of a file of Markdown: its headings, its first paragraph, its sections with their text, and the
+code and files it names.
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import re
+import textwrap
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+import yaml
+
+from kgot_lab.errors import BadInput
+from kgot_lab.kgos.extraction.facts import PACKAGE, Definition, FileFacts, Mention
+
+# The sections of a file of Markdown, each a definition that holds its text: what stands under a heading can
+# be found and cited.
+#
+# A long section is cut into parts at the ends of sentences, since a prompt holds only so much of one node.
+
+_MOST_LETTERS = 600  # of a part
+_LONGEST_NAME, _LONGEST_ID = 100, 60  # characters of a heading in the name, and in the id
+_SENTENCE = re.compile(r"(?<=[.!?])\s+")
+
+
+class _Said(NamedTuple):
+    text: str
+    line: int
+    end_line: int
+
+
+class _Section(NamedTuple):
+    heading: str
+    above: str  # the heading that it stands under
+    said: list[_Said]
+
+
+def document_sections(tokens: Sequence[Any], document: Definition, told: str) -> list[Definition]:
+    """The parts of the sections in the tokens of markdown-it, in their order; of the first what the document
+    has `told` is left out.
+
+    Each is named by its heading and the one above it, as in "Limits (Rust)", since many files have a heading
+    of the same words.
+    """
+    ids: set[str] = set()
+    counts = Counter([document.name])  # the document itself is the first part of what its title has under it
+    found = []
+    for section in _sections(tokens, document.name):
+        first = not section.above
+        said = section.said[1:] if first and section.said and section.said[0].text == told else section.said
+        name = (
+            document.name if first else f"{section.heading[:_LONGEST_NAME]} ({section.above[:_LONGEST_NAME]})"
+        )
+        for part in _parts(said):
+            id = _free(f"{document.id}#{_slug(section.heading)}", ids)
+            counts[name] += 1
+            called = name if counts[name] == 1 else f"{name}, part {counts[name]}"
+            found.append(Definition(id, "section", called, part.line, part.end_line, document.id, part.text))
+    return found
+
+
+def plain_words(text: str) -> str:
+    """A piece of Markdown on one line, without the marks of links, code and bold words."""
+    return " ".join(
+        re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "").replace("**", "").split()
+    )
+
+
+def _sections(tokens: Sequence[Any], title: str) -> Iterator[_Section]:
+    """What stands under each heading; the first holds what the title has under it, also where there is no
+    heading.
+    """
+    section, above = _Section(title, "", []), list[tuple[int, str]]()
+    titled = False
+    inside = 0  # the level of the heading whose words come
+    for token in tokens:
+        if token.type == "heading_open":
+            inside = int(token.tag[1:])
+        elif token.type == "heading_close":
+            inside = 0
+        elif token.type == "inline" and inside:
+            if not titled:
+                titled = True
+                continue
+            yield section
+            above = [each for each in above if each[0] < inside]
+            heading = plain_words(token.content) or "section"
+            section = _Section(heading, above[-1][1] if above else title, [])
+            above.append((inside, heading))
+        elif token.type in ("inline", "fence", "code_block") and (words := plain_words(token.content)):
+            line, end = token.map or (0, 1)
+            section.said.append(_Said(words, line + 1, end))
+    yield section
+
+
+def _parts(said: Sequence[_Said]) -> Iterator[_Said]:
+    """Texts joined, and cut at the ends of sentences, into parts of a bounded length."""
+    held: _Said | None = None
+    for each in said:
+        for sentence in _SENTENCE.split(each.text):
+            for piece in textwrap.wrap(sentence, _MOST_LETTERS):
+                if held is not None and len(held.text) + 1 + len(piece) > _MOST_LETTERS:
+                    yield held
+                    held = None
+                held = (
+                    _Said(piece, each.line, each.end_line)
+                    if held is None
+                    else _Said(f"{held.text} {piece}", held.line, each.end_line)
+                )
+    if held is not None:
+        yield held
+
+
+def _slug(heading: str) -> str:
+    """A heading as an anchor."""
+    return re.sub(r"[^\w]+", "-", heading.casefold()).strip("-")[:_LONGEST_ID] or "section"
+
+
+def _free(id: str, taken: set[str]) -> str:
+    """An id that none has yet."""
+    chosen, number = id, 1
+    while chosen in taken:
+        number += 1
+        chosen = f"{id}-{number}"
+    taken.add(chosen)
+    return chosen
+
+
+_PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.(?:py|js|mjs|cjs|jsx|ts|tsx|json|ya?ml|toml|md)\b")
+_NAME = re.compile(r"^([A-Za-z_][\w.]*)(?:\(.*\))?$", re.DOTALL)
+_SAID = 120  # characters around a name that are kept as the words that say so
+_MOST_HEADINGS = 60
+_MOST_SECTIONS = 400  # nodes of one file
+
+
+def prose_facts(text: str, path: str) -> FileFacts:
+    """What a file of Markdown says. Any text is Markdown, so nothing is refused."""
+    from markdown_it import MarkdownIt
+
+    tokens = MarkdownIt("commonmark").parse(text)
+    headings, first, references = [], "", dict[str, Mention]()
+    heading = False
+    for token in tokens:
+        heading = token.type == "heading_open" or (heading and token.type != "heading_close")
+        if token.type == "inline":
+            if heading:
+                headings.append(plain_words(token.content))
+            elif not first:
+                first = plain_words(token.content)
+        line = token.map[0] + 1 if token.map else 1
+        if token.type in ("inline", "fence", "code_block"):
+            for target in _mentioned_names(token, path):
+                references.setdefault(
+                    target, Mention(path, "documents", target, line, _around(target, token.content))
+                )
+    title = (headings[0] if headings else PurePosixPath(path).stem) or path
+    about = (
+        first if not headings[1:] else f"{first} Sections: {'; '.join(headings[1:_MOST_HEADINGS])}".strip()
+    )
+    itself = Definition(path, "document", title, 1, text.count("\n") + 1, "", about)
+    sections = document_sections(tokens, itself, first)
+    return FileFacts(
+        path,
+        "markdown",
+        (itself, *sections[:_MOST_SECTIONS]),
+        tuple(references.values()),
+        f"only its first {_MOST_SECTIONS:,} sections were kept" * (len(sections) > _MOST_SECTIONS),
+    )
+
+
+def _mentioned_names(token: object, path: str) -> Iterator[str]:
+    """The names and paths in a piece of Markdown; links are taken from where the file is."""
+    children = getattr(token, "children", None) or ()
+    content: str = getattr(token, "content", "")
+    for child in children:
+        if child.type == "code_inline" and (match := _NAME.match(child.content.strip())):
+            yield match[1].strip(".")
+        elif child.type == "link_open":
+            parts = urlsplit(str(child.attrGet("href") or ""))
+            if not parts.scheme and not parts.netloc and parts.path:
+                yield posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(parts.path)))
+    yield from _PATH.findall(content)
+
+
+def _around(target: str, content: str) -> str:
+    """The words around a name, cut at spaces."""
+    place = content.find(target.rpartition("/")[2])
+    if place < 0:
+        return plain_words(content)[:_SAID]
+    return plain_words(content[max(0, place - _SAID // 2) : place + len(target) + _SAID // 2])
+
+
+# The facts of a file of settings: its keys, the packages it requires, and what its values name.
+
+_REQUIRING = {
+    "dependencies",
+    "devdependencies",
+    "peerdependencies",
+    "optionaldependencies",
+    "optional-dependencies",
+    "requires",
+}
+_REQUIREMENT = re.compile(r"^(@?[A-Za-z0-9][\w.\-/]*)\s*(?:\[[^\]]*\])?\s*(?:[<>=!~;@ ].*)?$")
+_NAMES = re.compile(r"^[A-Za-z0-9_@./\-]+(?::[\w.]+)?$")  # a path, a dotted name, or module:function
+_MOST_KEYS = 40  # that are told
+_MOST_VALUES = 5_000  # that are looked at; a file of data has more, and names nothing
+_LONGEST = 200  # characters of a value that may name something
+
+
+def settings_facts(text: str, path: str) -> FileFacts:
+    """What a file of settings says; raises BadInput for what does not parse, with the place."""
+    form = PurePosixPath(path).suffix.lower()
+    documents = _READERS[form](text)
+    whole = documents[0] if len(documents) == 1 else documents
+    keys = list(map(str, whole)) if isinstance(whole, Mapping) else []
+    told = (
+        f"settings: {', '.join(keys[:_MOST_KEYS])}"
+        if keys
+        else f"{len(whole)} entries"
+        if isinstance(whole, list)
+        else "one value"
+    )
+    itself = Definition(
+        path,
+        "config",
+        PurePosixPath(path).name,
+        1,
+        text.count("\n") + 1,
+        "",
+        told + ", …" * (len(keys) > _MOST_KEYS),
+    )
+    lines = _Lines(text)
+    references: dict[str, Mention] = {}
+    looked = 0
+    for pointer, value in _values(whole):
+        looked += 1
+        if looked > _MOST_VALUES:
+            break
+        for target in _named(pointer, value):
+            references.setdefault(
+                target, Mention(path, "configures", target, lines.of(value), ".".join(map(str, pointer)))
+            )
+    return FileFacts(
+        path,
+        form[1:],
+        (itself,),
+        tuple(references.values()),
+        f"only its first {_MOST_VALUES:,} values were looked at" * (looked > _MOST_VALUES),
+    )
+
+
+def _named(pointer: tuple[Any, ...], value: str) -> Iterator[str]:
+    """What a value may name: a package that is required, or a file, module or function, which is known when
+    all files are read.
+    """
+    if any(str(each).lower() in _REQUIRING for each in pointer):
+        match = _REQUIREMENT.match(value)
+        if match and match[1].lower() != "python":
+            yield PACKAGE + match[1]
+    elif len(value) <= _LONGEST and _NAMES.match(value) and ("." in value or "/" in value or ":" in value):
+        yield value
+
+
+def _values(whole: Any) -> Iterator[tuple[tuple[Any, ...], str]]:
+    """Each text in some settings with the keys that lead to it; of packages that are required the key is the
+    text. Breadth first.
+    """
+    waiting: list[tuple[tuple[Any, ...], Any]] = [((), whole)]
+    seen: set[int] = set()
+    for pointer, value in waiting:
+        if isinstance(value, str):
+            yield pointer, value
+        elif isinstance(value, Mapping | list):
+            # YAML may say one thing in many places, and in itself
+            if id(value) in seen or len(waiting) > 4 * _MOST_VALUES:
+                continue
+            seen.add(id(value))
+            if isinstance(value, Mapping):
+                if pointer and str(pointer[-1]).lower() in _REQUIRING:
+                    yield from ((pointer, str(key)) for key, of in value.items() if not isinstance(of, list))
+                    waiting.extend(((*pointer, key), of) for key, of in value.items() if isinstance(of, list))
+                else:
+                    waiting.extend(((*pointer, key), of) for key, of in value.items())
+            else:
+                waiting.extend((pointer, of) for of in value)
+
+
+class _Lines:
+    """Where in a text a value stands, as far as its letters can be found there."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def of(self, value: str) -> int:
+        """The first line that holds a value; 1 for one that is written otherwise."""
+        place = self.text.find(value)
+        return self.text.count("\n", 0, place) + 1 if place >= 0 else 1
+
+
+# --- reading ---
+
+
+def _json(text: str) -> list[Any]:
+    try:
+        return [json.loads(text)]
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data" and (rows := _json_lines(text)) is not None:
+            return [rows]
+        raise BadInput(f"does not parse: {error.msg}, line {error.lineno}") from None
+    except RecursionError:
+        raise BadInput("does not parse: nested too deep") from None
+
+
+def _json_lines(text: str) -> list[Any] | None:
+    """A value on each line; None where one line holds none."""
+    try:
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _toml(text: str) -> list[Any]:
+    try:
+        return [tomllib.loads(text)]
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"does not parse: {error}") from None
+    except RecursionError:
+        raise BadInput("does not parse: nested too deep") from None
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """The safe loader, for which a tag that it does not know is what it stands before."""
+
+
+def _untagged(loader: Any, _: str, node: yaml.Node) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node)
+    return (
+        loader.construct_sequence(node)
+        if isinstance(node, yaml.SequenceNode)
+        else loader.construct_scalar(node)
+    )
+
+
+_Loader.add_multi_constructor("", _untagged)
+
+
+def _yaml(text: str) -> list[Any]:
+    try:
+        return [each for each in yaml.load_all(text, _Loader) if each is not None] or [None]
+    except yaml.MarkedYAMLError as error:
+        place = f", line {error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise BadInput(f"does not parse: {error.problem or error.context}{place}") from None
+    except (yaml.YAMLError, ValueError, TypeError) as error:  # a date that is none, a key that cannot be one
+        raise BadInput(f"does not parse: {error}") from None
+    except RecursionError:
+        raise BadInput("does not parse: nested too deep") from None
+
+
+_READERS: Mapping[str, Callable[[str], list[Any]]] = {
+    ".json": _json,
+    ".toml": _toml,
+    ".yaml": _yaml,
+    ".yml": _yaml,
+}

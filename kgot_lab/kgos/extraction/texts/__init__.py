@@ -1,1 +1,0 @@
-"""Files that hold no code: settings in JSON, YAML and TOML, and prose in Markdown."""

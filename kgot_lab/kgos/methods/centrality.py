@@ -1,0 +1,255 @@
+"""How much hangs on each node, by three measures over a graph whose edges are taken once for each pair of
+nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal
+
+import numpy as np
+
+from kgot_lab.errors import UnknownName, require_count
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.property_graph import Csr, Ints, csr
+from kgot_lab.kgos.methods.formatting import TableFound
+from kgot_lab.kgos.methods.impact_analysis import SOURCE_DEPENDS, TARGET_DEPENDS
+from kgot_lab.kgos.methods.index import Reals, index_of
+from kgot_lab.text.cleaning import counted
+
+OUTSIDE = "package"  # the type of what is not among the files of a folder
+DAMPING = 0.85
+_NEAR = 1e-12  # of one another: two rounds of PageRank that are the same
+_ROUNDS = 200
+
+
+def pairs_of(graph: PropertyGraph) -> tuple[Ints, Ints]:
+    """The edges of a graph from one node to another, each pair once, loops left out."""
+    keep = graph.sources != graph.targets
+    pairs = np.unique(graph.sources[keep].astype(np.int64) * max(1, len(graph)) + graph.targets[keep])
+    return (pairs // max(1, len(graph))).astype(np.int32), (pairs % max(1, len(graph))).astype(np.int32)
+
+
+def pagerank_shares(graph: PropertyGraph) -> Reals:
+    """The share of a long random walk along the edges that each node gets (Page et al. 1999), damped by .85;
+    they add up to 1.
+
+    A node without edges that leave it passes its share to all alike.
+    """
+    size = len(graph)
+    if not size:
+        return np.empty(0)
+    sources, targets = pairs_of(graph)
+    leaving = np.bincount(sources, minlength=size).astype(float)
+    rank: Reals = np.full(size, 1 / size)
+    for _ in range(_ROUNDS):
+        passed = np.bincount(targets, weights=(rank / np.maximum(leaving, 1))[sources], minlength=size)
+        after: Reals = (1 - DAMPING) / size + DAMPING * (passed + rank[leaving == 0].sum() / size)
+        if np.abs(after - rank).sum() < _NEAR * size:
+            return after
+        rank = after
+    return rank
+
+
+def betweenness(graph: PropertyGraph, samples: int | None = None, *, seed: int = 0) -> Reals:
+    """The share of shortest directed paths between other nodes that go through each node (Freeman 1977), by
+    Brandes' algorithm (2001).
+
+    With `samples`, from so many nodes drawn at random, scaled up (Brandes & Pich 2007).
+    """
+    size = len(graph)
+    sources, targets = pairs_of(graph)
+    out = csr(sources, targets, size)
+    start = np.arange(size)
+    if samples is not None and samples < size:
+        start = np.sort(np.random.default_rng(seed).choice(size, samples, replace=False))
+    found = np.zeros(size)
+    for node in start.tolist():
+        found += _dependencies(out, node, size)
+    return found / max(1, (size - 1) * (size - 2)) * (size / max(1, len(start)))
+
+
+def _dependencies(out: Csr, start: int, size: int) -> Reals:
+    """How much each node is needed on the shortest paths from one: forward by levels, then back."""
+    depth = np.full(size, -1, np.int32)
+    paths = np.zeros(size)
+    depth[start], paths[start] = 0, 1.0
+    level, levels = np.array([start], np.int64), []
+    while len(level):
+        begins, counts = out.indptr[level], out.indptr[level + 1] - out.indptr[level]
+        parents = np.repeat(level, counts)
+        places = (
+            np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts) + np.repeat(begins, counts)
+        )
+        children = out.indices[places]
+        new = depth[children] < 0
+        depth[children[new]] = depth[level[0]] + 1
+        onward = depth[children] == depth[level[0]] + 1
+        parents, children = parents[onward], children[onward]
+        paths += np.bincount(children, weights=paths[parents], minlength=size)
+        levels.append((parents, children))
+        level = np.unique(children).astype(np.int64)
+    needed = np.zeros(size)
+    for parents, children in reversed(levels):
+        share = paths[parents] / paths[children] * (1 + needed[children]) if len(children) else np.empty(0)
+        needed += np.bincount(parents, weights=share, minlength=size)
+    needed[start] = 0.0
+    return needed
+
+
+def cut_nodes(graph: PropertyGraph) -> dict[int, int]:
+    """The rows of nodes without which their part of the graph falls apart, and how many nodes would lie apart
+    from the largest rest.
+
+    Whichever way edges point (Hopcroft & Tarjan 1973).
+    """
+    size = len(graph)
+    sources, targets = pairs_of(graph)
+    both = csr(np.concatenate([sources, targets]), np.concatenate([targets, sources]), size)
+    pointers, indices = both.indptr.tolist(), both.indices.tolist()
+    order, low, below, parent = [-1] * size, [0] * size, [1] * size, [-1] * size
+    apart: dict[int, list[int]] = {}
+    whole: dict[int, int] = {}
+    count = 0
+    for root in range(size):
+        if order[root] >= 0:
+            continue
+        begun, waiting, places, reached = count, [root], {root: pointers[root]}, []
+        order[root] = low[root] = count
+        count += 1
+        while waiting:
+            node = waiting[-1]
+            if places[node] < pointers[node + 1]:
+                near = indices[places[node]]
+                places[node] += 1
+                if order[near] < 0:
+                    parent[near] = node
+                    order[near] = low[near] = count
+                    count += 1
+                    places[near] = pointers[near]
+                    waiting.append(near)
+                elif near != parent[node]:
+                    low[node] = min(low[node], order[near])
+                continue
+            waiting.pop()
+            reached.append(node)
+            if node != root:
+                above = parent[node]
+                low[above] = min(low[above], low[node])
+                below[above] += below[node]
+                if low[node] >= order[above]:
+                    apart.setdefault(above, []).append(below[node])
+        if len(apart.get(root, ())) < 2:
+            apart.pop(root, None)
+        whole.update(dict.fromkeys((each for each in reached if each in apart), count - begun))
+    return {
+        node: (rest := [*parts, whole[node] - 1 - sum(parts)], sum(rest) - max(rest))[1]
+        for node, parts in apart.items()
+    }
+
+
+# Which nodes the rest hangs on: centralities, bottlenecks, and what to test first.
+
+Metric = Literal["priority", "degree", "betweenness", "pagerank", "bottleneck", "dependants"]
+METRICS: tuple[Metric, ...] = ("priority", "degree", "betweenness", "pagerank", "bottleneck", "dependants")
+_SAMPLES = 256  # nodes from which paths are counted in a larger graph
+_COLUMNS = ("id", "name", "type", "priority", "degree", "betweenness", "pagerank", "dependants", "bottleneck")
+
+
+def critical_components(
+    graph: PropertyGraph,
+    *,
+    metric: Metric = "priority",
+    top_k: int = 10,
+    types: Collection[str] = (),
+    samples: int = _SAMPLES,
+) -> TableFound:
+    """The nodes that most depends on, the first by one of the measures.
+
+    degree: different nodes that an edge joins it with, over all others. betweenness: the share of shortest
+    directed paths through it, from `samples` nodes of a larger graph. pagerank: over the largest. dependants:
+    how many nodes a type of edge says to depend on it directly. bottleneck: how many nodes would lie apart
+    without it. priority, for tests and reviews, is the mean of the five, each over its largest. With `types`
+    only nodes of these are told, without them all but packages that are not among the files of a folder.
+    Raises UnknownName and BadInput.
+    """
+    if metric not in METRICS:
+        raise UnknownName("measure", str(metric), METRICS)
+    require_count(top_k, 1, "top_k")
+    require_count(samples, 1, "samples")
+    index = index_of(graph)
+    size = len(graph)
+    for type in types:
+        if type not in index.of_label:
+            raise UnknownName("node type", type, index.of_label)
+    sources, targets = pairs_of(graph)
+    near = np.unique(
+        np.concatenate(
+            [
+                sources.astype(np.int64) * max(1, size) + targets,
+                targets.astype(np.int64) * max(1, size) + sources,
+            ]
+        )
+    )
+    cuts = cut_nodes(graph)
+    measures: dict[str, Reals] = {
+        "degree": np.bincount(near // max(1, size), minlength=size) / max(1, size - 1),
+        "betweenness": betweenness(graph, samples),
+        "pagerank": _over_largest(pagerank_shares(graph)),
+        "dependants": _dependants(graph),
+        "bottleneck": np.array([cuts.get(row, 0) for row in range(size)], float),
+    }
+    measures["priority"] = sum((_over_largest(each) for each in measures.values()), np.zeros(size)) / len(
+        measures
+    )
+    order = np.lexsort((index.name_order, -measures[metric])).tolist()
+    told = types or [label for label in index.of_label if label != OUTSIDE] or index.of_label
+    wanted = {row for type in told for row in index.of_label[type].tolist()} | {
+        row for row in range(size) if not types and not graph.node_labels[row]
+    }
+    rows = [row for row in order if row in wanted and measures[metric][row] > 0][:top_k]
+    shown = tuple(
+        (
+            graph.ids[row],
+            index.names[row],
+            index.kinds[row],
+            *(
+                round(float(measures[name][row]), 6)
+                for name in ("priority", "degree", "betweenness", "pagerank")
+            ),
+            int(measures["dependants"][row]),
+            int(measures["bottleneck"][row]),
+        )
+        for row in rows
+    )
+    why = [
+        f"{counted(len(cuts), 'node')} would leave others apart if taken out",
+        "priority: the mean of the five measures over their largest",
+    ]
+    if samples < size:
+        why.append(f"betweenness is estimated from paths that begin at {samples} of {size:,} nodes")
+    return TableFound(
+        f"critical by {metric}: {counted(len(rows), 'node')}",
+        _COLUMNS,
+        shown,
+        tuple(why),
+        tuple(graph.ids[row] for row in rows),
+    )
+
+
+def _dependants(graph: PropertyGraph) -> Reals:
+    """How many different nodes depend on each by an edge that says so."""
+    found: set[tuple[int, int]] = set()
+    for row, code in enumerate(graph.type_codes.tolist()):
+        ends = int(graph.sources[row]), int(graph.targets[row])
+        if graph.type_names[code] in SOURCE_DEPENDS:
+            found.add((ends[1], ends[0]))
+        elif graph.type_names[code] in TARGET_DEPENDS:
+            found.add(ends)
+    return np.bincount(np.array([on for on, of in found if on != of], int), minlength=len(graph)).astype(
+        float
+    )
+
+
+def _over_largest(values: Reals) -> Reals:
+    return values / (values.max(initial=0.0) or 1.0)

@@ -1,0 +1,207 @@
+"""Which nodes lie within bounds on named dimensions (KG-OS, method 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from kgot_lab.errors import require_count
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.formatting import MethodResult
+from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, index_of
+from kgot_lab.kgos.schemas.dimensions import (
+    DIMENSIONS,
+    Bounds,
+    as_number,
+    inside,
+    phrase,
+    require_bounds,
+    within,
+)
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.cleaning import counted
+
+Filters = Mapping[str, Mapping[str, float]]  # by dimension: min, max or exact
+
+
+@dataclass(frozen=True, repr=False)
+class NodesWithin(MethodResult):
+    """The nodes within all bounds, with their values, in the order of the graph."""
+
+    filters: tuple[str, ...]
+    dimensions: tuple[str, ...]
+    nodes: tuple[tuple[Any, ...], ...]  # id, name, type, and a value for each dimension
+    total: int
+    why: tuple[str, ...]
+
+    @property
+    def COLUMNS(self) -> tuple[str, ...]:  # type: ignore[override]  # noqa: N802
+        return ("id", "name", "type", *self.dimensions)
+
+    @property
+    def title(self) -> str:
+        return f"{' and '.join(self.filters)}: {counted(self.total, 'node')}"
+
+    def rows(self) -> Sequence[tuple[Any, ...]]:
+        return self.nodes
+
+
+def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20) -> NodesWithin:
+    """The nodes within all bounds, such as {"pricing_tier": {"max": 0.3}}: min and max are inclusive, exact
+    has a tolerance of 1e-9.
+
+    A node that lacks a dimension, or has something else than a number there, is left out and counted; the
+    first of the latter are named. Raises UnknownName for a dimension that no node has, and BadInput for
+    bounds that make no sense.
+    """
+    require_count(limit, 1, "limit", "it is how many nodes are kept")
+    index, bounds = index_of(graph), bounds_of(filters)
+    kept, why = rows_within(index, bounds)
+    rows = np.flatnonzero(kept)
+    shown = rows[:limit].tolist()
+    if len(rows) > limit:
+        why.append(
+            f"{len(rows) - limit:,} more lie within, limit={limit} keeps the first in the order of the graph"
+        )
+    columns = [index.dimension(name).values for name in bounds]
+    nodes = tuple(
+        (graph.ids[row], index.names[row], index.kinds[row], *(float(column[row]) for column in columns))
+        for row in shown
+    )
+    return NodesWithin(
+        tuple(phrase(name, each) for name, each in bounds.items()),
+        tuple(bounds),
+        nodes,
+        len(rows),
+        tuple(why),
+    )
+
+
+def bounds_of(filters: Filters) -> dict[str, Bounds]:
+    """The least and the largest value of each dimension; raises BadInput for filters that make no sense."""
+    return require_bounds(filters, declared=tuple(filters) if isinstance(filters, Mapping) else ())
+
+
+def rows_within(index: GraphIndex, bounds: Mapping[str, Bounds]) -> tuple[BoolColumn, list[str]]:
+    """Which rows lie within all bounds, and what each filter left out."""
+    kept, why = np.ones(len(index.graph), bool), []
+    for name, each in bounds.items():
+        column = index.dimension(name)
+        lies = inside(column.values, each)
+        missing = int(np.isnan(column.values).sum()) - len(column.odd)
+        outside = len(lies) - int(lies.sum()) - missing - len(column.odd)
+        told = [f"{outside:,} outside"] + [f"{missing:,} without a value"] * (missing > 0)
+        if column.odd:
+            named = ", ".join(
+                f"{index.graph.ids[row]} has {index.graph.node_properties[row][name]!r}"
+                for row in column.odd[:3]
+            )
+            told.append(f"{len(column.odd):,} with something else than a number ({named})")
+        why.append(
+            f"{phrase(name, each)} leaves out {', '.join(told)}; {int((kept & lies).sum()):,} of {int(kept.sum()):,} left"
+        )
+        kept &= lies
+    return kept, why
+
+
+# Two nodes beside each other, dimension by dimension: where they agree, and where one is higher.
+
+
+class ProfileRow(NamedTuple):
+    """A dimension with its category, what its ends mean, and the value of either node; None where a node has
+    none.
+    """
+
+    dimension: str
+    category: str
+    low: str
+    high: str
+    first: float | None
+    second: float | None
+
+    @property
+    def gap(self) -> float | None:
+        """How much higher the second is; None where one of them has no value."""
+        return None if self.first is None or self.second is None else round(self.second - self.first, 9)
+
+
+@dataclass(frozen=True, repr=False)
+class DimensionProfile(MethodResult):
+    """The dimensions that two nodes have, in the order of the catalogue; those that only one has are among
+    them.
+    """
+
+    node: str
+    other: str
+    names: tuple[str, str]
+    dimensions: tuple[ProfileRow, ...]
+    why: tuple[str, ...]
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("dimension", "category", "first", "second", "second less first")
+
+    @property
+    def title(self) -> str:
+        return f"{self.names[0]} beside {self.names[1]}: {counted(len(self.dimensions), 'dimension')}"
+
+    @property
+    def ids(self) -> list[str]:
+        """The two nodes."""
+        return [self.node, self.other]
+
+    def rows(self) -> Sequence[tuple[object, ...]]:
+        return [
+            (each.dimension, each.category, each.first, each.second, each.gap) for each in self.dimensions
+        ]
+
+
+def dimension_profile(graph: PropertyGraph, node: str, other: str) -> DimensionProfile:
+    """The values of two nodes on each of the 56 dimensions that at least one of them has.
+
+    Raises UnknownName for a node, with near ids. What is no number from 0 to 1 is no value.
+    """
+    index = index_of(graph)
+    first, second = _values(index, node), _values(index, other)
+    rows = tuple(
+        ProfileRow(each.name, each.category, each.low, each.high, first.get(each.name), second.get(each.name))
+        for each in DIMENSIONS
+        if each.name in first or each.name in second
+    )
+    names = index.names[index.row(node)], index.names[index.row(other)]
+    both = [row for row in rows if row.gap is not None]
+    why = [f"{len(both)} dimensions are known of both"]
+    if both:
+        widest = max(both, key=lambda row: abs(row.gap or 0.0))
+        why.append(f"farthest apart on {widest.dimension}: {widest.first:g} and {widest.second:g}")
+    return DimensionProfile(node, other, names, rows, tuple(why))
+
+
+def _values(index: GraphIndex, node: str) -> Mapping[str, float]:
+    known = index.graph.node_properties[index.row(node)]
+    values = {each.name: as_number(known[each.name]) for each in DIMENSIONS if each.name in known}
+    return {name: value for name, value in values.items() if 0 <= value <= 1}
+
+
+# Keeping the hits whose nodes lie within bounds on named dimensions.
+
+
+def dimensions(
+    graph: PropertyGraph, filters: Mapping[str, object], *, declared: Collection[str] = ()
+) -> Stage:
+    """Keeps the hits whose node lies within the bounds on every dimension; `within` says how bounds are given
+    and what counts.
+
+    A node that has no number on one of them is left out, and the name of the stage counts such nodes; so is a
+    hit that is no node. Scores stay as they were. Raises UnknownName for a dimension that is neither one of
+    the 56 nor `declared`, and BadInput.
+    """
+    found = within(graph, filters, declared=declared)
+    kept = {graph.ids[row] for row in np.flatnonzero(found.kept)}
+    limits = [phrase(name, bounds) for name, bounds in found.bounds.items()]
+    limits += [f"{found.incomplete} nodes lack one"] * bool(found.incomplete)
+    return Stage(
+        f"dimensions({', '.join(limits)})",
+        lambda ranking: replace(ranking, hits=tuple(hit for hit in ranking.hits if hit.id in kept)),
+    )

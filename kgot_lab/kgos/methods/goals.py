@@ -1,0 +1,270 @@
+"""What helps to reach a goal: what says so, what enables that, and what that requires (KG-OS, method 2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+
+from kgot_lab.errors import BadInput, require, require_amount, require_count
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.property_graph import Ints
+from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound
+from kgot_lab.kgos.methods.index import GraphIndex, Reals, index_of
+from kgot_lab.retrieval.fusion import WEIGHTS, columns
+from kgot_lab.retrieval.lexical import INTENT_VERBS
+from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS
+from kgot_lab.text.words import content_words, searched_words, stem
+
+# from what helps to what it helps; the last is ours
+ENABLING = ("enables", "optimizes", "reduces", "contributes_to")
+REQUIRING = ("requires",)  # from what is wanted to what it cannot be had without
+
+
+def want_to(
+    graph: PropertyGraph, goal: str, k: int = 10, *, boost_types: Collection[str] | None = None
+) -> NodesFound:
+    """The nodes that help to reach a goal, best first: score = 2/3 of the text score + 1/3 of the boost, ties
+    broken by id.
+
+    Text: BM25 (k1 1.5, b .75, the eight intent verbs five times as heavy) and FTS5, of the two the larger,
+    each over its maximum. Boost: from the ten best, against `enables`, `optimizes`, `reduces` and
+    `contributes_to` to what enables them (+.3), along `requires` to their prerequisites (+.5), over the
+    largest; the document has both directions reversed (decision C-M1). With `boost_types`, as a mapping of
+    goals has them, these are followed instead and both ways. The shares are those of text and graph in the
+    preset for goals. Raises BadInput for a goal that is no text or blank.
+    """
+    require(goal, str, "a goal is a text")
+    if not goal.strip():
+        raise BadInput("the goal is blank; say what is wanted, as in 'reduce API costs'")
+    require_count(k, 1, "k", "it is how many nodes are kept")
+    index = index_of(graph)
+    found, text = columns(index.goals.search(goal), graph.ids)
+    texts = np.zeros(len(graph))
+    texts[found] = text
+    seeds = found[:BOOST_SEEDS].astype(np.int32)
+    boosts, first = index.links.boosts(seeds, _worth(index, boost_types))
+    weights = WEIGHTS["goal-oriented"]
+    scores = (weights.text * texts + weights.graph * boosts) / (weights.text + weights.graph)
+    rows = np.flatnonzero(scores)
+    order = rows[np.lexsort((index.name_order[rows], -scores[rows]))][:k]
+    told = (_path(index, row, texts, first) for row in order.tolist())
+    nodes = index.hits(order.tolist(), scores[order].tolist(), told)
+    return NodesFound(
+        f"want to {goal!r}", nodes, tuple(_reasons(index, goal, len(found), boost_types, len(rows) - k))
+    )
+
+
+def _worth(index: GraphIndex, boost_types: Collection[str] | None) -> Reals:
+    if boost_types is not None:
+        return index.ways_of(boost_types, along=BOOST_ALONG, against=BOOST_AGAINST)
+    return index.ways_of(ENABLING, along=0.0, against=BOOST_AGAINST) + index.ways_of(
+        REQUIRING, along=BOOST_ALONG, against=0.0
+    )
+
+
+def _path(index: GraphIndex, row: int, texts: Reals, first: Ints) -> str:
+    told = [f"text {texts[row]:.2f}"] if texts[row] else []
+    return "; ".join([*told, index.links.path([int(first[row])])] if first[row] >= 0 else told)
+
+
+def _reasons(
+    index: GraphIndex, goal: str, found: int, boost_types: Collection[str] | None, more: int
+) -> list[str]:
+    words = list(dict.fromkeys(searched_words(goal)))
+    told = ", ".join(f"{word} (5 times as heavy)" if word in INTENT_VERBS else word for word in words)
+    why = [
+        f"words looked for: {told}"
+        if words
+        else "no word to look for: stop words and single letters are left out"
+    ]
+    types = [*ENABLING, *REQUIRING] if boost_types is None else sorted(boost_types)
+    if not found:
+        why.append("no node holds one of them")
+    elif not set(types) & set(index.graph.type_names):
+        why.append(f"no edge of the graph has one of the types {', '.join(types)}")
+    elif more > 0:
+        why.append(f"{more:,} more score above 0")
+    return why
+
+
+# Whether something can be done, what holds it back, and what helps in spite of that (KG-OS, method 3).
+
+CapabilityStatus = Literal["yes", "yes_with_limitations", "no", "unknown"]
+COVERED = 0.5  # of what a question asks, by the weight of its words, a node must hold this share to be what is asked about
+_LOOKED_AT = 5
+
+
+class Limitation(NamedTuple):
+    """What holds something back, what helps in spite of it, and whether it makes it impossible."""
+
+    id: str
+    name: str
+    description: str
+    workarounds: tuple[str, ...]
+    blocking: bool
+
+
+@dataclass(frozen=True, repr=False)
+class Capability(MethodResult):
+    """The verdict on what was asked about, with all its limitations, their workarounds, and what it requires."""
+
+    asked: str
+    status: CapabilityStatus
+    node: str
+    limitations: tuple[Limitation, ...]
+    prerequisites: tuple[str, ...]
+    others: tuple[str, ...]
+    why: tuple[str, ...]
+
+    COLUMNS: ClassVar[tuple[str, ...]] = ("limitation", "name", "description", "workarounds", "blocking")
+
+    @property
+    def ids(self) -> list[str]:
+        """What was asked about, its limitations, their workarounds, and its prerequisites."""
+        return list(
+            dict.fromkeys(
+                [
+                    *([self.node] if self.node else []),
+                    *(each.id for each in self.limitations),
+                    *self.workarounds,
+                    *self.prerequisites,
+                ]
+            )
+        )
+
+    @property
+    def workarounds(self) -> tuple[str, ...]:
+        """What helps in spite of the limitations, each once."""
+        return tuple(
+            dict.fromkeys(each for limitation in self.limitations for each in limitation.workarounds)
+        )
+
+    @property
+    def title(self) -> str:
+        return f"can it {self.asked!r}: {self.status}" + (f" ({self.node})" if self.node else "")
+
+    def rows(self) -> Sequence[Limitation]:
+        return self.limitations
+
+
+def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -> Capability:
+    """Whether something can be done: the verdict is about the node that says best what is asked, `others` are
+    further ones that say it.
+
+    yes: it has no limitation. no: one of its limitations blocks, which is one without a workaround that does
+    not say blocking: false (decision C-M3). yes_with_limitations: otherwise. unknown: no node holds enough of
+    the words that are asked, `covered` of their weight, rare words weighing more; what limits another node
+    does nothing, so no verdict is about it. A workaround may leave the limitation, or what is limited (C-V3).
+    Raises BadInput.
+    """
+    require(capability, str, "what is asked about is a text")
+    if not capability.strip():
+        raise BadInput("nothing is asked; say what it should be able to do, as in 'edit binary files'")
+    require_amount(covered, "covered")
+    index = index_of(graph)
+    shares = _matching(index, capability)
+    limited = {each: row for row, those in index.leads_to("has_limitation").items() for each in those}
+    rows = [row for row, share in shares if share >= covered and row not in limited]
+    if not rows:
+        near = (
+            f"; nearest is {graph.ids[shares[0][0]]} with {shares[0][1]:.2f}"
+            if shares
+            else ", and none holds a word"
+        )
+        near += (
+            f", which limits {graph.ids[limited[shares[0][0]]]}" if shares and shares[0][0] in limited else ""
+        )
+        who = "no node but a limitation" if shares and shares[0][1] >= covered else "no node"
+        return Capability(
+            capability, "unknown", "", (), (), (), (f"{who} holds {covered:g} of what is asked{near}",)
+        )
+    row, node = rows[0], graph.ids[rows[0]]
+    limitations = limitations_of(index, [row]).get(row, ())
+    blocking = [each.id for each in limitations if each.blocking]
+    status: CapabilityStatus = "no" if blocking else "yes_with_limitations" if limitations else "yes"
+    why = [f"{node} holds {shares[[each for each, _ in shares].index(row)][1]:.2f} of what is asked"]
+    why += [f"blocked by {', '.join(blocking)}, without a workaround"] if blocking else []
+    why += ["no limitation is known"] if not limitations else []
+    prerequisites = tuple(graph.ids[each] for each in index.outgoing(row, ("requires",)))
+    why += [f"requires {', '.join(prerequisites)}"] if prerequisites else []
+    return Capability(
+        capability,
+        status,
+        node,
+        limitations,
+        prerequisites,
+        tuple(graph.ids[each] for each in rows[1:]),
+        tuple(why),
+    )
+
+
+def limitations_of(index: GraphIndex, rows: Sequence[int]) -> dict[int, tuple[Limitation, ...]]:
+    """All limitations of some nodes, by row, with their workarounds; a node without one is left out."""
+    graph, limits = index.graph, index.ends_of(rows, ("has_limitation",))
+    around = index.ends_of(
+        [*limits, *dict.fromkeys(each for found in limits.values() for each in found)], ("has_workaround",)
+    )
+    found = {}
+    for row, those in limits.items():
+        told = []
+        for each in those:
+            workarounds = tuple(
+                graph.ids[other] for other in dict.fromkeys([*around.get(each, ()), *around.get(row, ())])
+            )
+            known = graph.node_properties[each]
+            blocking = not workarounds and known.get("blocking") is not False
+            told.append(
+                Limitation(
+                    graph.ids[each],
+                    index.names[each],
+                    str(known.get("description") or ""),
+                    workarounds,
+                    blocking,
+                )
+            )
+        found[row] = tuple(told)
+    return found
+
+
+def _matching(index: GraphIndex, capability: str) -> list[tuple[int, float]]:
+    """The nodes that the text lane finds best, with the share of the words that each holds, by weight, the
+    largest first.
+
+    The weight of a word is ln(1 + nodes / nodes that hold it): one that no node holds weighs most. A node
+    whose whole name of two words or more is in the question is what is asked about, however much else is
+    said: it has 1, and goes before others that have 1.
+    """
+    words = {stem(word) for word in content_words(capability)} - _SAID_OF_ANYTHING
+    weight = {
+        word: math.log(1 + len(index.graph) / max(len(index.of_stem.get(word, ())), 1)) for word in words
+    }
+    total = sum(weight.values())
+    if not total:
+        return []
+    hits = index.text.search(capability).hits[: 4 * _LOOKED_AT]
+    rows = [index.graph.row(hit.id) for hit in hits]
+    named = {row for row in rows if _named(index, row, words)}
+    shares = [
+        (
+            row,
+            1.0
+            if row in named
+            else sum(weight[word] for word in words if row in index.of_stem.get(word, ())) / total,
+        )
+        for row in rows
+    ]
+    # then, that which the text lane has first
+    return sorted(shares, key=lambda each: (-each[1], each[0] not in named))[:_LOOKED_AT]
+
+
+def _named(index: GraphIndex, row: int, words: set[str]) -> bool:
+    return len(index.name_stems[row]) > 1 and index.name_stems[row] <= words
+
+
+_SAID_OF_ANYTHING = frozenset(
+    map(stem, "can could may it we you i do does will would support able possible is there also".split())
+)

@@ -1,0 +1,281 @@
+"""What a graph holds: numbers, types, clusters, where to begin, and what it lacks."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from kgot_lab.errors import UnknownName, require_count
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.centrality import OUTSIDE, pagerank_shares, pairs_of
+from kgot_lab.kgos.methods.formatting import TableFound
+from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.text.cleaning import counted
+from kgot_lab.text.words import content_words
+
+_TOLD = 5  # names or words of a cluster
+
+
+def overview(graph: PropertyGraph) -> TableFound:
+    """How much of everything a graph holds: nodes and edges by type, parts, and the node with most edges."""
+    index = index_of(graph)
+    rows: list[tuple[str, object]] = [("nodes", len(graph)), ("edges", len(graph.edge_keys))]
+    rows += [(f"nodes of type {name}", number) for name, number in graph.labels().items()]
+    rows += [(f"edges of type {name}", number) for name, number in graph.types().items()]
+    parts = list(nx.connected_components(_undirected(graph)))
+    rows.append(("parts that no edge joins", len(parts)))
+    rows.append(("nodes of the largest part", max(map(len, parts), default=0)))
+    rows.append(("nodes without an edge", int((index.degrees == 0).sum())))
+    busiest = int(index.degrees.argmax()) if len(graph) else -1
+    if busiest >= 0:
+        rows.append(("most neighbours", f"{graph.ids[busiest]} ({int(index.degrees[busiest])})"))
+    return TableFound(
+        f"{counted(len(graph), 'node')}, {counted(len(graph.edge_keys), 'edge')}",
+        ("measure", "value"),
+        tuple(rows),
+    )
+
+
+def types_joined(graph: PropertyGraph) -> TableFound:
+    """Which types of nodes each type of edge joins, and how often: the schema that a graph turns out to have."""
+    counts = Counter(
+        (graph.type_names[code], " ".join(graph.node_labels[source]), " ".join(graph.node_labels[target]))
+        for code, source, target in zip(
+            graph.type_codes.tolist(), graph.sources.tolist(), graph.targets.tolist(), strict=True
+        )
+    )
+    rows = tuple(
+        (type, source, target, number)
+        for (type, source, target), number in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    )
+    return TableFound(
+        f"{counted(len(graph.types()), 'type')} of edges", ("edge type", "from", "to", "edges"), rows
+    )
+
+
+def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
+    """Where to begin with a graph that one does not know: the nodes of each type that most leads to, by
+    PageRank.
+
+    Packages that are not among the files of a folder are left out, where there is something else.
+    """
+    require_count(each, 1, "each")
+    index, rank = index_of(graph), pagerank_shares(graph)
+    rows = []
+    for label, numbers in index.of_label.items():
+        if label == OUTSIDE and len(index.of_label) > 1:
+            continue
+        best = sorted(numbers.tolist(), key=lambda row: (-rank[row], graph.ids[row]))[:each]
+        rows += [
+            (graph.ids[row], index.names[row], label, round(float(rank[row]), 6), _described(graph, row))
+            for row in best
+        ]
+    rows.sort(key=lambda row: (-row[3], row[0]))
+    return TableFound(
+        "where to begin",
+        ("id", "name", "type", "pagerank", "description"),
+        tuple(rows),
+        (),
+        tuple(row[0] for row in rows),
+    )
+
+
+def clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
+    """Groups of nodes with more edges among them than to others (Louvain, Blondel et al. 2008), the largest
+    first, with their words.
+    """
+    require_count(most, 1, "most")
+    index, rank = index_of(graph), pagerank_shares(graph)
+    found = nx.community.louvain_communities(_undirected(graph), seed=0)
+    groups = sorted(
+        (sorted(each) for each in found if len(each) > 1), key=lambda each: (-len(each), graph.ids[each[0]])
+    )
+    everywhere = Counter(word for name in index.names for word in set(content_words(name.replace("_", " "))))
+    rows, about = [], []
+    for group in groups[:most]:
+        here = Counter(
+            word for row in group for word in set(content_words(index.names[row].replace("_", " ")))
+        )
+        words = sorted(here, key=lambda word: (-(here[word] ** 2) / everywhere[word], word))[:_TOLD]
+        first = sorted(group, key=lambda row: (-rank[row], graph.ids[row]))[:_TOLD]
+        rows.append((len(group), ", ".join(words), [graph.ids[row] for row in first]))
+        about += [graph.ids[row] for row in first]
+    why = (f"{counted(len(groups), 'cluster')} of two nodes or more",)
+    return TableFound(
+        f"clusters: {len(rows)}", ("nodes", "words", "first"), tuple(rows), why, tuple(dict.fromkeys(about))
+    )
+
+
+def graph_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
+    """What a graph lacks: nodes without an edge or a description, limitations without a workaround, patterns
+    that nothing follows.
+
+    Of each kind the first `most`, those with most neighbours before others; `why` says how many there are.
+    """
+    require_count(most, 1, "most")
+    index = index_of(graph)
+    by_type: dict[str, set[int]] = defaultdict(set)
+    for row, code in enumerate(graph.type_codes.tolist()):
+        by_type[f"to {graph.type_names[code]}"].add(int(graph.targets[row]))
+        by_type[f"from {graph.type_names[code]}"].add(int(graph.sources[row]))
+    limiting = by_type["to has_limitation"]
+    relieved = by_type["from has_workaround"] | {
+        int(graph.targets[row])
+        for row in range(len(graph.edge_keys))
+        if graph.type_names[graph.type_codes[row]] == "has_limitation"
+        and int(graph.sources[row]) in by_type["from has_workaround"]
+    }
+    patterns = {
+        row
+        for label in ("pattern", "design_pattern", "architectural_pattern")
+        for row in index.of_label.get(label, np.empty(0, int)).tolist()
+    }
+    code = {
+        row
+        for label in ("function", "method")
+        for row in index.of_label.get(label, np.empty(0, int)).tolist()
+    }
+    found = {
+        "no edge": {row for row in range(len(graph)) if index.degrees[row] == 0},
+        "no description": {row for row in range(len(graph)) if not _described(graph, row)},
+        "a limitation without a workaround": limiting - relieved,
+        "a pattern that nothing follows": patterns - by_type["to pattern_instance_of"],
+        "nothing is known to call it": code - by_type["to calls"] if by_type["to calls"] else set(),
+    }
+    rows, why = [], []
+    for kind, numbers in found.items():
+        if numbers:
+            why.append(f"{kind}: {counted(len(numbers), 'node')} of {len(graph):,}")
+        for row in sorted(numbers, key=lambda row: (-index.degrees[row], graph.ids[row]))[:most]:
+            rows.append((graph.ids[row], index.names[row], index.kinds[row], kind))
+    return TableFound(
+        f"gaps: {len(rows)}",
+        ("id", "name", "type", "gap"),
+        tuple(rows),
+        tuple(why),
+        tuple(dict.fromkeys(row[0] for row in rows)),
+    )
+
+
+def coverage(graph: PropertyGraph) -> TableFound:
+    """Of the nodes of each type, how many are described, told of by a document, run by a test, and built
+    after a pattern.
+    """
+    index = index_of(graph)
+    documented, tested, patterned = set[int](), set[int](), set[int]()
+    for row, code in enumerate(graph.type_codes.tolist()):
+        type, source, target = graph.type_names[code], int(graph.sources[row]), int(graph.targets[row])
+        if type == "documents":
+            documented.add(target)
+        elif type == "pattern_instance_of":
+            patterned.add(source)
+        elif type in ("calls", "imports") and _is_test(graph, source) and not _is_test(graph, target):
+            tested.add(target)
+    rows: list[tuple[Any, ...]] = []
+    for label, numbers in index.of_label.items():
+        those = set(numbers.tolist())
+        shares = (
+            sum(bool(_described(graph, row)) for row in those),
+            len(those & documented),
+            len(those & tested),
+            len(those & patterned),
+        )
+        rows.append((label, len(those), *(round(each / len(those), 3) for each in shares)))
+    rows.sort(key=lambda row: (-row[1], row[0]))
+    why = (
+        "a test is code in a file or folder whose name says so; what it runs through other code is not counted",
+    )
+    return TableFound(
+        "coverage by type",
+        ("type", "nodes", "described", "documented", "tested", "after a pattern"),
+        tuple(rows),
+        why,
+    )
+
+
+def _is_test(graph: PropertyGraph, row: int) -> bool:
+    file = str(graph.node_properties[row].get("file", ""))
+    return any(part.startswith("test") for part in file.split("/")) or file.endswith(
+        ("_test.py", ".test.js", ".test.ts", ".spec.js", ".spec.ts")
+    )
+
+
+def _described(graph: PropertyGraph, row: int) -> str:
+    properties = graph.node_properties[row]
+    return str(properties.get("description") or properties.get("text") or properties.get("content") or "")
+
+
+def _undirected(graph: PropertyGraph) -> nx.Graph[int]:
+    plain: nx.Graph[int] = nx.Graph()
+    plain.add_nodes_from(range(len(graph)))
+    plain.add_edges_from(zip(*(ends.tolist() for ends in pairs_of(graph)), strict=True))
+    return plain
+
+
+# From patterns to the code that is built after them, and back (KG-OS, the pattern mapper).
+
+PATTERNS = ("pattern", "design_pattern", "architectural_pattern", "anti_pattern")
+_EDGE = "pattern_instance_of"
+
+
+def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str = "") -> TableFound:
+    """Where each pattern is followed, or one of them: the code, its file and line, and what shows it.
+
+    With `source_file` only what is in files whose path ends so, or in a folder of this name. Raises
+    UnknownName for a strange pattern.
+    """
+    index = index_of(graph)
+    patterns = sorted(
+        {row for label in PATTERNS for row in index.of_label.get(label, ())}, key=lambda row: graph.ids[row]
+    )
+    if pattern:
+        named = [
+            row
+            for row in patterns
+            if pattern.casefold() in (graph.ids[row].casefold(), index.names[row].casefold())
+        ]
+        if not named:
+            raise UnknownName("pattern", pattern, [graph.ids[row] for row in patterns])
+        patterns = named
+    rows, followed = [], set()
+    for row in patterns:
+        for edge in graph.neighbours(graph.ids[row], "in", (_EDGE,)):
+            at = graph.row(edge.source)
+            held = graph.node_properties[at]
+            file = str(held.get("file", ""))
+            if source_file and not (
+                file.endswith(source_file) or file.startswith(source_file.rstrip("/") + "/")
+            ):
+                continue
+            followed.add(row)
+            place = f"{file}:{held.get('line', '')}".strip(":")
+            rows.append(
+                (
+                    graph.ids[row],
+                    index.names[row],
+                    edge.source,
+                    index.kinds[at],
+                    place,
+                    str(edge.properties.get("why", "")),
+                )
+            )
+    rows.sort(key=lambda each: (each[0], each[4], each[2]))
+    why = [f"{len(followed)} of {counted(len(patterns), 'pattern')} are followed in the code"]
+    if missing := [graph.ids[row] for row in patterns if row not in followed]:
+        why.append(
+            f"nothing follows {', '.join(missing[:10])}"
+            + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
+        )
+    if not patterns:
+        why = ["the graph holds no pattern"]
+    about = tuple(dict.fromkeys(each for row in rows for each in (row[0], row[2])))
+    return TableFound(
+        f"code after patterns: {counted(len(rows), 'place')}",
+        ("pattern", "name", "code", "type", "place", "why"),
+        tuple(rows),
+        tuple(why),
+        about,
+    )

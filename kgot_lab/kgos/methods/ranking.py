@@ -1,0 +1,193 @@
+"""Which nodes hold the words of a query anywhere: the lane that needs no statistics (KG-OS, method 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from kgot_lab.errors import BadInput, require, require_amount, require_count
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound
+from kgot_lab.kgos.methods.index import GraphIndex, Reals, index_of, rows_named
+from kgot_lab.retrieval.fusion import columns
+from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, neighbour_places
+from kgot_lab.retrieval.stage import best
+from kgot_lab.text.cleaning import counted
+from kgot_lab.text.words import named_words, searched_words
+
+
+def keyword_match(graph: PropertyGraph, query: str, k: int | None = None) -> NodesFound:
+    """The nodes whose name, labels or properties hold words of a query, even inside a longer word: score =
+    how many different ones.
+
+    As SQL LIKE '%word%' has it. Stop words and single letters are left out, and so are the names of the
+    properties: "description" would match every node. All are found, or the best `k`. Raises BadInput.
+    """
+    require(query, str, "a query is a text")
+    if k is not None:
+        require_count(k, 1, "k", "it is how many nodes are kept")
+    index = index_of(graph)
+    ranking = index.substrings.search(query)
+    kept = ranking if k is None else best(ranking, k)
+    words = list(dict.fromkeys(searched_words(query)))
+    told = (
+        f"words looked for: {', '.join(words)}"
+        if words
+        else "no word to look for: stop words and single letters are left out"
+    )
+    cut = [f"{len(ranking.hits) - len(kept.hits):,} more hold one, k={k} keeps the best"] * (
+        len(kept.hits) < len(ranking.hits)
+    )
+    none = ["no name, label or text holds any of them"] * bool(words and not ranking.hits)
+    rows, scores = columns(kept, graph.ids)
+    return NodesFound(
+        f"keyword match for {query!r}", index.hits(rows.tolist(), scores.tolist()), (told, *cut, *none)
+    )
+
+
+# What some nodes are linked to, over chosen types of edges (KG-OS, method 12).
+
+
+def edge_type_boost(
+    graph: PropertyGraph,
+    seeds: Iterable[str],
+    boost_types: Collection[str] | Mapping[str, float] | None = None,
+    *,
+    outgoing: float = BOOST_ALONG,
+    incoming: float = BOOST_AGAINST,
+) -> NodesFound:
+    """The nodes that the seeds are linked to: boost(d) = outgoing * edges from a seed + incoming * edges to a
+    seed, over the largest.
+
+    Only edges of `boost_types`, where given; each counts the same, or as a mapping says: {"enables": 1,
+    "relates_to": 0.5} (C-O10). A loop boosts nothing, and a seed is found where another seed is linked to it.
+    As a stage of a pipeline it is `retrieval.neighbours.around`. Raises BadInput where outgoing and incoming
+    are both 0 or one is below, and UnknownName for a seed, or where no edge has such a type.
+    """
+    for name, value in (("outgoing", outgoing), ("incoming", incoming)):
+        require_amount(value, name)
+    if not outgoing and not incoming:
+        raise BadInput(
+            "outgoing and incoming are both 0: then no edge boosts anything; one of them must be more"
+        )
+    index = index_of(graph)
+    rows = rows_named(index, seeds, "seeds")
+    for name, value in boost_types.items() if isinstance(boost_types, Mapping) else ():
+        require_amount(value, f"the weight of {name}", some=True)
+    absent = index.absent_types(boost_types)
+    boosts, first = index.links.boosts(rows, index.ways_of(boost_types, along=outgoing, against=incoming))
+    found = np.flatnonzero(boosts)
+    order = found[np.lexsort((index.name_order[found], -boosts[found]))]
+    nodes = index.hits(order.tolist(), boosts[order].tolist(), index.reasons_for(first[order].tolist()))
+    along = "any type" if boost_types is None else ", ".join(sorted(boost_types))
+    why = [f"edges followed: {along}; outgoing +{outgoing:g}, incoming +{incoming:g}, divided by the largest"]
+    if absent:
+        why.append(f"no edge of the graph has the type {', '.join(absent)}")
+    if not nodes:
+        why.append("no seeds were given" if not len(rows) else "no such edge joins a seed with another node")
+    return NodesFound(f"edge-type boost from {counted(len(rows), 'seed')}", nodes, tuple(why))
+
+
+# Which nodes play the part of a node: the same neighbours, type and words of the name (KG-OS, method 5).
+
+_JACCARD, _TYPE, _NAME = 0.70, 0.20, 0.10  # KG-OS, section 6
+
+
+class Alike(NamedTuple):
+    """A node like another: its score and the three parts it is made of."""
+
+    id: str
+    name: str
+    type: str
+    score: float
+    jaccard: float
+    type_match: float
+    name_overlap: float
+
+
+@dataclass(frozen=True, repr=False)
+class SimilarNodes(MethodResult):
+    """The nodes most like one, best first, ties broken by id."""
+
+    node: str
+    nodes: tuple[Alike, ...]
+    why: tuple[str, ...]
+
+    COLUMNS: ClassVar[tuple[str, ...]] = (
+        "id",
+        "name",
+        "type",
+        "score",
+        "jaccard",
+        "type match",
+        "name overlap",
+    )
+
+    @property
+    def title(self) -> str:
+        return f"similar to {self.node}: {counted(len(self.nodes), 'node')}"
+
+    def rows(self) -> Sequence[Alike]:
+        return self.nodes
+
+
+def similar_to(graph: PropertyGraph, node: str, k: int = 10) -> SimilarNodes:
+    """The nodes most like a node: score = .70 * Jaccard index of the neighbours + .20 * same type + .10 *
+    shared words of the names.
+
+    Neighbours count whichever way edges point, each once, the two nodes themselves left out; without any the
+    index is 0 (decision C-M7). The type is the same where a label is shared; the names share their common
+    words over all their words. Nodes that score 0 are not found. Raises UnknownName for a node that is not
+    there, with near ids, and BadInput.
+    """
+    require_count(k, 1, "k", "it is how many nodes are kept")
+    index = index_of(graph)
+    row = index.row(node)
+    jaccard, types, names = _shared_neighbours(index, row), _same_type(index, row), _shared_words(index, row)
+    scores = _JACCARD * jaccard + _TYPE * types + _NAME * names
+    scores[row] = 0.0
+    found = np.flatnonzero(scores)
+    order = found[np.lexsort((index.name_order[found], -scores[found]))]
+    why = [f"score = {_JACCARD:g} * Jaccard + {_TYPE:g} * type match + {_NAME:g} * name overlap"]
+    if not len(found):
+        why.append("no other node shares a neighbour, a label or a word of the name with it")
+    elif len(found) > k:
+        why.append(f"{len(found) - k:,} more score above 0, k={k} keeps the best")
+    kept = order[:k]
+    parts = (part[kept].tolist() for part in (scores, jaccard, types, names))
+    told = (map(column.__getitem__, kept.tolist()) for column in (graph.ids, index.names, index.kinds))
+    nodes = tuple(map(Alike, *told, *parts))
+    return SimilarNodes(node, nodes, tuple(why))
+
+
+def _shared_neighbours(index: GraphIndex, row: int) -> Reals:
+    """The Jaccard index of the neighbours of every node with those of one, the pair left out."""
+    near = index.neighbours
+    mine = near.indices[near.indptr[row] : near.indptr[row + 1]]
+    shared = np.bincount(near.indices[neighbour_places(near, mine)[0]], minlength=len(index.graph))
+    linked = np.zeros(len(index.graph), np.int64)
+    linked[mine] = 1
+    # linked to each other: each is in the other's set
+    united = len(mine) + index.degrees - shared - 2 * linked
+    found: Reals = np.divide(shared, united, out=np.zeros(len(index.graph)), where=united > 0)
+    return found
+
+
+def _same_type(index: GraphIndex, row: int) -> Reals:
+    same = np.zeros(len(index.graph))
+    for label in index.graph.node_labels[row]:
+        same[index.of_label[label]] = 1.0
+    return same
+
+
+def _shared_words(index: GraphIndex, row: int) -> Reals:
+    words = set(named_words(index.names[row]))
+    shared = np.zeros(len(index.graph))
+    for word in words:
+        shared[index.of_name_word[word]] += 1
+    united = len(words) + index.name_lengths - shared
+    found: Reals = np.divide(shared, united, out=np.zeros(len(index.graph)), where=united > 0)
+    return found

@@ -1,0 +1,250 @@
+"""Nodes by what they are and have, the neighbours of a node, and what changed between two graphs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from kgot_lab.errors import BadInput, UnknownName, require, require_count
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.methods.dimensions import Filters, bounds_of, rows_within
+from kgot_lab.kgos.methods.formatting import TableFound
+from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.text.cleaning import counted
+from kgot_lab.types import Diff, Edge, Node
+
+ALTERNATIVES = ("alternative_to", "pattern_alternative_to")
+
+
+def selected_nodes(
+    graph: PropertyGraph,
+    *,
+    types: Collection[str] = (),
+    edge_types: Collection[str] = (),
+    min_edges: int = 0,
+    max_edges: int | None = None,
+    properties: Mapping[str, object] | None = None,
+    has_property: Collection[str] = (),
+    dimensions: Filters | None = None,
+    limit: int | None = None,
+    sample: int | None = None,
+    seed: int = 0,
+) -> TableFound:
+    """The nodes that pass every filter that is given, in the order of the graph, or so many of them drawn at
+    random.
+
+    `types`: one of these labels; `edge_types`: an edge of one of these; `properties`: these values, compared
+    as texts; `has_property`: these names; `dimensions`: within these bounds. Raises UnknownName for what no
+    node or edge has, and BadInput.
+    """
+    index = index_of(graph)
+    kept = np.ones(len(graph), bool)
+    why: list[str] = []
+    _known("node type", types, index.of_label)
+    _known("edge type", edge_types, graph.types())
+    require_count(min_edges, 0, "min_edges")
+    if max_edges is not None:
+        require_count(max_edges, min_edges, "max_edges", "it is not below min_edges")
+    degrees = np.bincount(np.concatenate([graph.sources, graph.targets]), minlength=len(graph))
+    if types:
+        kept &= np.isin(np.arange(len(graph)), np.concatenate([index.of_label[each] for each in types]))
+    if edge_types:
+        chosen = np.isin(
+            graph.type_codes, [code for code, name in enumerate(graph.type_names) if name in edge_types]
+        )
+        kept &= np.isin(np.arange(len(graph)), np.concatenate([graph.sources[chosen], graph.targets[chosen]]))
+    kept &= degrees >= min_edges
+    if max_edges is not None:
+        kept &= degrees <= max_edges
+    names = {name for properties_ in graph.node_properties for name in properties_}
+    _known("property", [*has_property, *(properties or {})], names)
+    for row in np.flatnonzero(kept).tolist():
+        held = graph.node_properties[row]
+        wrong = any(held.get(name) in (None, "") for name in has_property)
+        kept[row] = not wrong and all(
+            name in held and _text(held[name]) == _text(value) for name, value in (properties or {}).items()
+        )
+    if dimensions:
+        within, told = rows_within(index, bounds_of(dimensions))
+        kept &= within
+        why += told
+    rows = np.flatnonzero(kept).tolist()
+    passing = len(rows)
+    if sample is not None:
+        require_count(sample, 1, "sample")
+        rows = sorted(random.Random(seed).sample(rows, min(sample, len(rows))))
+    if limit is not None:
+        require_count(limit, 1, "limit")
+        rows = rows[:limit]
+    if len(rows) < passing:
+        why.append(f"{len(rows)} of {counted(passing, 'node')} that pass")
+    found = tuple(
+        (graph.ids[row], index.names[row], index.kinds[row], int(degrees[row]), _about(graph, row))
+        for row in rows
+    )
+    return TableFound(
+        f"{counted(passing, 'node')} of {len(graph):,}",
+        ("id", "name", "type", "edges", "description"),
+        found,
+        tuple(why),
+        tuple(row[0] for row in found),
+    )
+
+
+def related_nodes(
+    graph: PropertyGraph,
+    node: str,
+    *,
+    direction: Literal["out", "in", "both"] = "both",
+    edge_types: Collection[str] = (),
+    limit: int | None = None,
+) -> TableFound:
+    """The edges of a node and what they join it with, most used types first. Raises UnknownName for a node,
+    with near ids.
+    """
+    index = index_of(graph)
+    row = index.row(node)
+    _known("edge type", edge_types, graph.types())
+    id = graph.ids[row]
+    edges = graph.neighbours(id, direction, edge_types or None)
+    rows = []
+    for edge in edges:
+        other = edge.target if edge.source == id else edge.source
+        at = graph.row(other)
+        rows.append(
+            (
+                other,
+                index.names[at],
+                index.kinds[at],
+                f"-{edge.type}->" if edge.source == id else f"<-{edge.type}-",
+                _where(edge.properties),
+            )
+        )
+    rows.sort(key=lambda each: (each[3], each[0]))
+    why = (f"{counted(len(rows), 'edge')} of {id}",)
+    return TableFound(
+        f"related to {id}: {counted(len(rows), 'edge')}",
+        ("id", "name", "type", "edge", "where"),
+        tuple(rows[:limit]),
+        why,
+        (id, *(row[0] for row in rows[:limit])),
+    )
+
+
+def alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFound:
+    """What may stand in a node's place: what an edge says is an alternative to it, and what does the same for
+    the same others.
+
+    The latter have an edge of the same type to or from the same nodes; their score is the share of those
+    (Jaccard 1912). Raises UnknownName for a node, with near ids, and BadInput.
+    """
+    require_count(limit, 1, "limit")
+    index = index_of(graph)
+    id = graph.ids[index.row(node)]
+    said = {
+        edge.target if edge.source == id else edge.source: edge.type
+        for edge in graph.neighbours(id, "both", ALTERNATIVES)
+    }
+    roles = _roles(graph, id)
+    scores: dict[str, float] = {}
+    for _, type, other, out in roles:
+        for edge in graph.neighbours(other, "in" if out else "out", (type,)):
+            candidate = edge.source if out else edge.target
+            if (
+                candidate != id
+                and candidate not in said
+                and set(graph.node(candidate).labels) & set(graph.node(id).labels)
+            ):
+                scores[candidate] = 0.0
+    own = {each[1:] for each in roles}
+    for candidate in scores:
+        theirs = {each[1:] for each in _roles(graph, candidate)}
+        scores[candidate] = len(own & theirs) / len(own | theirs)
+    best = sorted(scores, key=lambda each: (-scores[each], each))[:limit]
+    rows = [
+        (each, index.names[graph.row(each)], index.kinds[graph.row(each)], 1.0, type)
+        for each, type in sorted(said.items())
+    ]
+    rows += [
+        (
+            each,
+            index.names[graph.row(each)],
+            index.kinds[graph.row(each)],
+            round(scores[each], 6),
+            "the same edges",
+        )
+        for each in best
+    ]
+    why = (f"{counted(len(said), 'alternative')} said by an edge",)
+    return TableFound(
+        f"alternatives to {id}: {len(rows)}",
+        ("id", "name", "type", "score", "why"),
+        tuple(rows[:limit]),
+        why,
+        (id, *(row[0] for row in rows[:limit])),
+    )
+
+
+def what_changed(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
+    """What was added, taken away and changed since an earlier graph: nodes by id, edges by their ends."""
+    require(earlier, PropertyGraph, "the earlier graph is a PropertyGraph")
+    diff: Diff = earlier.diff(graph)
+    rows: list[tuple[str, str, str, str]] = []
+    for word, nodes in (("added", diff.added_nodes), ("removed", diff.removed_nodes)):
+        rows += [(word, "node", each.id, " ".join(each.labels)) for each in nodes]
+    rows += [("changed", "node", after.id, _changed(before, after)) for before, after in diff.changed_nodes]
+    for word, edges in (("added", diff.added_edges), ("removed", diff.removed_edges)):
+        rows += [(word, "edge", _told(each), "") for each in edges]
+    rows += [
+        ("changed", "edge", _told(after), _changed(before, after)) for before, after in diff.changed_edges
+    ]
+    about = tuple(row[2] for row in rows if row[1] == "node" and row[2] in graph)
+    return TableFound(
+        f"{counted(len(rows), 'change')}", ("change", "kind", "what", "how"), tuple(rows), (), about
+    )
+
+
+def _roles(graph: PropertyGraph, id: str) -> set[tuple[str, str, str, bool]]:
+    """The edges of a node as (id, type, other end, whether it leaves)."""
+    return {(id, each.type, each.target, True) for each in graph.neighbours(id, "out")} | {
+        (id, each.type, each.source, False) for each in graph.neighbours(id, "in")
+    }
+
+
+def _changed(before: Node | Edge, after: Node | Edge) -> str:
+    names = sorted(
+        name
+        for name in {*before.properties, *after.properties}
+        if before.properties.get(name) != after.properties.get(name)
+    )
+    labels = isinstance(before, Node) and isinstance(after, Node) and before.labels != after.labels
+    return ", ".join(["type"] * labels + names)
+
+
+def _told(edge: Edge) -> str:
+    return f"{edge.source} -{edge.type}-> {edge.target}"
+
+
+def _known(what: str, names: Collection[str], there: Collection[str]) -> None:
+    if isinstance(names, str):
+        raise BadInput(f"a list of names is asked for, not one text: [{names!r}]")
+    for name in names:
+        if name not in there:
+            raise UnknownName(what, name, there)
+
+
+def _text(value: object) -> str:
+    return str(value).casefold()
+
+
+def _about(graph: PropertyGraph, row: int) -> str:
+    return str(graph.node_properties[row].get("description") or "")
+
+
+def _where(properties: Mapping[str, Any]) -> str:
+    lines = properties.get("lines")
+    lines = lines if isinstance(lines, list) else []
+    return f"{properties.get('file', '')}:{','.join(map(str, lines[:5]))}".strip(":")

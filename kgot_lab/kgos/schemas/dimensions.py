@@ -1,0 +1,331 @@
+"""The 56 dimensions in nine categories: a number from 0 to 1 in a node's properties, and what the two ends of
+each mean.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.errors import BadInput, UnknownName, described_value, require
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.text.cleaning import counted
+from kgot_lab.types import Json
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """A named scale from 0 to 1: its category, and what a node is at each end of it."""
+
+    name: str
+    category: str
+    low: str
+    high: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.category}): 0 {self.low}, 1 {self.high}"
+
+
+_TABLE = {  # name | at 0 | at 1
+    "performance and cost": """
+        latency_sensitivity | waiting does no harm | must answer within a second
+        throughput_requirement | one request at a time | a steady flood of requests
+        pricing_tier | nothing, or nearly nothing | much for every call
+        token_efficiency | spends many tokens | gets by with few tokens
+        batch_suitability | live use only | made for many items at once
+        cache_effectiveness | nothing is gained by keeping results | nearly all work is saved by keeping results
+        rate_limit_sensitivity | limits on calls do not matter | limits on calls stop it
+        compute_intensity | runs anywhere | needs strong hardware""",
+    "complexity and effort": """
+        implementation_complexity | done by copying an example | takes a specialist
+        configuration_depth | nothing to set | many settings in several files
+        learning_curve | understood in minutes | takes weeks to learn
+        error_handling_need | failures are rare and harmless | failures are frequent or grave
+        debugging_difficulty | the message names the fault | fails without a sign
+        maintenance_burden | runs untouched | wants steady attention""",
+    "interaction": """
+        streaming_support | all at the end | piece by piece throughout
+        batching_capability | single items only | takes batches by itself
+        async_compatibility | blocks its caller | asynchronous throughout
+        real_time_requirement | nobody waits for it | somebody waits for it now
+        multi_turn_depth | one turn is enough | lives on long conversations
+        context_dependency | the same in any context | decided by its context
+        state_management | keeps nothing | keeps much, in many states""",
+    "data": """
+        data_volume_sensitivity | for small data | copes with enormous data
+        format_flexibility | one format only | whatever format comes
+        schema_strictness | no declared form | exactly the declared form
+        data_sensitivity_level | public data | personal, medical or secret data
+        multimodal_support | text only | pictures, sound and film too
+        structured_vs_unstructured | free text | tables and records""",
+    "API capabilities": """
+        tool_use_support | calls no tools | calls many kinds of tools
+        system_prompt_control | a system prompt hardly matters | a system prompt governs it wholly
+        temperature_sensitivity | sampling does not change it | sampling decides it
+        max_context_utilization | a short prompt | a full context window
+        function_calling_depth | no function calls | chains of function calls
+        grounding_support | no sources | sources built in
+        safety_filter_level | lets nearly everything pass | stops nearly everything doubtful
+        output_format_control | free text comes out | the form asked for comes out""",
+    "problem domains": """
+        code_generation_strength | writes no usable code | writes code fit for use
+        analytical_reasoning | looks at the surface | thinks through many steps
+        creative_capability | follows a pattern | invents freely
+        instruction_following | overlooks instructions | keeps to every instruction
+        multilingual_support | English only | a hundred languages and more
+        summarization_quality | loses what matters | keeps what matters
+        extraction_accuracy | overlooks much | finds all, and rightly""",
+    "architecture": """
+        rag_suitability | no use to retrieval-augmented generation | built for retrieval-augmented generation
+        agent_compatibility | no use to an agent | an agent by itself
+        fine_tuning_benefit | training changes little | training changes much
+        pipeline_composability | stands alone | fits between any two steps
+        orchestration_complexity | joined with one call | many parts to coordinate""",
+    "meta": """
+        knowledge_density | mostly filling | every word tells something
+        relationship_richness | no neighbours | a hub with many kinds of edges
+        emergence_potential | nothing unexpected comes of it | unexpected combinations come of it""",
+    "command line": """
+        file_system_dependency | touches no files | reads and writes files throughout
+        git_integration_level | knows nothing of git | works through git
+        shell_command_execution | runs no commands | runs any command
+        sandbox_sensitivity | the same inside a sandbox | fails inside a sandbox
+        permission_requirement_level | needs no rights | needs those of an administrator
+        idempotency_guarantee | each run changes something more | a second run changes nothing""",
+}
+
+
+def _of_table() -> tuple[Dimension, ...]:
+    lines = (
+        (category, line.split(" | "))
+        for category, text in _TABLE.items()
+        for line in text.strip().splitlines()
+    )
+    return tuple(Dimension(name.strip(), category, low, high) for category, (name, low, high) in lines)
+
+
+DIMENSIONS = _of_table()
+DIMENSION_CATEGORIES = tuple(_TABLE)
+BY_NAME = MappingProxyType({each.name: each for each in DIMENSIONS})
+
+
+def dimension(name: str) -> Dimension:
+    """A dimension by its name; raises UnknownName, which lists them."""
+    try:
+        return BY_NAME[name]
+    except (KeyError, TypeError):
+        raise UnknownName("dimension", name, BY_NAME) from None
+
+
+# Bounds on dimensions: what may be asked, and which nodes lie within, in columns of a graph and in SQL of a
+# file.
+#
+# The document writes `<` in its text and `<=` in its method: both ends are inclusive here. A number in JSON
+# is the only value that counts: in SQLite the text "0.9" would pass every lower bound, and malformed JSON
+# in one row would fail the whole statement.
+
+Bounds = tuple[float | None, float | None]  # low and high, both inclusive, None for no bound
+_TOLERANCE = 1e-9  # so that exactly .1 finds a node whose .1 was computed
+_MOST = sys.float_info.max  # a number beyond it is infinite to SQLite
+_EXACTLY, _ENDS = {"exact"}, {"min", "max"}
+
+
+@dataclass(frozen=True)
+class Within:
+    """Which nodes lie within bounds (a mask over rows), how many lack each dimension, and how many have there
+    what is no number.
+    """
+
+    kept: NDArray[np.bool_]
+    bounds: Mapping[str, Bounds]
+    lacking: Mapping[str, int]
+    no_number: Mapping[str, int]
+    incomplete: int  # nodes that are left out for lack of a number on one dimension or more
+
+    def __str__(self) -> str:
+        asked = ", ".join(phrase(name, bounds) for name, bounds in self.bounds.items())
+        told = [f"{int(self.kept.sum()):,} of {counted(len(self.kept), 'node')} with {asked}"]
+        told += [f"{counted(count, 'node')} without {name}" for name, count in self.lacking.items() if count]
+        told += [
+            f"{counted(count, 'node')} whose {name} is no number"
+            for name, count in self.no_number.items()
+            if count
+        ]
+        return "; ".join(told)
+
+
+def require_bounds(filters: Mapping[str, object], declared: Collection[str] = ()) -> dict[str, Bounds]:
+    """Filters as (low, high) by dimension; each is given as such a pair, or as {"min": …, "max": …} or
+    {"exact": …}.
+
+    A name is one of the 56 or `declared`. Raises UnknownName for another, and BadInput for bounds that are no
+    numbers, that no number lies between, or that lie outside the scale of one of the 56.
+    """
+    require(
+        filters, Mapping, "a filter gives dimensions with their bounds, such as {'pricing_tier': (None, 0.3)}"
+    )
+    if not filters:
+        raise BadInput(
+            "a filter takes at least one dimension with its bounds, such as {'pricing_tier': (None, 0.3)}"
+        )
+    return {_known(name, declared): _pair(name, given) for name, given in filters.items()}
+
+
+def within(graph: PropertyGraph, filters: Mapping[str, object], *, declared: Collection[str] = ()) -> Within:
+    """The nodes within bounds on all dimensions; one without a number on any is left out and counted. Raises
+    as `require_bounds`.
+    """
+    bounds = require_bounds(filters, declared)
+    complete = kept = np.ones(len(graph), dtype=np.bool_)
+    lacking, no_number = {}, {}
+    for name, (low, high) in bounds.items():
+        values = values_of(graph, name)
+        known = ~np.isnan(values)
+        lacking[name] = sum(properties.get(name) is None for properties in graph.node_properties)
+        no_number[name] = len(graph) - lacking[name] - int(known.sum())
+        complete = complete & known
+        kept = kept & inside(values, (low, high))
+    return Within(kept, bounds, lacking, no_number, len(graph) - int(complete.sum()))
+
+
+def inside(values: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:
+    """Which of some values lie within bounds, both inclusive; equal bounds have a tolerance of 1e-9 (decision
+    C-D1), and NaN never does.
+    """
+    low, high = bounds
+    slack = _TOLERANCE if low == high else 0.0
+    return np.asarray(
+        (values >= (-np.inf if low is None else low - slack))
+        & (values <= (np.inf if high is None else high + slack))
+    )
+
+
+@dataclass(frozen=True)
+class DimensionColumn:
+    """The value of a dimension for each node, NaN where it has none, and the rows of nodes where it is
+    something else than a number.
+    """
+
+    values: NDArray[np.float64]
+    odd: tuple[int, ...]
+
+
+def dimension_column(graph: PropertyGraph, name: str) -> DimensionColumn:
+    """The values of a dimension; raises UnknownName for one that no node has."""
+    values = values_of(graph, name)
+    odd = tuple(
+        row
+        for row in np.flatnonzero(np.isnan(values)).tolist()
+        if graph.node_properties[row].get(name) is not None
+    )
+    if not odd and np.isnan(values).all():
+        known = {
+            key
+            for properties in graph.node_properties
+            for key, value in properties.items()
+            if not math.isnan(as_number(value))
+        }
+        raise UnknownName("dimension", name, known)
+    return DimensionColumn(values, odd)
+
+
+def values_of(graph: PropertyGraph, name: str) -> NDArray[np.float64]:
+    """The value of a dimension for each node, shape (nodes,); NaN where it has none, or one that is no finite
+    number.
+    """
+    found = (
+        as_number(properties[name]) if name in properties else math.nan
+        for properties in graph.node_properties
+    )
+    return np.fromiter(found, np.float64, len(graph))
+
+
+def as_number(value: Json) -> float:
+    """A JSON number as a float; NaN for another value, True and False among them, and for a number beyond
+    those of a float.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    try:
+        number = float(value)
+    except OverflowError:
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def sql_condition(
+    filters: Mapping[str, object], column: str = "properties", declared: Collection[str] = ()
+) -> tuple[str, tuple[object, ...]]:
+    """The same filter as a condition in SQLite on a column of JSON, and its parameters; raises as
+    `require_bounds`.
+
+    Names and numbers go in as parameters. Malformed JSON and what is no number are guarded against in an
+    order that SQLite keeps.
+    """
+    quoted = '"' + column.replace('"', '""') + '"'
+    conditions: list[str] = []
+    parameters: list[object] = []
+    for name, (low, high) in require_bounds(filters, declared).items():
+        if '"' in name:
+            raise BadInput(
+                f"the dimension {name!r} has a quotation mark in its name, which SQLite cannot look up in JSON: filter in Python"
+            )
+        slack = _TOLERANCE if low == high else 0.0
+        path = f'$."{name}"'
+        conditions.append(
+            f"CASE WHEN json_valid({quoted}) THEN CASE WHEN json_type({quoted}, ?) IN ('integer', 'real') "
+            f"THEN json_extract({quoted}, ?) BETWEEN ? AND ? ELSE 0 END ELSE 0 END"
+        )
+        parameters += [
+            path,
+            path,
+            -_MOST if low is None else low - slack,
+            _MOST if high is None else high + slack,
+        ]
+    return " AND ".join(conditions), tuple(parameters)
+
+
+def phrase(name: str, bounds: Bounds) -> str:
+    """Bounds as one reads them: "0.1 <= cost <= 0.3"."""
+    low, high = bounds
+    return ("" if low is None else f"{low:g} <= ") + name + ("" if high is None else f" <= {high:g}")
+
+
+def _known(name: object, declared: Collection[str]) -> str:
+    if isinstance(declared, str):
+        raise BadInput(f"the dimensions that are declared are a list: [{declared!r}]")
+    if not isinstance(name, str) or (name not in BY_NAME and name not in declared):
+        raise UnknownName("dimension", name if isinstance(name, str) else repr(name), {*BY_NAME, *declared})
+    return name
+
+
+def _pair(name: str, given: object) -> Bounds:
+    """The bounds on a dimension, whichever way they were given."""
+    if isinstance(given, Mapping):
+        if set(given) == _EXACTLY:
+            low = high = given["exact"]
+        elif given and set(given) <= _ENDS:
+            low, high = given.get("min"), given.get("max")
+        else:
+            raise BadInput(
+                f"the bounds of {name!r} are {{'min': …, 'max': …}} or {{'exact': …}}, not {dict(given)!r}"
+            )
+    elif isinstance(given, tuple | list) and len(given) == 2:
+        low, high = given
+    else:
+        raise BadInput(
+            f"the bounds of {name!r} are a pair (low, high) or {{'min': …, 'max': …}}, not {described_value(given)}"
+        )
+    if any(bound is not None and math.isnan(as_number(bound)) for bound in (low, high)):
+        raise BadInput(f"the bounds of {name!r} must be numbers or None, not ({low!r}, {high!r})")
+    if low is not None and high is not None and low > high:
+        raise BadInput(f"no number lies between {low} and {high}, the bounds of {name!r}")
+    if name in BY_NAME and any(bound is not None and not 0 <= bound <= 1 for bound in (low, high)):
+        raise BadInput(f"{name!r} goes from 0 to 1; its bounds are ({low!r}, {high!r})")
+    return (None if low is None else float(low), None if high is None else float(high))

@@ -1,0 +1,213 @@
+"""Dimensions that are computed from the edges and the texts of a graph; all others are said to be not
+extractable.
+
+From edges, both as the document says: `relationship_richness` is degree centrality, counted in distinct
+neighbours, so that parallel edges do not raise it, and `implementation_complexity` the number of `requires`
+edges; each is divided by the greatest of the graph, as the document divides scores. Edges for four more
+dimensions were counted too, and left out since they did not agree with the ratings of the cookbook
+(benchmarks/results/dimension_extraction.json). From text: `knowledge_density` is the share of different
+words that are no stop words; the others weigh words for the high end against words for the low one (see
+cues), by the rule of succession, (high + 1) / (high + low + 2), so that one word alone says little. Where
+nothing speaks for either, there is no value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.errors import require
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.kgos.schemas.dimensions import DIMENSIONS, as_number
+from kgot_lab.text.cleaning import counted
+from kgot_lab.text.words import STOP_WORDS, folded_words, named_words, stem
+from kgot_lab.types import Json, Node
+
+# Words that speak for the low and the high end of a dimension, where a text that names the matter says
+# something about it.
+#
+# The document gives one of these, `pricing_tier` from "cost" and "price"; the others are ours, written
+# before they were compared with any rating. A dimension of quality (how well code is written, how much is
+# overlooked) has none: praise in a description is no measure. A dash stands where no usual word speaks for
+# the low end.
+
+_TABLE = """
+    latency_sensitivity | offline, overnight, background, later | latency, real-time, live, interactive, instant, quick, immediate
+    throughput_requirement | occasional, single | throughput, traffic, volume, flood, thousands, millions
+    pricing_tier | free, cheap, cheaper, inexpensive, saves | cost, price, expensive, fee, paid, premium
+    token_efficiency | verbose, more tokens, extra tokens, long | fewer tokens, compress, shorten, compact, concise
+    batch_suitability | live, interactive, conversation, real-time | batch, bulk, offline, overnight
+    cache_effectiveness | unique, fresh | cache, cached, reuse, repeated, identical
+    rate_limit_sensitivity | - | rate limit, quota, throttle, throttling
+    compute_intensity | lightweight, small | gpu, accelerator, hardware, training, cluster
+    streaming_support | whole, complete | stream, streaming, incremental, piece by piece
+    async_compatibility | synchronous, blocking | async, asynchronous, await, queue, background
+    real_time_requirement | offline, overnight, background, later | real-time, live, interactive, waiting
+    multi_turn_depth | single, one-shot | conversation, dialogue, turn, chat, follow-up
+    state_management | stateless | state, session, memory, history, checkpoint
+    data_sensitivity_level | public, open | personal, private, medical, health, identity, secret, credential, confidential, password
+    schema_strictness | free-form, flexible | schema, strict, declared, validate, typed
+    multimodal_support | - | image, picture, photo, audio, video, speech, voice, scan
+    structured_vs_unstructured | prose, passage, article, free text | table, record, json, sql, database, column, spreadsheet
+    tool_use_support | - | tool, tool call, function call
+    temperature_sensitivity | deterministic | temperature, sampling, randomness, random
+    grounding_support | - | citation, cite, source, evidence, grounded
+    safety_filter_level | - | filter, moderation, harmful, guardrail, refuse, block
+    output_format_control | free-form, prose | json, format, schema, xml, structured
+    multilingual_support | - | multilingual, translation, translate, languages
+    rag_suitability | - | retrieval, retrieve, rag, passage, chunk, index
+    agent_compatibility | - | agent, autonomous, agentic
+    fine_tuning_benefit | - | fine-tuning, fine-tuned, trained, training
+    file_system_dependency | - | file, folder, directory, disk, path
+    git_integration_level | - | git, commit, branch, repository, merge
+    shell_command_execution | - | shell, terminal, bash, command line
+    sandbox_sensitivity | - | sandbox, sandboxed
+    permission_requirement_level | - | permission, administrator, admin, root, privilege, access right
+    idempotency_guarantee | side effect | idempotent, repeatable, deterministic"""
+
+
+def in_stems(text: str) -> tuple[str, ...]:
+    """The words of a text without their endings, underscores and hyphens as spaces."""
+    return tuple(map(stem, named_words(text)))
+
+
+def _cues() -> dict[str, tuple[frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]]:
+    rows = (line.split(" | ") for line in _TABLE.strip().splitlines())
+    return {name.strip(): (_phrases(low), _phrases(high)) for name, low, high in rows}
+
+
+def _phrases(told: str) -> frozenset[tuple[str, ...]]:
+    return frozenset(in_stems(phrase) for phrase in told.split(",") if phrase != "-")
+
+
+CUES: Mapping[str, tuple[frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]] = MappingProxyType(_cues())
+LONGEST_CUE = max(len(phrase) for ends in CUES.values() for end in ends for phrase in end)
+
+
+_Values = NDArray[np.float64]
+_FEWEST = 5  # words of a text whose density means something
+_DIGITS = 6  # kept of a computed value: more would be noise in a diff
+_PRICED = set(in_stems("price cost"))
+_READ = ("name", "description", "text")
+EXTRACTABLE = ("relationship_richness", "implementation_complexity", "knowledge_density", *CUES)
+NOT_EXTRACTABLE = tuple(each.name for each in DIMENSIONS if each.name not in EXTRACTABLE)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Extracted:
+    """Computed values by dimension, shape (nodes,), NaN where nothing speaks for one; and the dimensions that
+    nothing can compute.
+    """
+
+    graph: PropertyGraph
+    values: Mapping[str, _Values]
+    not_extractable: tuple[str, ...] = NOT_EXTRACTABLE
+
+    def of(self, id: str) -> dict[str, float]:
+        """The computed dimensions of a node; raises UnknownName."""
+        row = self.graph.row(id)
+        return {
+            name: float(values[row]) for name, values in self.values.items() if not math.isnan(values[row])
+        }
+
+    def filled(self) -> PropertyGraph:
+        """The graph with the computed values where a node has none of its own."""
+        nodes = (
+            Node(node.id, node.labels, self.of(node.id) | _own(node.properties)) for node in self.graph.nodes
+        )
+        return PropertyGraph.of(nodes, self.graph.edges)
+
+    def __repr__(self) -> str:
+        filled = {name: int(np.count_nonzero(~np.isnan(values))) for name, values in self.values.items()}
+        there = ", ".join(f"{name} {count:,}" for name, count in filled.items() if count)
+        silent = [name for name, count in filled.items() if not count]
+        lines = [f"{counted(len(self.graph), 'node')}; computed: {there or 'nothing'}"]
+        lines += [f"nothing in this graph speaks for: {', '.join(silent)}"] * bool(silent)
+        return "\n".join([*lines, f"not extractable: {', '.join(self.not_extractable)}"])
+
+
+def extract_dimensions(graph: PropertyGraph) -> Extracted:
+    """The dimensions that the edges and the texts of a graph tell; values that nodes have of their own are
+    not looked at.
+    """
+    require(graph, PropertyGraph, "dimensions are extracted from a PropertyGraph")
+    stems = [in_stems(text) for text in _texts(graph)]
+    values = {"relationship_richness": _scaled(_neighbours(graph))}
+    values["implementation_complexity"] = _scaled(edges_at(graph, (("requires", "source"),)))
+    values["knowledge_density"] = np.array([_density(text) for text in _texts(graph)], dtype=np.float64)
+    values |= _leanings(stems)
+    prices = np.array([_price(properties) for properties in graph.node_properties], dtype=np.float64)
+    values["pricing_tier"] = np.where(np.isnan(prices), values["pricing_tier"], _scaled(prices))
+    return Extracted(graph, {name: np.round(values[name], _DIGITS) for name in EXTRACTABLE})
+
+
+def _texts(graph: PropertyGraph) -> Iterator[str]:
+    for properties in graph.node_properties:
+        yield ". ".join(text for key in _READ if isinstance(text := properties.get(key), str))
+
+
+def _own(properties: Mapping[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in properties.items() if value is not None}
+
+
+def _neighbours(graph: PropertyGraph) -> _Values:
+    """How many different other nodes each node has edges with, whichever way they point."""
+    size = max(len(graph), 1)
+    low, high = (
+        np.minimum(graph.sources, graph.targets).astype(np.int64),
+        np.maximum(graph.sources, graph.targets),
+    )
+    pairs = np.unique((low * size + high)[low != high])
+    return (
+        np.bincount(pairs // size, minlength=len(graph)) + np.bincount(pairs % size, minlength=len(graph))
+    ).astype(np.float64)
+
+
+def edges_at(graph: PropertyGraph, ends: Iterable[tuple[str, str]]) -> _Values:
+    """How many edges of some types each node has at some end; NaN for all where the graph has none of them."""
+    total, some = np.zeros(len(graph)), False
+    for type, end in ends:
+        codes = [code for code, name in enumerate(graph.type_names) if name == type]
+        rows = np.flatnonzero(np.isin(graph.type_codes, codes))
+        total += np.bincount(
+            (graph.sources if end == "source" else graph.targets)[rows], minlength=len(graph)
+        )
+        some = some or bool(len(rows))
+    return total if some else np.full(len(graph), math.nan)
+
+
+def _scaled(counts: _Values) -> _Values:
+    """Counts divided by the greatest, NaN staying; all 0 where the greatest is 0."""
+    greatest = np.nanmax(counts) if np.any(~np.isnan(counts)) else 0.0
+    return counts / greatest if greatest > 0 else counts
+
+
+def _density(text: str) -> float:
+    words = folded_words(text)
+    return len(set(words) - STOP_WORDS) / len(words) if len(words) >= _FEWEST else math.nan
+
+
+def _leanings(texts: list[tuple[str, ...]]) -> dict[str, _Values]:
+    """For each dimension that has cues, which end the words of each text speak for; NaN where none speaks."""
+    found = {name: np.full(len(texts), math.nan) for name in CUES}
+    for row, stems in enumerate(texts):
+        phrases = Counter(
+            stems[at : at + size] for size in range(1, LONGEST_CUE + 1) for at in range(len(stems) - size + 1)
+        )
+        for name, (low, high) in CUES.items():
+            against, for_ = sum(phrases[cue] for cue in low), sum(phrases[cue] for cue in high)
+            if against or for_:
+                found[name][row] = (for_ + 1) / (for_ + against + 2)
+    return found
+
+
+def _price(properties: Mapping[str, Json]) -> float:
+    """The number under a name that holds price or cost; NaN where there is none that is 0 or more."""
+    named = (as_number(value) for name, value in properties.items() if _PRICED & set(in_stems(name)))
+    return next((number for number in named if number >= 0), math.nan)

@@ -1,0 +1,482 @@
+"""The graph in an SQLite file of another program, whatever its tables are called, and what in the file could
+not be read.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import compress
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.embedding.vectors import StoredVectors
+from kgot_lab.errors import BadInput, require, shortly
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.property_graph import Ints, frozen
+from kgot_lab.graph.validation import Vocabulary, fit_value
+from kgot_lab.io.sqlite_snapshot import private_copy
+from kgot_lab.kgos.schemas.profiles import Profile, Tables, first_named, profile_of, quoted_name, tables_of
+from kgot_lab.kgos.schemas.rules import RuleReport, Unread, check_rules
+from kgot_lab.kgos.schemas.vocabularies import VOCABULARIES
+from kgot_lab.text.cleaning import counted
+from kgot_lab.types import Json
+
+# The values of a table, column by column, and the properties that its rows hold in JSON and in columns of
+# their own.
+
+_RISKY = re.compile(r"\\u|\d[eE]\+?\d{3}")  # what may become half a surrogate pair, or an infinite number
+_LONG = 300  # characters of JSON within which no number is infinite by its digits alone, and nothing nests too deeply
+_Told = Callable[[int], str]  # what a row is called in a report, by its place
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The values of a table by its columns, and the places of the rows with a text that is not UTF-8, whose
+    letters were replaced.
+
+    `number` is the column that only numbers the rows, if there is one.
+    """
+
+    table: str
+    rows: int
+    values: Mapping[str, Sequence[Json]]
+    number: str = ""
+    replaced: tuple[int, ...] = ()
+
+    def texts(self, column: str) -> list[str | None]:
+        """A column as texts, numbers by their digits; None for NULL, for bytes, and where there is no such
+        column.
+        """
+        if not column:
+            return [None] * self.rows
+        return [
+            value if type(value) is str else None if value is None or type(value) is bytes else str(value)
+            for value in self.values[column]
+        ]
+
+
+class _Replaced(str):
+    """A text that was not UTF-8."""
+
+
+def table_columns(connection: sqlite3.Connection, table: str) -> TableColumns:
+    """All values of a table, in the order of its rows; raises sqlite3.Error."""
+    told = connection.execute(f"PRAGMA table_info({quoted_name(table)})").fetchall()
+    names, keys = [row[1] for row in told], [row for row in told if row[5]]
+    number = keys[0][1] if len(keys) == 1 and keys[0][2].upper() == "INTEGER" else ""
+    asked = f"SELECT {', '.join(map(quoted_name, names))} FROM {quoted_name(table)} NOT INDEXED"  # an index would give them in its own order
+    replaced: tuple[int, ...] = ()
+    try:
+        rows = connection.execute(asked).fetchall()
+    except sqlite3.OperationalError as error:
+        if "UTF-8" not in str(error):
+            raise
+        connection.text_factory = _decoded
+        rows = connection.execute(asked).fetchall()
+        connection.text_factory = str
+        replaced = tuple(
+            place for place, row in enumerate(rows) if any(type(value) is _Replaced for value in row)
+        )
+        rows = [tuple(str(value) if type(value) is _Replaced else value for value in row) for row in rows]
+    values = dict(zip(names, zip(*rows, strict=True), strict=True)) if rows else dict.fromkeys(names, ())
+    return TableColumns(table, len(rows), values, number, replaced)
+
+
+def row_properties(
+    columns: TableColumns, in_json: str, besides: Collection[str], told: _Told
+) -> tuple[list[dict[str, Json]], list[Unread]]:
+    """The properties of each row, and the rows whose JSON is malformed, which have none of it.
+
+    They are those in a column of JSON and the other columns, `besides` left out; where both have a name, JSON
+    is right, since that is where SQL looks for dimensions. NULL, blank JSON and bytes, which are mostly
+    vectors, are no properties.
+    """
+    unread: list[Unread] = []
+    of_json: list[dict[str, Json]] = [{}] * columns.rows
+    if in_json:
+        texts = columns.values[in_json]
+        table: dict[Json, dict[str, Json]] = {}
+        wrong: dict[Json, str] = {}
+        for text in set(texts):  # many rows say the same
+            try:
+                table[text] = _object(text)
+            except BadInput as error:
+                table[text], wrong[text] = {}, str(error)
+        of_json = [table[text] for text in texts]
+        if wrong:
+            unread += [
+                Unread(
+                    8,
+                    columns.table,
+                    place + 1,
+                    told(place),
+                    f"its {in_json} {wrong[text]}, so it has none of them",
+                )
+                for place, text in enumerate(texts)
+                if text in wrong
+            ]
+    own = {
+        name: _plain(column)
+        for name, column in columns.values.items()
+        if name != in_json and name not in besides
+    }
+    more = {name: column for name, column in own.items() if any(value is not None for value in column)}
+    if not more:
+        return of_json, unread
+    rows = zip(*more.values(), strict=True)
+    if not any(None in column for column in more.values()):
+        return [
+            dict(zip(more, row, strict=True)) | known for row, known in zip(rows, of_json, strict=True)
+        ], unread
+    given = (
+        {name: value for name, value in zip(more, row, strict=True) if value is not None} for row in rows
+    )
+    return [each | known for each, known in zip(given, of_json, strict=True)], unread
+
+
+def _object(text: Json) -> dict[str, Json]:
+    """The object that JSON writes; raises BadInput, which says what is wrong, and nothing for NULL and
+    blanks.
+    """
+    if text is None:
+        return {}
+    # as most are: to be kept as it is
+    if type(text) is str and text.startswith("{") and len(text) <= _LONG and not _RISKY.search(text):
+        try:
+            found, end = _scan(text, 0)
+        except (StopIteration, ValueError):
+            end = -1
+        if end == len(text):
+            return found  # type: ignore[no-any-return]
+    try:
+        text = text.decode() if isinstance(text, bytes) else str(text)
+        found = _DECODER.decode(text) if text.strip() else {}
+    except RecursionError:
+        raise BadInput("are nested too deeply") from None
+    except ValueError as error:  # malformed JSON, no UTF-8, a number of thousands of digits
+        raise BadInput(f"are no JSON ({error}: {shortly(text)})") from None
+    if not isinstance(found, dict):
+        raise BadInput(f"are JSON, but no object: {shortly(text)}")
+    try:
+        return dict(fit_value(found, "a property"))
+    except BadInput as error:
+        raise BadInput(f"cannot be kept ({error})") from None
+
+
+def _plain(column: Sequence[Json]) -> Sequence[Json]:
+    """A column in which bytes and infinite numbers, which are no JSON, are None."""
+    if not {float, bytes} & set(map(type, column)):
+        return column
+    return [
+        None if type(value) is bytes or (type(value) is float and math.isinf(value)) else value
+        for value in column
+    ]
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _Replaced(data.decode(errors="replace"))
+
+
+def _refuse(constant: str) -> Json:
+    raise ValueError(f"{constant} is no number of JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+# a value at a place of a text, and where it ends; StopIteration where there is none
+_scan: Callable[[str, int], tuple[Json, int]] = _DECODER.scan_once  # type: ignore[attr-defined]
+
+
+# Two tables as a graph, made column by column, and each row that cannot be taken as it stands.
+
+RELATED = "related_to"  # the type of an edge where a file has no column for it
+
+
+def graph_of_tables(
+    profile: Profile, nodes: TableColumns, edges: TableColumns
+) -> tuple[PropertyGraph, tuple[Unread, ...]]:
+    """The graph of two tables, and the rows that are not in it as they stand, those of nodes first.
+
+    Left out are a node without an id or with that of an earlier row, and an edge one of whose ends is no node
+    (rule 3). Malformed JSON leaves a row without its properties (rule 8). Of edges with the same ends and
+    type all but the first have their number as key; a column that only numbers the edges is no property.
+    """
+    ids = nodes.texts(profile.id)
+    kept, unread = _readable_nodes(nodes.table, ids)
+    row_of = {id: row for row, id in enumerate(compress(ids, kept)) if id is not None}
+    of_nodes, wrong = row_properties(
+        nodes,
+        profile.properties,
+        (profile.id, profile.called, profile.type),
+        lambda row: f"node {shortly(ids[row])}",
+    )
+    names, types = nodes.texts(profile.called), nodes.texts(profile.type)
+    named = [
+        known if name is None else {**known, "name": name}
+        for name, known in zip(names, of_nodes, strict=True)
+    ]
+    unread += [*wrong, *(_replaced(nodes, row, f"node {shortly(ids[row])}") for row in nodes.replaced)]
+
+    sources, targets = edges.texts(profile.source), edges.texts(profile.target)
+    relations = (
+        [each or "" for each in edges.texts(profile.relation)] if profile.relation else [RELATED] * edges.rows
+    )
+    begin, end = (
+        np.array([-1 if id is None else row_of.get(id, -1) for id in each], dtype=np.int32)
+        for each in (sources, targets)
+    )
+    whole = (begin >= 0) & (end >= 0)
+
+    def describe_edge(row: int) -> str:
+        return f"edge {shortly(sources[row])} -{relations[row]}-> {shortly(targets[row])}"
+
+    for row in np.flatnonzero(~whole).tolist():
+        gone = [
+            shortly(id) for id, there in ((sources[row], begin[row]), (targets[row], end[row])) if there < 0
+        ]
+        unread.append(
+            Unread(
+                3,
+                edges.table,
+                row + 1,
+                describe_edge(row),
+                f"there is no node {' and no node '.join(gone)}, so it is left out",
+            )
+        )
+    besides = (profile.source, profile.target, profile.relation, edges.number)
+    of_edges, wrong = row_properties(edges, profile.edge_properties, besides, describe_edge)
+    unread += [*wrong, *(_replaced(edges, row, describe_edge(row)) for row in edges.replaced)]
+
+    begin, end, here = begin[whole], end[whole], whole.tolist()
+    code_of = {name: code for code, name in enumerate(dict.fromkeys(compress(relations, here)))}
+    codes = np.array([code_of[name] for name in compress(relations, here)], dtype=np.int32)
+    graph = PropertyGraph(
+        ids=tuple(row_of),
+        node_labels=tuple((each,) if each and each.strip() else () for each in compress(types, kept)),
+        node_properties=tuple(compress(named, kept)),
+        sources=frozen(begin),
+        targets=frozen(end),
+        type_codes=frozen(codes),
+        type_names=tuple(code_of),
+        edge_properties=tuple(compress(of_edges, here)),
+        edge_keys=_keys(begin, end, codes, len(row_of)),
+    )
+    return graph, tuple(sorted(unread, key=lambda each: (each.table != nodes.table, each.row)))
+
+
+def _readable_nodes(table: str, ids: Sequence[str | None]) -> tuple[list[bool], list[Unread]]:
+    """Which rows become nodes, and why the others do not."""
+    first: dict[str, int] = {}
+    kept, unread = [], []
+    for row, id in enumerate(ids):
+        kept.append(id is not None and first.setdefault(id, row) == row)
+        if not kept[-1]:
+            why = "it has no id" if id is None else f"row {first[id] + 1:,} has its id already"
+            unread.append(Unread(0, table, row + 1, f"node {shortly(id)}", f"{why}, so it is left out"))
+    return kept, unread
+
+
+def _replaced(columns: TableColumns, row: int, of: str) -> Unread:
+    return Unread(
+        0,
+        columns.table,
+        row + 1,
+        of,
+        "a text in it is not UTF-8; the letters that could not be read were replaced",
+    )
+
+
+def _keys(begin: Ints, end: Ints, codes: Ints, nodes: int) -> tuple[str, ...]:
+    """The key of each edge: "" for the first with its ends and type, "2", "3" … for those after it."""
+    triple = (codes.astype(np.int64) * nodes + begin) * nodes + end
+    order = np.argsort(triple, kind="stable")
+    begins = np.ones(len(triple), dtype=np.bool_)
+    begins[1:] = np.diff(triple[order]) != 0
+    places = np.arange(len(triple))
+    count = np.empty(len(triple), dtype=np.int64)
+    count[order] = places - np.maximum.accumulate(np.where(begins, places, 0))
+    return tuple("" if each == 0 else str(each + 1) for each in count.tolist())
+
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ForeignGraph:
+    """The graph in a file of another program, the profile of its tables, and the rows that are not in the
+    graph as they stand.
+    """
+
+    graph: PropertyGraph
+    profile: Profile
+    unread: tuple[Unread, ...] = ()
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The types that a file of this profile is expected to have."""
+        return VOCABULARIES[self.profile.name]
+
+    def check(self, vocabulary: Vocabulary | None = None) -> RuleReport:
+        """What breaks the twelve rules, rows of the file included."""
+        return check_rules(self.graph, vocabulary or self.vocabulary, unread=self.unread)
+
+    def __repr__(self) -> str:
+        told = [f"<{self.profile}: {self.graph}>"]
+        if self.unread:
+            told.append(f"{counted(len(self.unread), 'row')} of the file not in the graph as they stand:")
+            told += [f"  {each}" for each in self.unread[:_SHOWN]]
+            told += [f"  … {len(self.unread) - _SHOWN:,} more"] * (len(self.unread) > _SHOWN)
+        return "\n".join(told)
+
+
+def read_foreign(path: Path | str, *, profile: str = "") -> ForeignGraph:
+    """The graph in an SQLite file, with the profile that its tables have, or the one that is asked for.
+
+    The file is copied and the copy is read: nothing is written beside the file or in it, and what a log
+    beside it holds is read too. Raises BadInput for what is no SQLite file and, listing what was probed, for
+    one without a graph; UnknownName for a profile that there is not; StoreUnavailable for a file that cannot
+    be copied.
+    """
+    require(path, (str, Path), "what is read is the path of an SQLite file")
+    path = Path(path)
+    with private_copy(path) as copied:
+        try:
+            with closing(sqlite3.connect(copied.path, isolation_level=None)) as connection:
+                connection.execute("PRAGMA trusted_schema = OFF")  # what the file's own definitions may call
+                found = profile_of(connection, path, profile)
+                with _uncollected():
+                    graph, unread = graph_of_tables(
+                        found, table_columns(connection, found.nodes), table_columns(connection, found.edges)
+                    )
+        except sqlite3.DatabaseError as error:
+            raise BadInput(f"{path}: SQLite cannot read it: {error}; give a whole SQLite file") from None
+    return ForeignGraph(graph, found, unread)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Nothing that is made meanwhile lies in a circle: looking for circles among 284,178 dictionaries takes a
+    quarter of the time.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+# The vectors of nodes in an SQLite file of another program, and what the file says of them.
+
+_VECTORS = (
+    "embedding",
+    "embeddings",
+    "vector",
+    "vectors",
+    "embedding_vector",
+    "embedding_blob",
+    "vec",
+    "emb",
+)
+_IDS = ("node_id", "entity_id", "id", "item_id", "key", "uid", "uuid", "name")
+_MODELS = ("embedding_model", "model", "model_name", "embedder", "model_id")
+_SIZES = ("embedding_dim", "dimension", "dimensions", "dim", "dims")
+_BYTES = {2: "<f2", 4: "<f4", 8: "<f8"}  # of a number
+
+
+class VectorColumns(NamedTuple):
+    """The table that holds vectors and its columns; "" for what it does not say."""
+
+    table: str
+    id: str
+    vector: str
+    model: str
+    size: str
+
+
+def vectors_in_file(path: Path | str) -> StoredVectors:
+    """The vectors in an SQLite file, by the ids of their rows: bytes of 32-bit numbers, or of what a column
+    of sizes says, or JSON lists.
+
+    The file is copied and the copy is read, as `read_foreign` does. Rows without a vector are left out.
+    Raises BadInput for a file without vectors, listing what was looked for, and for vectors of several makers
+    or sizes; StoreUnavailable for a file that cannot be copied.
+    """
+    path = Path(path)
+    with private_copy(path) as copied:
+        try:
+            with closing(sqlite3.connect(copied.path)) as connection:
+                connection.execute("PRAGMA trusted_schema = OFF")
+                columns = _columns(tables_of(connection), path)
+                asked = ", ".join(quoted_name(name) if name else "NULL" for name in columns[1:])
+                rows = connection.execute(
+                    f"SELECT {asked} FROM {quoted_name(columns.table)} NOT INDEXED"
+                ).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise BadInput(f"{path}: SQLite cannot read it: {error}; give a whole SQLite file") from None
+    kept = [row for row in rows if row[0] is not None and row[1] not in (None, "", b"")]
+    if not kept:
+        raise BadInput(f"{path}: no row of {columns.table} has a vector in {columns.vector}")
+    model = _only(
+        f"{path}: the vectors in {columns.table} come from several makers", (row[2] for row in kept)
+    )
+    numbers = [
+        _numbers(value, size, f"{path}: the {columns.vector} of {shortly(str(id))}")
+        for id, value, _, size in kept
+    ]
+    _only(f"{path}: the vectors in {columns.table} have several sizes", map(len, numbers))
+    return StoredVectors.of([str(row[0]) for row in kept], np.stack(numbers), model=model)
+
+
+def _columns(tables: Tables, path: Path) -> VectorColumns:
+    for table, names in tables.items():
+        vector, id = first_named(_VECTORS, names), first_named(_IDS, names)
+        if vector and id and vector != id:
+            return VectorColumns(table, id, vector, first_named(_MODELS, names), first_named(_SIZES, names))
+    there = "; ".join(f"{name}({', '.join(columns)})" for name, columns in tables.items())
+    raise BadInput(
+        f"{path}: no table has a column of vectors ({', '.join(_VECTORS)}) beside one of ids ({', '.join(_IDS)}). "
+        f"It has {counted(len(tables), 'table')}: {there or 'none'}"
+    )
+
+
+def _only(problem: str, values: Iterable[object]) -> str:
+    counts = Counter(values)
+    if len(counts) > 1:
+        told = ", ".join(
+            f"{value if value is not None else 'none said'} ({count:,})"
+            for value, count in counts.most_common(4)
+        )
+        raise BadInput(f"{problem}: {told}; vectors of several cannot be compared, so keep those of one")
+    (value,) = counts
+    return "" if value is None else str(value)
+
+
+def _numbers(value: object, size: object, what: str) -> NDArray[np.float64]:
+    if isinstance(value, bytes):
+        width = len(value) / size if isinstance(size, int) and size > 0 else 4
+        if width not in _BYTES or len(value) % width:
+            told = f"{size} numbers" if size else "numbers of 4 bytes"
+            raise BadInput(f"{what} has {len(value):,} bytes, which are no {told}")
+        return np.frombuffer(value, _BYTES[int(width)]).astype(np.float64)
+    try:
+        found = np.asarray(json.loads(str(value)), np.float64)
+    except (ValueError, TypeError, RecursionError):
+        raise BadInput(f"{what} is neither bytes nor a JSON list of numbers: {shortly(str(value))}") from None
+    if found.ndim != 1:
+        raise BadInput(f"{what} is no list of numbers: {shortly(str(value))}")
+    return found

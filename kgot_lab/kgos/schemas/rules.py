@@ -1,0 +1,434 @@
+"""The twelve rules with their severities, and the check of a graph against them.
+
+Where the document can be read in two ways: rule 6 asks that a node has an edge, not that another leads to it,
+which no root would pass; rules 10 and 12 accept has_workaround from a limitation and from what has it; a loop
+of requires or feeds_into breaks rule 4 and rule 9 or 11. Rules 3 and 8 are about what a graph in memory
+cannot hold any more, so whoever reads a file reports the rows that break them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.errors import UnknownName, described_value, require, shortly
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.property_graph import Csr, Ints, Items, csr
+from kgot_lab.graph.validation import Vocabulary
+from kgot_lab.kgos.schemas.check import Fault
+from kgot_lab.kgos.schemas.vocabularies import UNIFIED
+from kgot_lab.text.cleaning import counted
+
+# A rule of a sound graph, what breaks it, and the report on all of them.
+
+Severity = Literal["error", "warning", "info"]
+On = Literal["nodes", "edges", "rows"]  # rows are those of a file, of what its graph cannot show
+Find = Callable[[PropertyGraph, Vocabulary], Ints]
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A row of a file that is not in its graph as it stands, or not at all: the rule it breaks (3 or 8),
+    where it is, and why.
+    """
+
+    rule: int
+    table: str
+    row: int  # counted from 1, in the order of the table
+    of: str  # the node or edge that it is
+    why: str
+
+    def __str__(self) -> str:
+        return f"row {self.row:,} of {self.table} ({self.of}): {self.why}"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What every graph should be: `find` gives the rows of nodes or edges that are not; a rule on rows of a
+    file has none.
+
+    `why` says of one of them what is wrong.
+    """
+
+    number: int
+    severity: Severity
+    says: str
+    do: str
+    on: On
+    find: Find | None = None
+    why: Callable[[PropertyGraph, int], str] = lambda graph, row: ""
+
+    def __str__(self) -> str:
+        return f"{self.number} {self.severity.upper()}: {self.says}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Broken:
+    """What breaks a rule: rows of the nodes or edges of a graph, or rows of the file it was read from."""
+
+    rule: Rule
+    graph: PropertyGraph
+    rows: Ints
+    unread: tuple[Unread, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.unread) if self.rule.on == "rows" else len(self.rows)
+
+    @property
+    def faults(self) -> Sequence[Fault]:
+        """Each of them in words, made when looked at."""
+        return Items(len(self), self._fault)
+
+    def _fault(self, number: int) -> Fault:
+        rule = self.rule
+        if rule.on == "rows":
+            row = self.unread[number]
+            return Fault(rule.severity, row.why, f"row {row.row:,} of {row.table} ({row.of})", rule.do)
+        at = int(self.rows[number])
+        what = rule.why(self.graph, at) or f"rule {rule.number}, {rule.says}, does not hold"
+        if rule.on == "nodes":
+            return Fault(rule.severity, what, f"node {shortly(self.graph.ids[at])}", rule.do)
+        edge = self.graph.edges[at]
+        return Fault(
+            rule.severity, what, f"edge {shortly(edge.source)} -{edge.type}-> {shortly(edge.target)}", rule.do
+        )
+
+    def __repr__(self) -> str:
+        head = f"{self.rule}: {counted(len(self), self.rule.on[:-1])}"
+        more = [f"  … {len(self) - _SHOWN:,} more"] * (len(self) > _SHOWN)
+        return "\n".join([head, *(f"  {fault}" for fault in self.faults[:_SHOWN]), *more])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RuleReport:
+    """What each of the rules found in a graph, in the order of their numbers."""
+
+    found: tuple[Broken, ...]
+
+    def __getitem__(self, number: int) -> Broken:
+        return next(each for each in self.found if each.rule.number == number)
+
+    @property
+    def broken(self) -> tuple[Broken, ...]:
+        """The rules that something breaks, with what does."""
+        return tuple(each for each in self.found if len(each))
+
+    @property
+    def sound(self) -> bool:
+        """Whether no rule whose severity is error is broken."""
+        return not any(each.rule.severity == "error" for each in self.broken)
+
+    @property
+    def faults(self) -> Iterator[Fault]:
+        """All that was found, in words, rule by rule."""
+        return (fault for each in self.found for fault in each.faults)
+
+    def __str__(self) -> str:
+        counts = {
+            kind: sum(len(each) for each in self.broken if each.rule.severity == kind)
+            for kind in ("error", "warning", "info")
+        }
+        passed = len(self.found) - len(self.broken)
+        told = ", ".join(f"{count:,} {kind}" for kind, count in counts.items() if count)
+        return f"{passed} of {len(self.found)} rules hold{told and f'; found: {told}'}"
+
+    def __repr__(self) -> str:
+        return "\n".join([str(self), *map(repr, self.broken)])
+
+
+# Circles along edges of one type: which nodes lie on one, and a shortest one through a node.
+
+
+def rows_of_types(graph: PropertyGraph, *types: str) -> Ints:
+    """The rows of the edges of some types, in edge order."""
+    codes = [code for code, name in enumerate(graph.type_names) if name in types]
+    return np.flatnonzero(np.isin(graph.type_codes, codes)).astype(np.int32)
+
+
+def on_circles(graph: PropertyGraph, type: str) -> Ints:
+    """The rows of the nodes that edges of a type lead back to, loops included: in a graph of dependencies
+    there are none.
+
+    What no edge enters or leaves is taken away in columns, round by round; where nothing is left, as it
+    should be, that was all. The rest is split into strongly connected components, since a node between two
+    circles lies on neither.
+    """
+    rows = rows_of_types(graph, type)
+    sources, targets = graph.sources[rows], graph.targets[rows]
+    left = np.ones(len(graph), dtype=np.bool_)
+    for begin, end in ((sources, targets), (targets, sources)):
+        kept = left[begin] & left[end]
+        _peel(csr(begin[kept], end[kept], len(graph)), np.bincount(end[kept], minlength=len(graph)), left)
+    kept = left[sources] & left[targets]
+    loops = sources[sources == targets]
+    rest: nx.DiGraph[int] = nx.DiGraph()
+    rest.add_edges_from(zip(sources[kept].tolist(), targets[kept].tolist(), strict=True))
+    found = [row for part in nx.strongly_connected_components(rest) if len(part) > 1 for row in part]
+    return np.unique(np.concatenate((np.array(found, dtype=np.int32), loops)))
+
+
+def _peel(follow: Csr, entering: NDArray[np.int64], left: NDArray[np.bool_]) -> None:
+    """Strike out of `left`, in place, what no edge enters, and then what only such nodes led to."""
+    front = np.flatnonzero(left & (entering == 0))
+    while len(front):
+        left[front] = False
+        starts, lengths = follow.indptr[front], follow.indptr[front + 1] - follow.indptr[front]
+        steps = np.arange(lengths.sum()) + np.repeat(starts - np.cumsum(lengths) + lengths, lengths)
+        reached, counts = np.unique(follow.indices[steps], return_counts=True)
+        entering[reached] -= counts
+        front = reached[entering[reached] == 0]
+
+
+def circle_through(graph: PropertyGraph, type: str, row: int) -> tuple[str, ...]:
+    """The ids along a shortest circle from a node back to itself over edges of a type; () where it lies on
+    none.
+    """
+    rows = rows_of_types(graph, type)
+    follow = csr(graph.sources[rows], graph.targets[rows], len(graph))
+    came_from: dict[int, int] = {}
+    queue = deque([row])
+    while queue:
+        at = queue.popleft()
+        for next_ in follow.indices[follow.indptr[at] : follow.indptr[at + 1]].tolist():
+            if next_ == row:
+                back = [row, at]
+                while back[-1] != row:
+                    back.append(came_from[back[-1]])
+                return tuple(graph.ids[each] for each in reversed(back))
+            if next_ not in came_from:
+                came_from[next_] = at
+                queue.append(next_)
+    return ()
+
+
+# What breaks each rule, found in the columns of a graph: functions from a graph and its vocabulary to rows.
+
+
+def nameless(graph: PropertyGraph, _: Vocabulary) -> Ints:
+    """The nodes without a name, or with one that is blank or no text."""
+    names = (properties.get("name") for properties in graph.node_properties)
+    return _rows(not (isinstance(name, str) and name.strip()) for name in names)
+
+
+def of_no_type(graph: PropertyGraph, vocabulary: Vocabulary) -> Ints:
+    """The nodes that have not exactly one label, or one that is no node type of the vocabulary."""
+    known = {(each.name,) for each in vocabulary.node_types}
+    return _rows(labels not in known for labels in graph.node_labels)
+
+
+def loops(graph: PropertyGraph, _: Vocabulary) -> Ints:
+    """The edges from a node to itself."""
+    return np.flatnonzero(graph.sources == graph.targets).astype(np.int32)
+
+
+def repeated_edges(graph: PropertyGraph, _: Vocabulary) -> Ints:
+    """The edges whose source, target and type an earlier edge has, whatever tells them apart."""
+    triple = (graph.sources.astype(np.int64) * max(len(graph.type_names), 1) + graph.type_codes) * max(
+        len(graph), 1
+    ) + graph.targets
+    first = np.ones(len(triple), dtype=np.bool_)
+    order = np.argsort(triple, kind="stable")
+    first[order[1:]] = np.diff(triple[order]) != 0
+    return np.flatnonzero(~first).astype(np.int32)
+
+
+def orphans(graph: PropertyGraph, _: Vocabulary) -> Ints:
+    """The nodes that no edge touches."""
+    degrees = np.bincount(graph.sources, minlength=len(graph)) + np.bincount(
+        graph.targets, minlength=len(graph)
+    )
+    return np.flatnonzero(degrees == 0).astype(np.int32)
+
+
+def of_unknown_type(graph: PropertyGraph, vocabulary: Vocabulary) -> Ints:
+    """The edges whose type is none of the vocabulary."""
+    known = {each.name for each in vocabulary.edge_types}
+    return rows_of_types(graph, *(set(graph.type_names) - known))
+
+
+def requires_itself(graph: PropertyGraph, _: Vocabulary) -> Ints:
+    """The nodes that require themselves, through others or at once."""
+    return on_circles(graph, "requires")
+
+
+def feeds_itself(graph: PropertyGraph, _: Vocabulary) -> Ints:
+    """The nodes that feed into themselves, through others or at once."""
+    return on_circles(graph, "feeds_into")
+
+
+def workaround_of_nothing(graph: PropertyGraph, _: Vocabulary) -> Ints:
+    """The edges has_workaround that leave neither a limitation that something has nor a node that has one."""
+    limited, worked = rows_of_types(graph, "has_limitation"), rows_of_types(graph, "has_workaround")
+    concerned = np.zeros(len(graph), dtype=np.bool_)
+    concerned[graph.sources[limited]] = concerned[graph.targets[limited]] = True
+    return worked[~concerned[graph.sources[worked]]]
+
+
+def without_way_out(graph: PropertyGraph, _: Vocabulary) -> Ints:
+    """The nodes that have a limitation, and for none of them a workaround, and no property no_workaround that
+    says so.
+    """
+    limited, worked = rows_of_types(graph, "has_limitation"), rows_of_types(graph, "has_workaround")
+    helped, open_ = np.zeros(len(graph), dtype=np.bool_), np.zeros(len(graph), dtype=np.bool_)
+    helped[graph.sources[worked]] = True
+    open_[graph.sources[limited]] = True
+    open_[graph.sources[limited[helped[graph.targets[limited]]]]] = False
+    found = np.flatnonzero(open_ & ~helped)
+    return np.array(
+        [row for row in found.tolist() if not graph.node_properties[row].get("no_workaround")], dtype=np.int32
+    )
+
+
+def _rows(found: Iterable[bool]) -> Ints:
+    return np.flatnonzero(np.fromiter(found, np.bool_)).astype(np.int32)
+
+
+_LIST_TYPES = "give it one type of the vocabulary, or extend the vocabulary"
+
+
+def _name(graph: PropertyGraph, row: int) -> str:
+    return f"its name is {described_value(graph.node_properties[row].get('name'))}"
+
+
+def _labels(graph: PropertyGraph, row: int) -> str:
+    labels = graph.node_labels[row]
+    return (
+        f"its type is {shortly(labels[0])}, which is not in the vocabulary"
+        if len(labels) == 1
+        else f"it has {len(labels)} types"
+    )
+
+
+def _type(graph: PropertyGraph, row: int) -> str:
+    return f"its type is {shortly(graph.type_names[graph.type_codes[row]])}, which is not in the vocabulary"
+
+
+def _circle(type: str, verb: str) -> Callable[[PropertyGraph, int], str]:
+    def why(graph: PropertyGraph, row: int) -> str:
+        return f"it {verb} itself: {f' -{type}-> '.join(map(shortly, circle_through(graph, type, row)))}"
+
+    return why
+
+
+TWELVE_RULES = (
+    Rule(1, "error", "every node has a name", "give it one", "nodes", nameless, _name),
+    Rule(
+        2,
+        "error",
+        "every node has a type of the vocabulary",
+        _LIST_TYPES,
+        "nodes",
+        of_no_type,
+        _labels,
+    ),
+    Rule(
+        3, "error", "every edge joins two nodes that are there", "add the node, or leave the edge out", "rows"
+    ),
+    Rule(
+        4,
+        "warning",
+        "no edge joins a node with itself",
+        "leave it out",
+        "edges",
+        loops,
+        lambda *_: "it joins a node with itself",
+    ),
+    Rule(
+        5,
+        "warning",
+        "no edge is there twice",
+        "leave it out, or put what both say into one",
+        "edges",
+        repeated_edges,
+        lambda *_: "an earlier edge has the same ends and type",
+    ),
+    Rule(
+        6,
+        "warning",
+        "every node has an edge",
+        "join it with something",
+        "nodes",
+        orphans,
+        lambda *_: "it has no edge",
+    ),
+    Rule(
+        7,
+        "warning",
+        "every edge has a type of the vocabulary",
+        _LIST_TYPES,
+        "edges",
+        of_unknown_type,
+        _type,
+    ),
+    Rule(8, "error", "the properties of every row are JSON", "mend the JSON in the file", "rows"),
+    Rule(
+        9,
+        "error",
+        "nothing requires itself through others",
+        "take the edge out that is wrong",
+        "nodes",
+        requires_itself,
+        _circle("requires", "requires"),
+    ),
+    Rule(
+        10,
+        "warning",
+        "a workaround is one of a limitation that something has",
+        "add the edge has_limitation that it belongs to",
+        "edges",
+        workaround_of_nothing,
+        lambda *_: "neither end of an edge has_limitation is where it begins",
+    ),
+    Rule(
+        11,
+        "error",
+        "nothing feeds into itself through others",
+        "take the edge out that is wrong",
+        "nodes",
+        feeds_itself,
+        _circle("feeds_into", "feeds into"),
+    ),
+    Rule(
+        12,
+        "info",
+        "what has a limitation has a workaround, or says that there is none",
+        "add an edge has_workaround, or the property no_workaround: true",
+        "nodes",
+        without_way_out,
+        lambda *_: "it has a limitation, no workaround, and does not say that there is none",
+    ),
+)
+
+
+def check_rules(
+    graph: PropertyGraph,
+    vocabulary: Vocabulary = UNIFIED,
+    *,
+    unread: Iterable[Unread] = (),
+    only: Iterable[int] = (),
+) -> RuleReport:
+    """What breaks the twelve rules in a graph, or those whose numbers are given; `unread` is what reading its
+    file reported.
+
+    Raises UnknownName for a rule that there is not.
+    """
+    require(graph, PropertyGraph, "the rules are for a PropertyGraph")
+    numbers, rows = {each.number for each in TWELVE_RULES}, tuple(unread)
+    wanted = set(only) or numbers
+    if strange := wanted - numbers:
+        raise UnknownName("rule", str(min(strange, key=str)), map(str, sorted(numbers)))
+    found = []
+    for rule in TWELVE_RULES:
+        if rule.number in wanted:
+            breaking = np.empty(0, dtype=np.int32) if rule.find is None else rule.find(graph, vocabulary)
+            found.append(
+                Broken(rule, graph, breaking, tuple(each for each in rows if each.rule == rule.number))
+            )
+    return RuleReport(tuple(found))
