@@ -32,8 +32,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kgot_lab.retrieval.entity_linking import title_graph
-
 from benchmarks.delta.graphs import calibration
 from benchmarks.structure.analogy_pairs import pairs
 from kgot_lab.analogy.alignment import Aligner
@@ -49,6 +47,7 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.retrieval.entity_linking import title_graph
 from kgot_lab.similarity.delta import SPECIFIED, Thresholds
 from kgot_lab.similarity.join import delta_pairs
 from kgot_lab.types import Edge, Json

@@ -6,7 +6,6 @@ import sqlite3
 
 import numpy as np
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 
 from kgot_lab.benchmark.recall import growth as growth_room
 from kgot_lab.benchmark.recall.growth import (
@@ -20,6 +19,7 @@ from kgot_lab.benchmark.recall.growth import (
 )
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import full_text
 

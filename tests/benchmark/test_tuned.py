@@ -3,7 +3,6 @@
 from collections import Counter
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25, fts5, like
 from support.tiny_collection import tiny
 
 from kgot_lab.benchmark.recall.datasets import Dataset
@@ -21,6 +20,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import MARGIN
 from kgot_lab.retrieval.fusion import rrf, weighted
 from kgot_lab.retrieval.learned_fusion import gate
+from kgot_lab.retrieval.lexical import bm25, fts5, like
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Query, Ranking, ranked
 

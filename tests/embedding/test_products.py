@@ -5,7 +5,7 @@ import pytest
 from support.every import every
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from kgot_lab.embedding import dot_products as products
+from kgot_lab.embedding import embedder as products
 from kgot_lab.embedding.embedder import row_products
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.join.join_vectors import clustered
-from kgot_lab.embedding import binary_quantization as signs
+from kgot_lab.embedding import embedder as signs
 from kgot_lab.embedding.embedder import SignBits
 from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput

@@ -8,7 +8,6 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.work import calls
 
 from kgot_lab.benchmark.recall.datasets import Dataset, load_dataset
@@ -22,6 +21,7 @@ from kgot_lab.evaluation.runner import run_to
 from kgot_lab.evaluation.runs import Latency, Run, run
 from kgot_lab.evaluation.significance import compare, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, ranked
 from kgot_lab.viz.html import recall_page, write_recall_page

@@ -215,6 +215,7 @@ def test_a_missing_model_says_how_to_get_it(tmp_path: Path) -> None:
         find_model(TINY, tmp_path)
 
 
+@pytest.mark.extended
 def test_pips_own_words_are_kept_when_it_fails(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="could not download not a requirement"):
         download("not a requirement", tmp_path)

@@ -7,16 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from kgot_lab.retrieval.entity_linking import (
-    Reach,
-    Titles,
-    compared_name,
-    follow,
-    name_graph,
-    phrase_graph,
-    title_graph,
-)
-from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 from support.searching import Letters, const
 
@@ -27,7 +17,9 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.entity_linking import Reach, Titles, compared_name, follow, name_graph, title_graph
 from kgot_lab.retrieval.fusion import weighted
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Edge, Found, Hit, Node, Query, Ranking, full_text, ranked
 
@@ -266,40 +258,6 @@ def test_one_passage_leads_to_the_next_by_its_title():
     ] == ["earlier", "linked"]
 
 
-def test_a_title_in_the_question_moves_its_passage_up():
-    found = (const("earlier", a=2, e=1) >> follow(STORY, Alike(a=1), Reach(hops=1))).search(
-        "what street is dorset street?"
-    )
-    assert found.ids[0] == "a" and dict(found.hits)["c"] == pytest.approx(0.5)
-    assert (const("earlier", a=2, e=1.9) >> follow(STORY, Alike(a=1), Reach(hops=1))).search(
-        "what is pastry?"
-    ).ids[0] == "e"
-
-
-def test_a_shared_name_counts_by_its_rarity_unless_the_question_holds_it():
-    documents = [Document("x", "Ada met Zoe."), Document("y", "Zoe alone"), Document("z", "zero")]
-    for question, strength in (("who is it?", 1), ("who is Zoe?", 0)):
-        found = (const("earlier", x=1) >> follow(documents, Letters(), Reach(hops=1))).search(question)
-        cosines = (
-            Letters().embed([full_text(document) for document in documents]) @ Letters().embed([question])[0]
-        )
-        likeness = (cosines[1] - cosines.min()) / (cosines.max() - cosines.min())
-        expected = 0.7 * math.log(3 / 2) / math.log(3) * likeness * strength
-        assert dict(found.lanes[1][1].hits) == (pytest.approx({"y": expected}) if strength else {})
-
-
-def test_a_name_in_too_many_passages_links_only_those_that_are_called_so():
-    documents = [
-        Document(f"d{n}", f"Ada went out {n}.", "Ada" if n == 3 else f"thing number {n}") for n in range(5)
-    ]
-    documents.append(Document("other", "zzz"))
-    for common, linked in ((5, {"d1", "d2", "d3", "d4"}), (4, {"d3"})):
-        found = (const("earlier", d0=1) >> follow(documents, Letters(), Reach(hops=1, common=common))).search(
-            "who went out?"
-        )
-        assert set(found.lanes[1][1].ids) == linked
-
-
 # --- what is shown
 # ----------------------------------------------------------------------------------------------------
 
@@ -343,15 +301,6 @@ def test_two_runs_and_two_orders_of_the_documents_give_the_same_ranking(hotpotqa
         assert one == other == again and dict(one.lanes[1][1].paths) == dict(other.lanes[1][1].paths)
 
 
-def test_equal_passages_are_chosen_by_id():
-    documents = [Document(id, "same text") for id in "cab"]
-    assert (const("earlier", a=1, b=1, c=1) >> follow(documents, Letters())).search("?").ids == [
-        "a",
-        "b",
-        "c",
-    ]
-
-
 # --- odd input
 # --------------------------------------------------------------------------------------------------------
 
@@ -367,11 +316,6 @@ def test_a_ranking_without_hits_stays_as_it_is():
 def test_few_documents_without_names_can_be_followed(documents):
     found = (const("earlier", x=1) >> follow(documents, Letters())).search("who?")
     assert found.ids == [document.id for document in documents] and not found.lanes[1][1].hits
-
-
-def test_hits_below_0_are_worth_nothing():
-    found = (const("earlier", e=-1, c=-2) >> follow(STORY, Letters(), Reach(hops=0))).search("who?")
-    assert found.hits == tuple(Hit(id, 0.0) for id in "abcde")
 
 
 def test_hits_in_columns_and_hits_one_by_one_are_followed_alike():
@@ -394,13 +338,6 @@ def test_a_ranking_that_cannot_be_followed_is_refused(hits, said):
         follow(STORY, Letters())(Ranking(Query("who?"), hits))
 
 
-def test_no_documents_or_one_id_twice_is_refused():
-    with pytest.raises(BadInput, match="no documents"):
-        follow([], Letters())
-    with pytest.raises(BadInput, match="more than once"):
-        follow([*STORY, STORY[0]], Letters())
-
-
 NOT_OF_NAMES = {
     "other documents": name_graph([replace(document, id=f"other {document.id}") for document in STORY]),
     "fewer documents": name_graph(STORY[:3]),
@@ -420,11 +357,6 @@ NOT_OF_NAMES = {
 def test_a_graph_that_is_not_of_these_documents_and_names_is_refused(graph):
     with pytest.raises(BadInput, match=r"build it with name_graph\(documents\)"):
         follow(STORY, Letters(), graph=graph)
-
-
-def test_the_documents_may_come_in_any_order_with_their_graph():
-    follow(STORY[::-1], Letters(), graph=name_graph(STORY[::-1]))
-    assert len(phrase_graph(STORY, {})) == len(STORY)
 
 
 # --- does it help?

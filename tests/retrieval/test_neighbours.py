@@ -59,20 +59,6 @@ def brute_boosts(graph: PropertyGraph, seeds: list[str], types: set[str] | None 
 # ------------------------------------------------------------------------------------------------------------
 
 
-def test_an_outgoing_edge_counts_five_and_an_incoming_one_three():
-    assert around(GRAPH, const("seeds", savings=1)).search("?").hits == (
-        ("budget", 1.0),
-        ("batching", 0.6),
-        ("cache", 0.6),
-    )
-
-
-def test_the_boost_is_added_to_the_earlier_score_moved_into_0_to_1():
-    words = const("words", cache=9, batching=8, memory=5)
-    scores = dict((words >> boost(GRAPH, 0.2, seeds=1)).search("?").hits)
-    assert scores == pytest.approx({"cache": 1.0, "batching": 0.75, "memory": 0 + 0.2, "savings": 0.2})
-
-
 @every("seed", range(6))
 @every("types", [None, {"a"}, {"a", "c"}])
 def test_boosts_equal_those_of_a_walk_over_all_edges(seed, types):
@@ -93,18 +79,6 @@ def test_only_chosen_edge_types_are_followed_and_unknown_ones_among_them_do_no_h
     assert around(GRAPH, seeds, types=["enables"]).search("?").ids == ["savings"]
     assert around(GRAPH, seeds, types=["enables", "optimizes"]).search("?").ids == ["savings"]
     assert around(GRAPH, seeds, types=[]).search("?").ids == []
-
-
-def test_a_loop_boosts_nothing_and_parallel_edges_boost_twice():
-    graph = PropertyGraph.from_triples(
-        [
-            Triple("a", "likes", "a"),
-            Triple("a", "likes", "b"),
-            Triple("a", "knows", "b"),
-            Triple("a", "likes", "c"),
-        ]
-    )
-    assert around(graph, const("seeds", a=1)).search("?").hits == (("b", 1.0), ("c", 0.5))
 
 
 def test_equal_boosts_are_ordered_by_id_whatever_the_order_of_their_edges():
@@ -202,12 +176,6 @@ def test_jaccard_equals_that_of_networkx_on_the_graph_without_the_pair(seed, typ
             if id != s and mine & other:
                 expected[id] = max(expected[id], len(mine & other) / len(mine | other))
     assert dict(jaccard(graph, hits, types=types).search("?").hits) == pytest.approx(expected)
-
-
-def test_jaccard_equals_the_coefficient_of_networkx_where_the_two_are_not_linked():
-    graph = nx.Graph([(e.source, e.target) for e in GRAPH.edges])
-    ((_, _, expected),) = nx.jaccard_coefficient(graph, [("cache", "batching")])
-    assert dict(jaccard(GRAPH, const("seeds", cache=1)).search("?").hits)["batching"] == expected
 
 
 # --- bad input, speed

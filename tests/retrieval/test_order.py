@@ -5,13 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25
 from support.every import every
-from support.searching import const
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.embedder import descending
-from kgot_lab.retrieval.fusion import rrf, weighted
+from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import full_text
 
@@ -57,16 +55,3 @@ def test_bm25_gives_to_the_last_bit_what_its_words_add_up_to_one_by_one(emphasis
         )
         assert [tuple(hit) for hit in stage.search(query).hits] == expected
     assert any(word in INTENT_VERBS for document in documents for word in searched_words(full_text(document)))
-
-
-@pytest.mark.parametrize(
-    "fuse", [lambda *lanes: rrf(*lanes), lambda *lanes: weighted(*((0.5, lane) for lane in lanes))]
-)
-def test_a_fusion_of_many_ties_goes_by_score_and_then_by_id(fuse):
-    chance = np.random.default_rng(3)
-    lanes = [
-        const(name, **{f"d{n}": float(chance.integers(3)) for n in chance.permutation(500).tolist()})
-        for name in ("one", "other")
-    ]
-    hits = fuse(*lanes).search("?").hits
-    assert list(hits) == sorted(hits, key=lambda hit: (-hit.score, hit.id))

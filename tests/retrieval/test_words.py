@@ -7,14 +7,14 @@ import unicodedata
 import warnings
 
 import pytest
-from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, escaped_like, fts5, like, quoted_terms
 from support.every import every
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.dimensions import dimensions
-from kgot_lab.retrieval import fulltext
+from kgot_lab.retrieval import lexical
+from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, escaped_like, fts5, like
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import STOP_WORDS, searched_words
 from kgot_lab.types import Document, Node, Query, full_text, ranked
@@ -111,38 +111,11 @@ def test_odd_texts_do_no_harm(lane):
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_no_documents_or_two_with_one_id_are_refused(lane):
-    with pytest.raises(BadInput, match="no documents"):
-        lane([])
-    with pytest.raises(BadInput, match="'build'"):
-        lane([*DOCUMENTS, DOCUMENTS[0]])
-
-
-@pytest.mark.parametrize("lane", LANES)
 def test_a_query_of_ten_thousand_words_is_answered(lane):
     assert set(lane(DOCUMENTS).search("agent tax " + " ".join(f"unknown{n}" for n in range(10_000))).ids) == {
         "build",
         "tax",
     }
-
-
-@pytest.mark.parametrize("lane", LANES)
-def test_several_threads_may_search_with_several_stages(lane):
-    stages, wrong = [lane(DOCUMENTS), lane(DOCUMENTS[:1])], []
-
-    def work() -> None:
-        try:
-            found = [stage.search("agent").ids for _ in range(50) for stage in stages]
-            wrong.extend(ids for ids in found if ids != ["build"])
-        except BaseException as error:
-            wrong.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
 
 
 # --- BM25
@@ -188,17 +161,6 @@ def test_emphasis_multiplies_what_a_word_contributes():
     assert scores(heavy, "reduce cost")["cost"] == pytest.approx(5 * reduce + cost, rel=1e-6)
     assert scores(heavy, "reduced costs") == scores(plain, "reduced costs")
     assert scores(bm25(DOCUMENTS, emphasis={"reduce": 0}), "reduce") == {}
-
-
-def test_the_verb_of_an_intent_outweighs_its_subject():
-    documents = [
-        Document("subject", "api costs api"),
-        Document("verb", "reduce what is paid"),
-        Document("rest", "nothing"),
-    ]
-    assert bm25(documents).search("reduce api costs").ids == ["subject", "verb"]
-    assert bm25(documents, emphasis=INTENT_VERBS).search("reduce api costs").ids == ["verb", "subject"]
-    assert len(INTENT_VERBS) == 8 and set(INTENT_VERBS.values()) == {5.0}
 
 
 def test_bm25_prints_what_it_was_told():
@@ -258,12 +220,6 @@ def test_like_over_the_vocabulary_equals_like_over_the_texts(twowiki):
         assert stage.search(query).hits == ranked(query, plainly_like(twowiki.documents, query.text)).hits
 
 
-def test_like_works_where_sqlite_has_no_trigrams(monkeypatch):
-    quick = [scores(like(DOCUMENTS), query) for query in TEXTS.values()]
-    without_fts5(monkeypatch)
-    assert [scores(like(DOCUMENTS), query) for query in TEXTS.values()] == quick
-
-
 # --- FTS5
 # ---------------------------------------------------------------------------------------------------------------
 
@@ -297,10 +253,6 @@ def test_fts5_agrees_with_its_formula_written_out():
     )
 
 
-def test_quoted_text_has_no_syntax_in_it():
-    assert quoted_terms('say "hi" OR') == '"say ""hi"" OR"'
-
-
 def test_fts5_says_so_where_sqlite_has_none(monkeypatch):
     without_fts5(monkeypatch)
     with pytest.raises(BadInput, match=r"SQLite 3.*no FTS5.*bm25\(\)"):
@@ -316,7 +268,7 @@ def without_fts5(monkeypatch) -> None:
 
     connect = sqlite3.connect
     monkeypatch.setattr(
-        fulltext.sqlite3, "connect", lambda *where, **options: connect(*where, factory=Old, **options)
+        lexical.sqlite3, "connect", lambda *where, **options: connect(*where, factory=Old, **options)
     )
 
 
@@ -331,7 +283,7 @@ def test_the_database_of_a_forgotten_lane_is_closed(lane, monkeypatch):
 
     connect = sqlite3.connect
     monkeypatch.setattr(
-        fulltext.sqlite3, "connect", lambda *where, **options: connect(*where, factory=Counting, **options)
+        lexical.sqlite3, "connect", lambda *where, **options: connect(*where, factory=Counting, **options)
     )
     stage = lane(DOCUMENTS) % 3
     assert stage.search("agent").ids == ["build"] and closed == []
@@ -407,3 +359,28 @@ def test_what_is_no_number_is_left_out_and_counted_and_an_unknown_name_is_refuse
 def test_bounds_that_make_no_sense_are_refused(filters):
     with pytest.raises(BadInput):
         dimensions(GRAPH, filters, declared=COSTS)
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_several_threads_may_search_with_several_stages(lane):
+    stages, wrong = [lane(DOCUMENTS), lane(DOCUMENTS[:1])], []
+
+    def work() -> None:
+        try:
+            found = [stage.search("agent").ids for _ in range(50) for stage in stages]
+            wrong.extend(ids for ids in found if ids != ["build"])
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_like_works_where_sqlite_has_no_trigrams(monkeypatch):
+    quick = [scores(like(DOCUMENTS), query) for query in TEXTS.values()]
+    without_fts5(monkeypatch)
+    assert [scores(like(DOCUMENTS), query) for query in TEXTS.values()] == quick

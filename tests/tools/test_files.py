@@ -10,8 +10,6 @@ import threading
 import wave
 
 import pytest
-from kgot_lab.tools.files import FileShelf, extract_zip
-from kgot_lab.tools.media import Transcriber, data_url, image_question, inspect_file, longest_speech
 from support.web_site import Sent, web_site
 from support.zips import zip_named, zip_of
 
@@ -19,6 +17,8 @@ from kgot_lab.documents.archives import UnpackLimits
 from kgot_lab.errors import BadInput, NotInstalled, OverBudget, ToolFailed
 from kgot_lab.llm.budget import Budget, Spending
 from kgot_lab.llm.recorded import Scripted
+from kgot_lab.tools.files import FileShelf, extract_zip
+from kgot_lab.tools.media import Transcriber, data_url, image_question, inspect_file, longest_speech
 from kgot_lab.tools.web.fetching import Manners, PoliteWeb
 from kgot_lab.types import Prompt, Reply
 

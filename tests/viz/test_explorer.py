@@ -8,8 +8,6 @@ from base64 import b64decode
 from dataclasses import replace
 
 import pytest
-from kgot_lab.retrieval.entity_linking import title_graph
-from kgot_lab.retrieval.lexical import bm25, like
 from support.every import every
 from support.searching import const
 
@@ -17,7 +15,9 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
+from kgot_lab.retrieval.entity_linking import title_graph
 from kgot_lab.retrieval.fusion import WEIGHTS, Weights, hybrid, weighted
+from kgot_lab.retrieval.lexical import bm25, like
 from kgot_lab.retrieval.neighbours import around
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking

@@ -10,8 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from kgot_lab.documents.archives import UnpackLimits, unpacked, unpacked_before
-from kgot_lab.errors import BadInput, ToolFailed, described_value, shortly
-from kgot_lab.text.cleaning import harmless
+from kgot_lab.documents.files import text_of
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, described_value, require, shortly
+from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.tools.tool import Result, TextTool
+from kgot_lab.types import Document
 
 _MOST_NAMED = 50  # files that a message lists
 _MOST_FILES = 10_000
@@ -130,3 +133,64 @@ def _listed(folder: Path) -> dict[str, Path]:
     if not files:
         raise BadInput(f"{folder} holds no files")
     return files
+
+
+# The tool that reads the files attached to a question.
+
+
+def read_attachment(paths: Sequence[str | Path], *, name: str = "read_attachment") -> TextTool:
+    """A tool that reads one of the given files, asked for by its bare name; nothing else on the disk can be
+    reached.
+
+    Raises BadInput when a file is not there or two share a name.
+    """
+    if (
+        isinstance(paths, str | Path)
+        or not isinstance(paths, Sequence)
+        or not all(isinstance(path, str | Path) for path in paths)
+    ):
+        raise BadInput(f"attachments are a list of paths, not {described_value(paths)}")
+    files = {Path(path).name: Path(path).resolve() for path in paths}
+    missing = [str(path) for path in paths if not Path(path).is_file()]
+    if not paths or missing or len(files) < len(paths):
+        raise BadInput(
+            f"attachments must be files with different names; not there: {', '.join(missing) or 'none'}, given: {len(paths)}"
+        )
+
+    def run(file: str) -> Result:
+        if file not in files:
+            raise ToolFailed(
+                f"{name}: there is no attachment {file!r}; there are: {', '.join(sorted(files))}"
+            )
+        try:
+            found = text_of(files[file])
+        except (BadInput, NotInstalled) as error:
+            raise ToolFailed(f"{name}: {file}: {error}") from error
+        return Result(found.text, (Document(file, found.text, found.title or file),))
+
+    description = (
+        f"Returns the text of an attached file. Attached: {' '.join(', '.join(sorted(files)).split())}."
+    )
+    return TextTool(name, description, {"file": "the name of the file, without a folder"}, run)
+
+
+# The tool that unpacks zip files.
+
+
+def extract_zip(shelf: FileShelf, *, name: str = "extract_zip") -> TextTool:
+    """A tool that unpacks a zip file of the shelf, so that other tools can read what is in it; the shelf says
+    where to.
+    """
+    require(shelf, FileShelf, "extract_zip() unpacks files of a FileShelf")
+
+    def run(file: str) -> Result:
+        try:
+            names = shelf.unpack(file)
+        except ToolFailed as error:
+            raise ToolFailed(f"{name}: {error}") from None
+        return Result(
+            f"{harmless(file)} holds {counted(len(names), 'file')}:\n" + "\n".join(map(harmless, names))
+        )
+
+    description = "Unpacks a zip file and returns the names of the files in it, by which they can be read."
+    return TextTool(name, description, {"file": "the name of the zip file"}, run)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import dropwhile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +15,224 @@ from kgot_lab.embedding.embedder import Embedder, row_products
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Csr, csr
-from kgot_lab.retrieval.entity_linking import IS_CALLED, NAME_LINK, Titles, compared_name, name_graph
 from kgot_lab.retrieval.fusion import by_maximum, by_range, columns, fused
 from kgot_lab.retrieval.neighbours import LazyTexts
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Document, Ranking, checked_documents, full_text
+from kgot_lab.text.words import composed
+from kgot_lab.types import Document, Edge, Node, Ranking, Triple, checked_documents, full_text
+
+# The names in a text: titles of documents that it mentions, and runs of capitalised words. No model, no
+# dictionary.
+
+_WORD = re.compile(r"\w+")
+_POSSESSIVE = re.compile(r"['’]s\b")
+BRACKETS = re.compile(r"\([^()]*\)\s*$")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_SMALL = r"(?:of|the|de|la|and|for|in|on|von|van|der|du|del|al|bin|ibn)"
+# of Latin, Greek, Cyrillic and Armenian letters
+CAPITAL = "".join(filter(str.isupper, map(chr, range(0x2000))))
+CAPITALISED = re.compile(
+    rf"[{CAPITAL}](?<!\w.)[\w.&'’-]*(?:\s+(?:{_SMALL}\s+){{0,2}}[{CAPITAL}0-9][\w.&'’-]*)*"
+)
+JOINT = re.compile(r"(?<=\S)\s+(?:of|and|in|for|on)\s+(?:the\s+)?")
+COMMON = frozenset(
+    "a an the of in on at to and or is was were be by for with as it its this that from which who what when where how he she his her "
+    "they their i you we not no one two first new are has have had did does do".split()
+)
+OPENERS = COMMON - frozenset("new first one two no".split())  # New York is not York
+
+
+def compared_name(name: str) -> str:
+    """A name as it is compared: its words in lower case, without a possessive 's."""
+    return " ".join(name_words(name)).lower()
+
+
+def name_words(text: str) -> list[str]:
+    """The words of a text without a possessive 's."""
+    return _WORD.findall(_POSSESSIVE.sub("", composed(text)))
+
+
+def called(title: str) -> str:
+    """The name a title stands for: the title without a last part in brackets; empty where it would name
+    anything.
+    """
+    name = compared_name(BRACKETS.sub("", title))
+    return name if is_distinctive(name) else ""
+
+
+def capitalised(text: str) -> set[str]:
+    """Runs of capitalised words in a sentence, as `plain` writes them, and the parts of a run around "of",
+    "and", "in", "for", "on".
+
+    Common words at the head of a run are left off ("The Beatles" is beatles), so one that opens a sentence is
+    no name.
+    """
+    found = set()
+    for sentence in SENTENCE_END.split(composed(text)):
+        for run in CAPITALISED.finditer(sentence):
+            for name in (run.group(), *JOINT.split(run.group())):
+                found.add(" ".join(dropwhile(OPENERS.__contains__, compared_name(name).split())))
+    return {name for name in found if is_distinctive(name)}
+
+
+class Titles:
+    """Which documents are called what, to find their names in a text; `names` gives those of a document, by
+    default that of its title.
+    """
+
+    def __init__(
+        self, documents: Iterable[Document], names: Callable[[Document], Iterable[str]] | None = None
+    ) -> None:
+        self._ids: dict[str, list[str]] = defaultdict(list)
+        for document in documents:
+            for name in names(document) if names else filter(None, [called(document.title)]):
+                self._ids[name].append(document.id)
+        lengths: dict[str, set[int]] = defaultdict(set)
+        for name in self._ids:
+            lengths[name.partition(" ")[0]].add(name.count(" ") + 1)
+        # of the names that begin with a word
+        self._lengths = {word: sorted(some, reverse=True) for word, some in lengths.items()}
+
+    def __getitem__(self, name: str) -> list[str]:
+        """The ids of the documents with this name."""
+        return self._ids.get(name, [])
+
+    def mentioned(self, text: str, *, cased: bool = True) -> list[str]:
+        """The names of documents in a text, in its order, the longer where two overlap. They begin with a
+        capital or digit if `cased`.
+        """
+        return list(self._mentions(text, cased))
+
+    def _mentions(self, text: str, cased: bool) -> Iterator[str]:
+        words = name_words(text)
+        small = [word.lower() for word in words]
+        at = 0
+        while at < len(words):
+            length = 0
+            if not cased or words[at][0].isupper() or words[at][0].isdigit():
+                lengths = self._lengths.get(small[at], ())
+                length = next(
+                    (length for length in lengths if " ".join(small[at : at + length]) in self._ids), 0
+                )
+            if length:
+                yield " ".join(small[at : at + length])
+            at += length or 1
+
+
+def is_distinctive(name: str) -> bool:
+    """Whether a name as it is compared would not name just anything."""
+    return bool(name) and (" " in name or (len(name) > 2 and name not in COMMON))
+
+
+# Graphs over documents: who mentions whose title, which names they share, and what a language model took
+# from them.
+
+MENTIONS, NAME_LINK, IS_CALLED, SAYS, ALIKE = "mentions", "names", "is called", "says", "alike"
+_NAME, PHRASE = "name:", "phrase:"
+_BLOCK = 2_000  # phrases compared at a time, so that the cosines stay in memory
+
+
+def title_graph(documents: Iterable[Document]) -> PropertyGraph:
+    """Documents, with an edge `mentions` to every other document whose title stands in the text, as
+    `Titles.mentioned` finds them.
+    """
+    documents = checked_documents(documents)
+    titles = Titles(documents)
+    edges = [
+        Edge(document.id, MENTIONS, id)
+        for document in documents
+        for name in dict.fromkeys(titles.mentioned(document.text))
+        for id in titles[name]
+        if id != document.id
+    ]
+    return PropertyGraph.of(_nodes(documents), edges)
+
+
+def name_graph(
+    documents: Iterable[Document],
+    held: Callable[[Document], Iterable[str]] = lambda document: capitalised(document.text),
+) -> PropertyGraph:
+    """Documents in the order of their ids and, as bare nodes, the names that lead to another document.
+
+    Edges: `is called` to the name in its title, `mentions` to a name in its text that is another's title,
+    `names` to any other that at least two documents hold: a run of capitalised words, or what `held` gives
+    for a document, written as `plain` does. The node of a name is `name:` and the name.
+    """
+    documents = sorted(checked_documents(documents), key=lambda document: document.id)
+    titles = Titles(documents)
+    uses: Counter[str] = Counter()
+    found: list[tuple[str, str, str]] = []
+    for document in documents:
+        kinds = dict.fromkeys(sorted(held(document)), NAME_LINK) | dict.fromkeys(
+            titles.mentioned(document.text), MENTIONS
+        )
+        if own := called(document.title):
+            kinds[own] = IS_CALLED
+        uses.update(kinds.keys())
+        found += [(document.id, kind, name) for name, kind in kinds.items()]
+    edges = [Edge(id, kind, _NAME + name) for id, kind, name in found if uses[name] > 1]
+    return PropertyGraph.of([*_nodes(documents), *_hubs(edges, _NAME)], edges)
+
+
+def phrase_graph(
+    documents: Iterable[Document],
+    triples: Mapping[str, Sequence[Triple]],
+    *,
+    alike: tuple[Embedder, float] | None = None,
+) -> PropertyGraph:
+    """The graph a language model built: documents with an edge `says` to each phrase of their triples, and
+    the triples between phrases.
+
+    `triples` holds those of each document, by its id. A phrase is a bare node, `phrase:` and its words in
+    small letters. With `alike`, an embedder and a least cosine, phrases that mean nearly the same are joined
+    by an edge `alike` (as HippoRAG does, over .8).
+    """
+    documents = checked_documents(documents)
+    edges = []
+    for document in documents:
+        for triple in triples.get(document.id, ()):
+            source, target = phrase_id(triple.subject), phrase_id(triple.object)
+            edges += [
+                Edge(source, triple.relation.lower(), target),
+                Edge(document.id, SAYS, source),
+                Edge(document.id, SAYS, target),
+            ]
+    if alike:
+        edges += _alike(
+            sorted({end for edge in edges for end in (edge.source, edge.target) if end.startswith(PHRASE)}),
+            *alike,
+        )
+    return PropertyGraph.of([*_nodes(documents), *_hubs(edges, PHRASE)], edges)
+
+
+def _alike(phrases: Sequence[str], embedder: Embedder, least: float) -> Iterator[Edge]:
+    """An edge for each pair of phrases whose cosine is above the least."""
+    matrix = embedder.embed([phrase.removeprefix(PHRASE) for phrase in phrases])
+    for start in range(0, len(phrases), _BLOCK):
+        for first, second in np.argwhere(matrix[start : start + _BLOCK] @ matrix.T > least).tolist():
+            if start + first < second:
+                yield Edge(phrases[start + first], ALIKE, phrases[second])
+
+
+def phrase_id(phrase: str) -> str:
+    """The node of a phrase."""
+    return PHRASE + " ".join(phrase.lower().split())
+
+
+def _hubs(edges: Iterable[Edge], prefix: str) -> list[Node]:
+    """The bare nodes at the ends of some edges: they have a name, which a path shows, and no text."""
+    ends = dict.fromkeys(
+        end for edge in edges for end in (edge.source, edge.target) if end.startswith(prefix)
+    )
+    return [Node(id, (), {"name": id.removeprefix(prefix)}) for id in ends]
+
+
+def _nodes(documents: Sequence[Document]) -> list[Node]:
+    return [
+        Node(document.id, ("Document",), {"name": document.title, "text": document.text})
+        for document in documents
+    ]
+
 
 _Floats = NDArray[np.float64]
 Edges = NDArray[np.int32]
