@@ -12,7 +12,6 @@ from typing import ClassVar, NamedTuple
 
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.compose_for import subgoals
 from kgot_lab.kgos.methods.formatting import MethodResult, NodeHit
 from kgot_lab.kgos.methods.goals import want_to
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
