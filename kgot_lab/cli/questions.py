@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kgot_lab.benchmark.questions.batch import QuestionRun
     from kgot_lab.benchmark.questions.plan import ReadyRun
     from kgot_lab.benchmark.questions.question import Question
-    from kgot_lab.benchmark.questions.question_result import QuestionReceipt
+    from kgot_lab.benchmark.questions.question_result import QuestionResult
     from kgot_lab.benchmark.questions.sets import Selection
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.llm.budget import Budget
@@ -213,16 +213,17 @@ class _Asking:
 def _answer(name: str, selection: Selection, place: Path, configuration: Configuration, how: _Asking) -> None:
     """Answer the selected questions in their folder; what cannot be is said before a model is connected."""
     from kgot_lab.benchmark.questions.batch import alone_in
-    from kgot_lab.benchmark.questions.kit import all_that_work, looking_out
+    from kgot_lab.benchmark.questions.kit import WebSources, all_that_work, web_tools
     from kgot_lab.benchmark.questions.plan import Answerers, check_run, prepared
     from kgot_lab.benchmark.questions.sets import opened_questions
 
     chosen, registry = configuration.tools, configuration.models
     pages = str(Path(chosen.mirror).resolve()) if chosen.mirror else ""
+    web = WebSources(chosen.web, pages, chosen.engine)
     limits = configuration.limits_for(terminal.own_name(configuration.model, registry))
     asking.check_engine(chosen)
     terminal.check_writable(place / "plan.json")
-    tools = looking_out(chosen.web, pages or None, chosen.engine)
+    tools = web_tools(web)
     with opened_questions(name) as whole, alone_in(place), TemporaryDirectory(prefix="kgot_lab_") as unpacked:
         selection.of(whole)
         read = terminal.read_folder(Path(configuration.documents)) if configuration.documents else []
@@ -231,7 +232,7 @@ def _answer(name: str, selection: Selection, place: Path, configuration: Configu
             tools = all_that_work(tools, limits, Path(unpacked), unsafe=unsafe, web=chosen.web)
         by = Answerers(
             how.system, None, limits, store=configuration.store.kind or "in_memory", unsafe=unsafe, documents=read, tools=tools,
-            web=chosen.web, mirror=pages, engine=chosen.engine,
+            web=web,
         )  # fmt: skip
         check_run(whole, selection, by, place, graded=how.grader is not None)
         asking.print_configuration(configuration, limits)
@@ -314,7 +315,7 @@ def _limits_of(budget: Budget) -> str:
     )
 
 
-def _line(receipt: QuestionReceipt) -> str:
+def _line(receipt: QuestionResult) -> str:
     """A question in a line: how it ended, the words of the grader that said so, what was answered and what is
     right.
     """
@@ -325,7 +326,7 @@ def _line(receipt: QuestionReceipt) -> str:
     return f"{harmless(receipt.id)}: {receipt.end}{graded}, {told}"
 
 
-def _asked(run: QuestionRun) -> list[QuestionReceipt]:
+def _asked(run: QuestionRun) -> list[QuestionResult]:
     """The receipts of the questions that were chosen."""
     chosen = {question.id for question in run.questions.questions}
     return [receipt for id, receipt in run.receipts.items() if id in chosen]

@@ -2,8 +2,7 @@
 
 import pytest
 
-from benchmarks.transfer.alarm_tables import kept_alarms, measured_shares
-from benchmarks.transfer.outcomes import BAD, GOOD, OUTCOME_PHRASES
+from benchmarks.structure.alarm_tables import kept_alarms, measured_shares
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.calibration import MEASURED_SHARES, BandShares, expected_precision
 from kgot_lab.analogy.delta_edges import compare_texts, delta_edges
@@ -86,10 +85,6 @@ def test_connectives_are_read_where_that_is_wanted():
         for each in (True, False)
     )
     assert "finally" in read.casefold() and "finally" not in dropped.casefold()
-
-
-def test_what_is_good_or_bad_is_an_outcome():
-    assert {*OUTCOME_PHRASES} >= GOOD | BAD and not GOOD & BAD
 
 
 def test_the_expected_precision_stands_beside_the_bands_for_the_rule_it_was_measured_for_and_as_a_bound_for_others():

@@ -11,7 +11,7 @@ import pytest
 from support.every import every
 from support.saved_run import save_run
 
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt, with_grade
+from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result, with_grade
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.loop.events import Asked
@@ -36,8 +36,8 @@ from kgot_lab.viz.plots.questions import (
 
 WEB, CODE = ("A web browser", "a search engine"), ("Python",)
 RUN = [
-    QuestionReceipt("a", correct=True, level="level 1", human_steps=2, human_tools=WEB, tools={"search": 2}),
-    QuestionReceipt(
+    QuestionResult("a", correct=True, level="level 1", human_steps=2, human_tools=WEB, tools={"search": 2}),
+    QuestionResult(
         "b",
         correct=False,
         close=True,
@@ -46,7 +46,7 @@ RUN = [
         human_tools=(*WEB, *CODE),
         tools={"search": 1},
     ),
-    QuestionReceipt(
+    QuestionResult(
         "c",
         correct=False,
         out_of_steps=True,
@@ -55,7 +55,7 @@ RUN = [
         human_tools=CODE,
         tools={"search": 1},
     ),
-    QuestionReceipt(
+    QuestionResult(
         "d",
         correct=True,
         forced=True,
@@ -64,7 +64,7 @@ RUN = [
         human_tools=CODE,
         tools={"python": 1, "search": 1},
     ),
-    QuestionReceipt(
+    QuestionResult(
         "e",
         error="the model did not answer",
         level="level 2",
@@ -72,10 +72,10 @@ RUN = [
         human_tools=("a camera for photos",),
     ),
 ]
-BARE = [QuestionReceipt("a", correct=True), QuestionReceipt("b", correct=False)]
+BARE = [QuestionResult("a", correct=True), QuestionResult("b", correct=False)]
 GRADED = [
     with_grade(
-        QuestionReceipt(str(number), type="Art" if number % 2 else "Sports"), Grade(grade, "A"), "judge"
+        QuestionResult(str(number), type="Art" if number % 2 else "Sports"), Grade(grade, "A"), "judge"
     )
     for number, grade in enumerate(["correct"] * 6 + ["incorrect"] * 2 + ["not attempted"] * 2)
 ]
@@ -178,7 +178,7 @@ def test_what_a_set_does_not_tell_is_said(draw, said):
 
 def test_each_plot_is_a_picture_and_a_summary_in_the_folder_of_the_run(tmp_path):
     for receipt in (*RUN, *GRADED):
-        append_receipt(tmp_path / "receipts.jsonl", receipt)
+        append_result(tmp_path / "receipts.jsonl", receipt)
     save_run([asked("vote")], tmp_path / "traces" / "a.jsonl")
     drawn = [path for path, _ in save_ten_plots(tmp_path)]
     assert [path.stem for path in drawn] == list(TEN_PLOTS) and len(drawn) == 10
@@ -194,7 +194,7 @@ def test_each_plot_is_a_picture_and_a_summary_in_the_folder_of_the_run(tmp_path)
 
 @pytest.mark.parametrize("kind", ["png", "pdf"])
 def test_other_kinds_of_pictures_can_be_had(tmp_path, kind):
-    append_receipt(tmp_path / "receipts.jsonl", RUN[0])
+    append_result(tmp_path / "receipts.jsonl", RUN[0])
     assert all(
         path.suffix == f".{kind}" and path.stat().st_size > 1000 for path, _ in save_ten_plots(tmp_path, kind)
     )

@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from kgot_lab.benchmark.questions.batch import RECEIPTS, traces_of
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt, by_level, read_receipts
+from kgot_lab.benchmark.questions.question_result import QuestionResult, by_level, read_results
 from kgot_lab.benchmark.questions.report import ledger_of
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import (
@@ -50,7 +50,7 @@ from kgot_lab.viz.plots.figure import (
 # What became of the questions of a run: by level, by the steps a person took, and by the grades a model
 # gave.
 
-Receipts = Iterable[QuestionReceipt]
+Receipts = Iterable[QuestionResult]
 
 _PENS = {
     "correct": Pen("#009E73"),
@@ -148,7 +148,7 @@ def graded_ends(receipts: Receipts) -> Plot:
     return _ends({"all": rows}, lambda row: row.grade, _GRADE_PENS, _measures(rows))
 
 
-def levels_of(receipts: Receipts) -> dict[str, list[QuestionReceipt]]:
+def levels_of(receipts: Receipts) -> dict[str, list[QuestionResult]]:
     """The receipts of each level, where the set has levels, and all of them; nothing where there are none."""
     rows = list(receipts)
     groups = by_level(rows)
@@ -160,11 +160,11 @@ def levels_of(receipts: Receipts) -> dict[str, list[QuestionReceipt]]:
 # ------------------------------------------------------------------------------------------------------------
 
 
-def _of(groups: Mapping[str, Sequence[QuestionReceipt]]) -> str:
+def _of(groups: Mapping[str, Sequence[QuestionResult]]) -> str:
     return " by level" if len(groups) > 1 else " (no levels in this set)"
 
 
-def _shares(groups: Mapping[str, Sequence[QuestionReceipt]], label: str, said: str) -> Plot:
+def _shares(groups: Mapping[str, Sequence[QuestionResult]], label: str, said: str) -> Plot:
     estimates = {
         name: share(sum(bool(row.correct) for row in rows), len(rows)) for name, rows in groups.items()
     }
@@ -207,8 +207,8 @@ def _numbers(name: str, estimate: Estimate, close: int) -> dict[str, Json]:
 
 
 def _ends(
-    groups: Mapping[str, Sequence[QuestionReceipt]],
-    kind_of: Callable[[QuestionReceipt], str],
+    groups: Mapping[str, Sequence[QuestionResult]],
+    kind_of: Callable[[QuestionResult], str],
     pens: Mapping[str, Pen],
     said: str,
 ) -> Plot:
@@ -232,7 +232,7 @@ def _ends(
         return plot(figure, f"{said}. {told}.", rows)
 
 
-def _measures(rows: Sequence[QuestionReceipt]) -> str:
+def _measures(rows: Sequence[QuestionResult]) -> str:
     scores: GradedScores = graded_scores(row.grade for row in rows)
     told = {
         "correct": scores.correct, "not attempted": scores.not_attempted, "incorrect": scores.incorrect,
@@ -262,7 +262,7 @@ def category_of(tool: str) -> str:
     return next((name for name, words in CATEGORIES.items() if re.search(words, tool.lower())), OTHER)
 
 
-def tool_coverage(receipt: QuestionReceipt) -> float | None:
+def tool_coverage(receipt: QuestionResult) -> float | None:
     """The share of the kinds of tools a person used that were used, 0 to 1; None where the question lists
     none.
     """
@@ -271,7 +271,7 @@ def tool_coverage(receipt: QuestionReceipt) -> float | None:
     return len(wanted & used) / len(wanted) if wanted else None
 
 
-def tool_match(receipts: Iterable[QuestionReceipt]) -> Plot:
+def tool_match(receipts: Iterable[QuestionResult]) -> Plot:
     """How many of the kinds of tools that a person used were used, by level."""
     rows = _listing(receipts)
     if not rows:
@@ -304,7 +304,7 @@ def tool_match(receipts: Iterable[QuestionReceipt]) -> Plot:
         )
 
 
-def tool_choice_flow(receipts: Iterable[QuestionReceipt]) -> Plot:
+def tool_choice_flow(receipts: Iterable[QuestionResult]) -> Plot:
     """From how many of a person's kinds of tools were used, on the left, to whether the answer is correct, on
     the right.
     """
@@ -328,7 +328,7 @@ def tool_choice_flow(receipts: Iterable[QuestionReceipt]) -> Plot:
         )
 
 
-def tools_in_questions(receipts: Iterable[QuestionReceipt]) -> Plot:
+def tools_in_questions(receipts: Iterable[QuestionResult]) -> Plot:
     """In how many questions each tool was used, as a ring; a tool counts once a question."""
     counts = Counter(tool for receipt in receipts for tool in receipt.tools)
     if not counts:
@@ -356,7 +356,7 @@ def tools_in_questions(receipts: Iterable[QuestionReceipt]) -> Plot:
         )
 
 
-def category_success(receipts: Iterable[QuestionReceipt]) -> Plot:
+def category_success(receipts: Iterable[QuestionResult]) -> Plot:
     """How many questions were answered correctly, by the kinds of tools that people used for them; a question
     may have several kinds.
     """
@@ -396,11 +396,11 @@ def category_success(receipts: Iterable[QuestionReceipt]) -> Plot:
 # ------------------------------------------------------------------------------------------------------------
 
 
-def _listing(receipts: Iterable[QuestionReceipt]) -> list[QuestionReceipt]:
+def _listing(receipts: Iterable[QuestionResult]) -> list[QuestionResult]:
     return [receipt for receipt in receipts if receipt.human_tools]
 
 
-def _class(receipt: QuestionReceipt) -> str:
+def _class(receipt: QuestionResult) -> str:
     covered = tool_coverage(receipt) or 0.0
     return next(name for name, least in COVERAGES.items() if covered >= least)
 
@@ -513,7 +513,7 @@ def _rate(amount: float, of: float) -> float:
     return amount / of if of else 0.0
 
 
-TEN_PLOTS: Mapping[str, Callable[[Sequence[QuestionReceipt], Ledger], Plot]] = {
+TEN_PLOTS: Mapping[str, Callable[[Sequence[QuestionResult], Ledger], Plot]] = {
     "success": lambda receipts, _: success_by_level(receipts),
     "all_stats": lambda receipts, _: ends_by_level(receipts),
     "steps_distribution": lambda receipts, _: steps_of_people(receipts),
@@ -531,7 +531,7 @@ def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot
     """Draw the plots of the run in a folder into its folder `plots`, a JSON summary beside each; raises
     BadInput where there is no run.
     """
-    receipts = list(read_receipts(folder / RECEIPTS).values())
+    receipts = list(read_results(folder / RECEIPTS).values())
     if not receipts:
         raise BadInput(
             f"there are no receipts of questions in {folder}: name the folder of a run, as its --folder was"

@@ -23,15 +23,15 @@ import json
 import time
 from pathlib import Path
 
-from benchmarks.structure.instruments import Instruments
-from benchmarks.transfer.alarm_tables import (
+from benchmarks.structure.alarm_tables import (
     alarm_grid,
     kept_alarms,
     measured_shares,
     precision_grid,
     twelve_grid,
 )
-from benchmarks.transfer.false_alarms import analogous, unrelated
+from benchmarks.structure.false_alarms import analogous, unrelated
+from benchmarks.structure.instruments import Instruments
 from kgot_lab.cli.requirements import need_structure
 from kgot_lab.embedding.vectors import minilm
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
-from benchmarks.transfer.false_alarms import TIMES
+from benchmarks.structure.false_alarms import TIMES
 from kgot_lab.analogy.calibration import BandShares, expected_precision
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.similarity.delta import BANDS
