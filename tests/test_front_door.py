@@ -18,7 +18,7 @@ from kgot_lab.errors import (
     TraceError,
     UnknownName,
 )
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.retrieval.lexical import bm25

@@ -25,10 +25,10 @@ from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import load_run
 from kgot_lab.stores.files import write_graph
 from kgot_lab.types import Node
-from kgot_lab.viz import page
 from kgot_lab.viz.course import write_course
 from kgot_lab.viz.graph.svg import svg
 from kgot_lab.viz.html import html
+from kgot_lab.viz.page import export
 from kgot_lab.viz.plots.figure import plot, plot_drawing
 
 PACKAGE = Path(kgot_lab.__file__).parent
@@ -90,7 +90,7 @@ def write_page(path: Path) -> None:
 
 
 def write_export(path: Path) -> None:
-    page(GRAPH, path)
+    export(GRAPH, path)
 
 
 def write_notebook(path: Path) -> None:

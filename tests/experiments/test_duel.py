@@ -8,7 +8,7 @@ from benchmarks.graph_pays import duel
 from kgot_lab.benchmark.comparison.losses import losses_on_file
 from kgot_lab.benchmark.comparison.plan import drawn_samples
 from kgot_lab.benchmark.comparison.results import Findings
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 
 
 @pytest.fixture(scope="module")
