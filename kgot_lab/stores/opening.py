@@ -45,10 +45,10 @@ class _Home:
 
 
 _HOMES = {
-    "in_memory": _Home("in_memory", "InMemory", file="path"),
-    "cypher_embedded": _Home("cypher.embedded", "CypherEmbedded", file="path"),
+    "in_memory": _Home("embedded_store", "InMemory", file="path"),
+    "cypher_embedded": _Home("cypher.dialect", "CypherEmbedded", file="path"),
     "cypher_server": _Home("cypher.server", "CypherServer", address="uri"),
-    "sparql_embedded": _Home("sparql.embedded", "SparqlEmbedded", file="path"),
+    "sparql_embedded": _Home("sparql.dialect", "SparqlEmbedded", file="path"),
     "sparql_server": _Home("sparql.server", "SparqlServer", address="query_url"),
     "sqlite": _Home("sqlite.store", "Sqlite", file="path"),
     "postgres": _Home("postgres.store", "Postgres", address="url", file="path"),
