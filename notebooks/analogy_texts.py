@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from kgot_lab.io.files import bundled
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import bundled
 from kgot_lab.types import Edge, Json, Node
 
 

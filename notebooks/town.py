@@ -10,14 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from kgot_lab.io.files import bundled
-
 from kgot_lab.benchmark.recall.growth import word
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.sessions import ImportedFacts, WorldReview, hear, placed
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import LLMError
+from kgot_lab.io.files import bundled
 from kgot_lab.llm.presets import FREE
 from kgot_lab.memory.extraction import Extraction, Extractor
 from kgot_lab.text.cleaning import fenced

@@ -10,11 +10,11 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.exercise_cells import Exercises, exercise_cells
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput
+from kgot_lab.io.files import bundled
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))

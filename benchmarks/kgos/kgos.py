@@ -95,9 +95,8 @@ def main() -> None:
         measure(given.write, given.open, given.passages)
     if given.write:
         sys.exit(0)
-    from kgot_lab.io.files import write_whole
-
     from benchmarks.kgos.lesson import lesson_figures
+    from kgot_lab.io.files import write_whole
 
     figures = json.dumps(lesson_figures(KGOS), indent=1, ensure_ascii=False)
     write_whole(KGOS / "lesson.json", f"{figures}\n", "the figures of the lesson")
