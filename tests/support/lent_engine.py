@@ -1,13 +1,13 @@
-"""The engine of Cypher, which takes a second or two to start: lent to one store after another, to each as if
-it were new.
-"""
+"""Sandboxed engines, which take up to two seconds to start: lent to one store after another, to each as if new."""
 
 from __future__ import annotations
+
+from collections import defaultdict
 
 from kgot_lab.sandbox import Sandbox, open_sandbox
 from kgot_lab.types import Diff, Edge, Node, Rows
 
-_IDLE: list[Sandbox] = []  # handed back, empty
+_IDLE: defaultdict[str, list[Sandbox]] = defaultdict(list)  # handed back, empty, by language
 
 
 class LentEngine:
@@ -17,7 +17,8 @@ class LentEngine:
     No two stores have one engine at a time: where another has it, a new one is started.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, language: str) -> None:
+        self._idle, self._language = _IDLE[language], language
         self._taken: Sandbox | None = None
 
     def write(self, statement: str) -> Diff:
@@ -39,14 +40,14 @@ class LentEngine:
         if self._taken is None:
             return
         engine, self._taken = self._taken, None
-        if _IDLE:
+        if self._idle:
             engine.close()
         else:
             # what this store knew, the next one must not find: it is to tell the engine its own graph
             engine.reset((), ())
-            _IDLE.append(engine)
+            self._idle.append(engine)
 
     def _engine(self) -> Sandbox:
         if self._taken is None:
-            self._taken = _IDLE.pop() if _IDLE else open_sandbox(language="cypher")
+            self._taken = self._idle.pop() if self._idle else open_sandbox(language=self._language)
         return self._taken
