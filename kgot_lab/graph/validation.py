@@ -14,9 +14,8 @@ from typing import Literal, TypeVar
 from kgot_lab.errors import BadInput, UnknownName, described_value, shortly
 from kgot_lab.types import Diff, Edge, Json, Node
 
-MOST_KEPT = (
-    16_000_000  # bytes of one node or edge as JSON in UTF-8: more than a passage of any document takes
-)
+# bytes of one node or edge as JSON in UTF-8: more than a passage of any document takes
+MOST_KEPT = 16_000_000
 DEEPEST_VALUE = 200  # lists and dicts within each other: each takes two of the 1,000 calls within each other that Python allows
 _MOST_BITS = 14_000  # of a whole number: with more, it has more digits than Python reads back
 _HOLDERS = (list, dict, tuple)

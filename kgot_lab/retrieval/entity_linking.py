@@ -387,9 +387,8 @@ class _Trail:
         self._chosen.append(row)
         first, last, strength = names.links(row, self._question, self._likeness, reach)
         gain = min(1.0, self._value[row]) * strength
-        gain[np.isin(names.passages(last), self._chosen)] = (
-            0.0  # what was chosen before was not reached from here
-        )
+        # what was chosen before was not reached from here
+        gain[np.isin(names.passages(last), self._chosen)] = 0.0
         order = np.argsort(gain, kind="stable")  # the strongest way to a passage is written last, so it stays
         order = order[gain[order] > self._linked[names.passages(last[order])]]
         rows = names.passages(last[order])

@@ -26,9 +26,8 @@ SIDE = 1280  # rows of a block: its product stays in the third cache; with a pow
 CORNER = 256  # rows of a block on the diagonal, half of which is computed for nothing
 LEAST_SIDE = 16
 MEMORY = 512 << 20  # bytes
-CELL_BYTES = (
-    112  # bytes for a pair of a block when all of its pairs pass, with room for their way into what is kept
-)
+# bytes for a pair of a block when all of its pairs pass, with room for their way into what is kept
+CELL_BYTES = 112
 
 
 class Tile(NamedTuple):

@@ -273,9 +273,8 @@ _TO_TITLE, _FROM_TEXT, _SHARED, _TO_TITLE_LIKELY, _FROM_TEXT_LIKELY = map(
     ("to its title", "from its text", "shared", "to its title, likely", "from its text, likely"),
 )
 _COMMON = 100  # a name in more passages than this links only those that go by it
-_MEANT = (
-    0.7  # how much of what the question shares with the best sentence of a chosen passage counts as answered
-)
+# how much of what the question shares with the best sentence of a chosen passage counts as answered
+_MEANT = 0.7
 
 
 @dataclass(frozen=True, eq=False)
