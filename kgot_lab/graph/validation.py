@@ -176,10 +176,8 @@ def _require_element(element: object, kind: type[Element]) -> Element:
         sound, said = isinstance(element.id, str), f"node {shortly(element.id)}"
         require_labels(element)
     else:
-        sound, said = (
-            all(isinstance(part, str) for part in element.identity),
-            f"edge {shortly(element.identity)}",
-        )
+        sound = all(isinstance(part, str) for part in element.identity)
+        said = f"edge {shortly(element.identity)}"
     if not sound:
         raise BadInput(
             f"the id of a node and the ends, the type and the key of an edge are texts, which those of {said} are not"

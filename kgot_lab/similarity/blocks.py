@@ -362,12 +362,10 @@ class BlockWalk(Generic[_Found]):
     def __init__(
         self, job: Job[_Found], matrices: Sequence[Matrix], tiles: Sequence[Tile], effort: Effort
     ) -> None:
-        self._job, self._matrices, self._client, self._progress = (
-            job,
-            tuple(matrices),
-            effort.client,
-            effort.progress,
-        )
+        self._job = job
+        self._matrices = tuple(matrices)
+        self._client = effort.client
+        self._progress = effort.progress
         self._threads = effort.threads or (best_threads() if effort.client is None else 1)
         groups = _groups(
             tiles, 1 if effort.client is None else 4 * max(1, sum(effort.client.nthreads().values()))

@@ -43,11 +43,9 @@ class Upside:
         self, breaks_on: Sequence[str] = (), error: BaseException | None = None, digest: str = "1"
     ) -> None:
         self.name, self.digest = "upside", digest
-        self.breaks_on, self.error, self.asked = (
-            set(breaks_on),
-            error or LLMError("the line is dead"),
-            list[list[str]](),
-        )
+        self.breaks_on = set(breaks_on)
+        self.error = error or LLMError("the line is dead")
+        self.asked = list[list[str]]()
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         self.asked.append(list(texts))

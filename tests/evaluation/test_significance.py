@@ -208,10 +208,8 @@ def test_groups_of_one_are_the_usual_interval_and_test():
 
 
 def test_the_same_value_twice_in_a_group_is_no_more_evidence_than_once():
-    twice, groups = (
-        [value for value in VALUES for _ in range(2)],
-        [str(number // 2) for number in range(2 * len(VALUES))],
-    )
+    twice = [value for value in VALUES for _ in range(2)]
+    groups = [str(number // 2) for number in range(2 * len(VALUES))]
     grouped, once, naive = grouped_interval(twice, groups), interval(VALUES), interval(twice)
     assert (grouped.low, grouped.high) == pytest.approx((once.low, once.high)) and grouped.n == 16
     assert grouped.high - grouped.low > naive.high - naive.low

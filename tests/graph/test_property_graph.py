@@ -321,10 +321,8 @@ def test_a_whole_number_is_the_same_id_in_a_column_with_a_gap_that_pandas_made_f
 
 
 def test_two_columns_of_one_name_are_refused(pd):
-    nodes, twice = (
-        pd.DataFrame({"id": ["a", "b"]}),
-        pd.DataFrame([["a", "b", "b"]], columns=["source", "target", "target"]),
-    )
+    nodes = pd.DataFrame({"id": ["a", "b"]})
+    twice = pd.DataFrame([["a", "b", "b"]], columns=["source", "target", "target"])
     for read in (as_graph, lambda edges: PropertyGraph.from_pandas(nodes, edges)):
         with pytest.raises(
             BadInput, match="two columns of the data frame of edges are called 'target'; rename or drop one"

@@ -25,11 +25,9 @@ def random_graph(seed: int) -> PropertyGraph:
     ]
     edges: dict[tuple[str, ...], Edge] = {}
     for _ in range(30):
-        source, target, key = (
-            chance.choice(nodes).id,
-            chance.choice(nodes).id,
-            chance.choice(["", "", "0", "7", "07", "k"]),
-        )
+        source = chance.choice(nodes).id
+        target = chance.choice(nodes).id
+        key = chance.choice(["", "", "0", "7", "07", "k"])
         edge = Edge(source, chance.choice("pq"), target, chance.choice(properties), key)
         edges[edge.identity] = edge
     return PropertyGraph.of(nodes, edges.values())

@@ -33,11 +33,9 @@ class ByHand:
     """
 
     def __init__(self, documents, embedder, reach=Reach(), graph=None):  # noqa: B008
-        self.reach, self.documents, self.embedder = (
-            reach,
-            {d.id: d for d in sorted(documents, key=lambda d: d.id)},
-            embedder,
-        )
+        self.reach = reach
+        self.documents = {d.id: d for d in sorted(documents, key=lambda d: d.id)}
+        self.embedder = embedder
         self.titles = Titles(documents)
         vectors = embedder.embed([full_text(document) for document in self.documents.values()]).astype(float)
         self.vector = dict(zip(self.documents, vectors, strict=True))

@@ -35,10 +35,8 @@ FIRST = Walk(entry=1)
 
 def chance_graph(seed: int, nodes: int = 40, edges: int = 70) -> PropertyGraph:
     chance = np.random.default_rng(seed)
-    ends, types = (
-        chance.integers(0, nodes, (edges, 2)).tolist(),
-        chance.choice(["a", "b", "similarity"], edges).tolist(),
-    )
+    ends = chance.integers(0, nodes, (edges, 2)).tolist()
+    types = chance.choice(["a", "b", "similarity"], edges).tolist()
     made = {(f"n{s}", str(t), f"n{o}") for (s, o), t in zip(ends, types, strict=True)}
     bare = chance.random(nodes) < 0.4
     return PropertyGraph.of(

@@ -177,11 +177,9 @@ def test_many_blocks_and_a_wide_matrix_give_what_the_whole_square_gives():
 @every("size", [0, 1, 2])
 def test_nothing_one_row_and_two_rows_are_fine(size):
     matrix = unit([[3, 4], [4, 3]])[:size]
-    some, lists, pairs = (
-        similar_pairs(matrix, 0.5),
-        nearest(matrix, 5),
-        delta_pairs(matrix, matrix, Thresholds(0.5, 0)),
-    )
+    some = similar_pairs(matrix, 0.5)
+    lists = nearest(matrix, 5)
+    pairs = delta_pairs(matrix, matrix, Thresholds(0.5, 0))
     assert len(some) == len(pairs) == (size == 2) and len(lists) == 2 * (size == 2)
     assert listed(lists) == [(0, 1), (1, 0)][: len(lists)] and pairs.candidates == (0, int(size == 2), 0, 0)
     assert repr(some) == (
@@ -229,10 +227,8 @@ def test_ties_go_to_the_lower_row_and_then_to_the_lower_column():
 def test_the_best_are_kept_and_the_others_counted():
     skeleton = chance_vectors(5, 400, 8)
     raw = shaken(skeleton, 5)
-    all_of_them, few = (
-        delta_pairs(raw, skeleton, Thresholds(-1, -2)),
-        delta_pairs(raw, skeleton, Thresholds(-1, -2), most=10),
-    )
+    all_of_them = delta_pairs(raw, skeleton, Thresholds(-1, -2))
+    few = delta_pairs(raw, skeleton, Thresholds(-1, -2), most=10)
     assert (
         listed(few) == listed(all_of_them)[:10]
         and few.dropped == len(all_of_them) - 10

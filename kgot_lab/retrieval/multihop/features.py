@@ -336,11 +336,9 @@ class Clues:
         )
         self._in_question = mentions.named_in(question)
         self.links = np.zeros((len(NAME_CLUES), index.size))
-        self._repeated, self._joined, self._meaning = (
-            np.zeros(index.size),
-            np.zeros(index.size),
-            self.likeness,
-        )
+        self._repeated = np.zeros(index.size)
+        self._joined = np.zeros(index.size)
+        self._meaning = self.likeness
         self._held: frozenset[str] = frozenset()
         self._open = self._by_words / (self._by_words.max() or 1)
 
@@ -396,10 +394,8 @@ class Clues:
         mentions = self._index.mentions
         own = mentions.pairs_of(row)
         ends = mentions.pairs_with(mentions.name[own].tolist())
-        first, last = (
-            np.repeat(own, [len(part) for part in ends]),
-            np.concatenate([np.empty(0, np.int32), *ends]),
-        )
+        first = np.repeat(own, [len(part) for part in ends])
+        last = np.concatenate([np.empty(0, np.int32), *ends])
         other = mentions.row[last] != row
         first, last = first[other], last[other]
         rows, names = mentions.row[last], mentions.name[first]
