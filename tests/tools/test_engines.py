@@ -191,9 +191,8 @@ def test_the_keyless_engine_reads_what_its_package_returns_and_adds_the_year_to_
         return [{"title": LAMP.title, "href": LAMP.address, "body": LAMP.words}]
 
     engine = Keyless(ask=ask)
-    assert engine.hits("lamp", 1999)[0].address == LAMP.address and asked == [
-        ("lamp 1999", {"max_results": 10})
-    ]
+    assert engine.hits("lamp", 1999)[0].address == LAMP.address
+    assert asked == [("lamp 1999", {"max_results": 10})]
     assert engine.hits("nothing") == ()
     with pytest.raises(ToolFailed, match="ddgs got no answer") as caught:
         engine.hits("busy")
@@ -240,12 +239,10 @@ def test_a_folder_is_searched_and_visited_as_a_site(folder):
     assert mirror.open_page("http://offline.invalid/lights").title == "Lights"
     assert mirror.open_page("http://offline.invalid/a%20b.html").title == "Spaces"
     (best, *_) = mirror.hits("When was Grey Point lit?")
-    assert (
-        best == WebHit("http://offline.invalid/lights/", "Lights", best.words) and "lit in 1871" in best.words
-    )
-    assert {hit.title for hit in mirror.hits("gulls")} == {"Spaces", "notes.txt"} and [
-        hit.title for hit in mirror.hits("gulls", 1999)
-    ] == ["notes.txt"]
+    assert best == WebHit("http://offline.invalid/lights/", "Lights", best.words)
+    assert "lit in 1871" in best.words
+    assert {hit.title for hit in mirror.hits("gulls")} == {"Spaces", "notes.txt"}
+    assert [hit.title for hit in mirror.hits("gulls", 1999)] == ["notes.txt"]
     assert mirror.hits("zebra") == ()
 
 
@@ -280,9 +277,8 @@ def test_a_folder_of_hosts_serves_each_of_them(tmp_path):
         (tmp_path / name).write_text(text)
     mirror = Mirror(tmp_path)
     assert "(https://b.example/x?id=2)" in mirror.open_page("http://a.example/").text
-    assert mirror.open_page("https://b.example/x?id=2").text == "two" and repr(mirror).endswith(
-        "2 pages at its hosts>"
-    )
+    assert mirror.open_page("https://b.example/x?id=2").text == "two"
+    assert repr(mirror).endswith("2 pages at its hosts>")
 
 
 def test_a_mirror_is_a_folder_with_pages(tmp_path):
@@ -340,9 +336,8 @@ def test_an_article_is_read_with_its_tables_and_without_what_is_for_editors(wiki
 )
 def test_an_article_is_read_as_it_was_on_a_day(wiki, day, text):
     result = wiki(article="Grey Point", date=day)
-    assert text in result.text and result.sources[0].id.startswith(
-        "https://wiki.example/wiki/Grey_Point?oldid="
-    )
+    assert text in result.text
+    assert result.sources[0].id.startswith("https://wiki.example/wiki/Grey_Point?oldid=")
 
 
 @pytest.mark.parametrize(
