@@ -21,79 +21,47 @@ LAMP = WebHit("https://lights.example/grey", "Grey Point", "Its lamp & lens, lit
 
 
 def serpapi(request: Seen) -> Sent:
-    if request.query.get("api_key") != KEY:
-        return Sent(
-            {
-                "error": f"Invalid API key {request.query.get('api_key')}. Your API key should be here: https://…"
-            },
-            status=401,
-        )
-    if request.query["q"] == "nothing":
-        return Sent(
-            {
-                "search_metadata": {"status": "Success"},
-                "error": "Google hasn't returned any results for this query.",
-            }
-        )
-    if request.query["q"] == "broken":
+    query, key = request.query["q"], request.query.get("api_key")
+    if key != KEY:
+        return Sent({"error": f"Invalid API key {key}. Your API key should be here: https://…"}, status=401)
+    if query == "nothing":
+        none = "Google hasn't returned any results for this query."
+        return Sent({"search_metadata": {"status": "Success"}, "error": none})
+    if query == "broken":
         return Sent({"search_metadata": {"status": "Error"}, "error": f"no results for {KEY}"})
     odd = [{"title": "no link"}, "not a result", {"link": "javascript:alert(1)", "title": "x"}]
-    return Sent(
-        {
-            "organic_results": [
-                *odd,
-                {
-                    "position": 1,
-                    "title": LAMP.title,
-                    "link": LAMP.address,
-                    "snippet": LAMP.words,
-                    "date": LAMP.date,
-                },
-            ]
-        }
-    )
+    lamp = {
+        "position": 1,
+        "title": LAMP.title,
+        "link": LAMP.address,
+        "snippet": LAMP.words,
+        "date": LAMP.date,
+    }
+    return Sent({"organic_results": [*odd, lamp]})
 
 
 def tavily(request: Seen) -> Sent:
-    if request.headers.get("authorization") != f"Bearer {KEY}":
-        return Sent(
-            {"detail": {"error": f"Unauthorized: {request.headers.get('authorization')} is no valid key"}},
-            status=401,
-        )
-    result = {
-        "title": LAMP.title,
-        "url": LAMP.address,
-        "content": LAMP.words,
-        "score": 0.9,
-        "published_date": LAMP.date,
-    }
-    found = [] if request.body["query"] == "nothing" else [result]
-    return Sent({"query": request.body["query"], "results": found, "response_time": 0.1})
+    key, query = request.headers.get("authorization"), request.body["query"]
+    if key != f"Bearer {KEY}":
+        return Sent({"detail": {"error": f"Unauthorized: {key} is no valid key"}}, status=401)
+    lamp = {"title": LAMP.title, "url": LAMP.address, "content": LAMP.words, "published_date": LAMP.date}
+    return Sent({"query": query, "results": [lamp] * (query != "nothing"), "response_time": 0.1})
 
 
 def brave(request: Seen) -> Sent:
-    if request.headers.get("x-subscription-token") != KEY:
-        detail = f"The provided subscription token {request.headers.get('x-subscription-token')} is invalid."
-        return Sent(
-            {
-                "type": "ErrorResponse",
-                "error": {"code": "SUBSCRIPTION_TOKEN_INVALID", "detail": detail, "status": 422},
-            },
-            status=422,
-        )
+    key = request.headers.get("x-subscription-token")
+    if key != KEY:
+        wrong = {
+            "code": "SUBSCRIPTION_TOKEN_INVALID",
+            "detail": f"The token {key} is invalid.",
+            "status": 422,
+        }
+        return Sent({"type": "ErrorResponse", "error": wrong}, status=422)
     if request.query["q"] == "nothing":
         return Sent({"type": "search", "query": {}})
     words = "Its <strong>lamp</strong> &amp; lens, lit in 1871"
-    return Sent(
-        {
-            "type": "search",
-            "web": {
-                "results": [
-                    {"title": LAMP.title, "url": LAMP.address, "description": words, "page_age": LAMP.date}
-                ]
-            },
-        }
-    )
+    lamp = {"title": LAMP.title, "url": LAMP.address, "description": words, "page_age": LAMP.date}
+    return Sent({"type": "search", "web": {"results": [lamp]}})
 
 
 ENGINES = [(SerpApi, serpapi), (Tavily, tavily), (Brave, brave)]
