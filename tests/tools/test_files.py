@@ -236,7 +236,7 @@ def test_a_question_about_a_picture_goes_to_a_model_that_sees_with_the_picture(s
     result = image_question(llm, shelf)(image="photo.png", question="What is it?")
     (_, message) = llm.asked[0].messages
     assert message.text == "What is it?"
-    assert message.images == (f"data:image/png;base64,{base64.b64encode(PNG).decode()}")
+    assert message.images == (f"data:image/png;base64,{base64.b64encode(PNG).decode()}",)
     assert result.text == "A lamp." and len(result.usage) == 1 and result.sources[0].id == "photo.png"
 
 
