@@ -21,8 +21,7 @@ from numpy.typing import ArrayLike
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput, UnknownName, shortly
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled, write_whole
 from kgot_lab.text.cleaning import whole
 
 # Vectors that were computed once, kept on this computer under a hash of the text.
