@@ -14,21 +14,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kgot_lab.io.files import bundled, write_whole
 
 import kgot_lab
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import write_snapshot
+from kgot_lab.io.files import bundled, write_whole
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import load_run
 from kgot_lab.stores.files import write_graph
 from kgot_lab.types import Node
-from kgot_lab.viz import page
 from kgot_lab.viz.course import write_course
 from kgot_lab.viz.graph.svg import svg
 from kgot_lab.viz.html import html
+from kgot_lab.viz.page import export
 from kgot_lab.viz.plots.figure import plot, plot_drawing
 
 PACKAGE = Path(kgot_lab.__file__).parent
@@ -90,7 +90,7 @@ def write_page(path: Path) -> None:
 
 
 def write_export(path: Path) -> None:
-    page(GRAPH, path)
+    export(GRAPH, path)
 
 
 def write_notebook(path: Path) -> None:

@@ -9,7 +9,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.searching import Letters
 
 from benchmarks.kgos import queries as queries_of
@@ -28,6 +27,7 @@ from benchmarks.kgos.systems import kgos_systems
 from kgot_lab.embedding.vectors import Remembered, minilm
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.significance import Estimate
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "kgos"
