@@ -256,8 +256,8 @@ class Wikipedia:
         return about
 
     def _page(self, about: dict[str, Any], version: int, when: str) -> WebPage:
-        wanted = {"action": "parse", "oldid": version, "prop": "text|displaytitle", "disableeditsection": 1}
-        parsed = self._api.get(_COMMON | wanted)
+        wanted: dict[str, str | int] = {"action": "parse", "oldid": version, "prop": "text|displaytitle"}
+        parsed = self._api.get(_COMMON | wanted | {"disableeditsection": 1})
         _refuse(parsed)
         markup = str((parsed.get("parse") or {}).get("text") or "")
         address = str(about.get("fullurl") or self._api.address)
