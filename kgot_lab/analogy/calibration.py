@@ -110,15 +110,11 @@ def calibrated_thresholds(
     wanted = _checked(pairs, labels)
     if steps < 1:
         raise BadInput(f"the quantiles are cut into 1 step or more, not {steps}")
-    skeleton, delta = (
-        np.round([pair.skeleton for pair in pairs], DIGITS),
-        np.array([pair.delta for pair in pairs]),
-    )
+    skeleton = np.round([pair.skeleton for pair in pairs], DIGITS)
+    delta = np.array([pair.delta for pair in pairs])
     tried_skeleton, tried_delta = _quantiles(skeleton, steps), _quantiles(delta, steps)
-    alike, hidden = (
-        (skeleton[:, None] >= tried_skeleton).astype(float),
-        (delta[:, None] >= tried_delta).astype(float),
-    )
+    alike = (skeleton[:, None] >= tried_skeleton).astype(float)
+    hidden = (delta[:, None] >= tried_delta).astype(float)
     right, wrong = (alike * wanted[:, None]).T @ hidden, (alike * ~wanted[:, None]).T @ hidden
     analogous = int(wanted.sum())
     recall, precision = right / analogous, aim.precision(right, wrong, (analogous, len(pairs) - analogous))
@@ -188,7 +184,7 @@ class BandShares:
 
 MEASURED_WITH = ("all-MiniLM-L6-v2", "linguistic (masked)")  # the embedder and the maker of skeletons
 # The means over three sets, on their develop parts, at the specified thresholds, without a verifier and with
-# `Aligner`: benchmarks/transfer/short_texts.py measures them, and tests/analogy/test_expected.py holds them
+# `Aligner`: benchmarks/structure/short_texts.py measures them, and tests/analogy/test_expected.py holds them
 # against its receipt.
 MEASURED_SHARES: Mapping[bool, BandShares] = {
     False: BandShares({"middle": 0.0728, "high": 0.4496}, {"middle": 0.0095, "high": 0.2405}),

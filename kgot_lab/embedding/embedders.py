@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from kgot_lab.embedding.api import API
-from kgot_lab.embedding.cache import Cached
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.embedding.fitted import infonce, lsa
 from kgot_lab.embedding.pretrained import SentenceTransformers, WordLlama, quiet_loading
-from kgot_lab.embedding.vectors import StoredVectors, minilm
+from kgot_lab.embedding.vectors import Cached, StoredVectors, minilm
 from kgot_lab.errors import BadInput, ModelMissing, NotInstalled, UnknownName, require, wants_memory, words_of
 from kgot_lab.llm.presets import ENDPOINTS
 from kgot_lab.types import Document
@@ -70,11 +69,7 @@ def embedder(name: str = "all-minilm", **options: Any) -> Embedder:
 
 _MODEL, _SERVER = "sentence-transformers", "api"
 _LEARNT: Mapping[str, Callable[..., Embedder]] = {"lsa": lsa, "infonce": infonce}
-_PLAIN: Mapping[str, Callable[[], Embedder]] = {
-    "all-minilm": all_minilm,
-    _MODEL: SentenceTransformers,
-    "wordllama": WordLlama,
-}
+_PLAIN = {name: EMBEDDERS[name] for name in ("all-minilm", _MODEL, "wordllama")}
 _PATIENCE = 10.0  # seconds for the hub to say that it has a model
 
 

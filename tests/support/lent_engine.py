@@ -1,13 +1,13 @@
-"""Sandboxed engines, which take up to two seconds to start: lent to one store after another, to each as if new."""
+"""The engine of Cypher, which takes a second or two to start: lent to one store after another, to each as if
+it were new.
+"""
 
 from __future__ import annotations
-
-from collections import defaultdict
 
 from kgot_lab.sandbox import Sandbox, open_sandbox
 from kgot_lab.types import Diff, Edge, Node, Rows
 
-_IDLE: defaultdict[str, list[Sandbox]] = defaultdict(list)  # handed back, empty, by language
+_IDLE: list[Sandbox] = []  # handed back, empty
 
 
 class LentEngine:
@@ -17,8 +17,7 @@ class LentEngine:
     No two stores have one engine at a time: where another has it, a new one is started.
     """
 
-    def __init__(self, language: str) -> None:
-        self._idle, self._language = _IDLE[language], language
+    def __init__(self) -> None:
         self._taken: Sandbox | None = None
 
     def write(self, statement: str) -> Diff:
@@ -40,14 +39,14 @@ class LentEngine:
         if self._taken is None:
             return
         engine, self._taken = self._taken, None
-        if self._idle:
+        if _IDLE:
             engine.close()
         else:
             # what this store knew, the next one must not find: it is to tell the engine its own graph
             engine.reset((), ())
-            self._idle.append(engine)
+            _IDLE.append(engine)
 
     def _engine(self) -> Sandbox:
         if self._taken is None:
-            self._taken = self._idle.pop() if self._idle else open_sandbox(language=self._language)
+            self._taken = _IDLE.pop() if _IDLE else open_sandbox(language="cypher")
         return self._taken

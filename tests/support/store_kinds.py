@@ -122,11 +122,8 @@ def _here(kind: str, **where: str) -> Callable[[Path, pytest.FixtureRequest], Ca
     return home
 
 
-def _lent(kind: str, language: str) -> Callable[[Path, pytest.FixtureRequest], Callable[[], Store]]:
-    def home(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
-        return lambda: open_store(kind, path=folder / "graph.log", execute=LentEngine(language))
-
-    return home
+def _cypher(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Store]:
+    return lambda: open_store("cypher_embedded", path=folder / "graph.log", execute=LentEngine())
 
 
 def _beside_a_neighbour(open: Callable[..., Store]) -> Callable[[], Store]:
@@ -179,9 +176,9 @@ def _postgres(folder: Path, request: pytest.FixtureRequest) -> Callable[[], Stor
 
 
 HERE = (
-    Kind("in_memory", PYTHON, _lent("in_memory", "python")),
-    Kind("cypher_embedded", CYPHER, _lent("cypher_embedded", "cypher")),
-    Kind("sparql_embedded", SPARQL, _lent("sparql_embedded", "sparql")),
+    Kind("in_memory", PYTHON, _here("in_memory", path="graph.log")),
+    Kind("cypher_embedded", CYPHER, _cypher),
+    Kind("sparql_embedded", SPARQL, _here("sparql_embedded", path="graph.log")),
     Kind("sqlite", SQL, _here("sqlite", path="graph.db")),
     Kind("cypher_server", CYPHER, _bolt),  # ArcadeDB, which speaks Neo4j's protocol
     Kind("sparql_server", SPARQL, _oxigraph),

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from benchmarks.news.said import SaidEdge, SaidFacts, SaidThing
 from kgot_lab.domains.investment.monitor.news import NewsItem
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import bundled
 from kgot_lab.types import Json
+
+from .said import SaidEdge, SaidFacts, SaidThing
 
 INVENTED_MONTH = "invented-month"
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import TracebackType
 
-from benchmarks.news.month import AccountChange, GoldMonth
 from kgot_lab.domains.investment.accounts import Accounts, OutboxEntry
 from kgot_lab.domains.investment.monitor.events import ItemWritten, MonitorEvent, StageFailed
 from kgot_lab.domains.investment.monitor.journal import Tick
@@ -19,6 +18,8 @@ from kgot_lab.domains.investment.monitor.news import NewsRead
 from kgot_lab.domains.investment.reach import DECAYS
 from kgot_lab.domains.investment.view import InvestmentView
 from kgot_lab.types import LLM, Edge, Json
+
+from .month import AccountChange, GoldMonth
 
 
 @dataclass(frozen=True)

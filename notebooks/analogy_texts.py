@@ -1,15 +1,62 @@
-"""A hundred short texts on processes, some of which people have called analogous: a graph to draw delta edges
-in.
-"""
+"""Texts for lessons 30 and 31: dev questions of StoryAnalogy, and short texts on processes from ParallelPARC."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import gzip
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from benchmarks.structure.analogies import choices, jsonl_rows, locked_in
+import numpy as np
+
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import bundled
 from kgot_lab.types import Edge, Json, Node
+
+
+@dataclass(frozen=True)
+class StoryQuestion:
+    """A story and four choices, one of them analogous; a kind for each: "target", "noun" or "random"."""
+
+    source: str
+    choices: tuple[str, ...]
+    answer: int
+    kinds: tuple[str, ...]
+
+
+def story_questions() -> list[StoryQuestion]:
+    """Load the dev questions of StoryAnalogy."""
+    rows = _dev_rows("storyanalogy-mc", "mc.jsonl.gz")
+    return [
+        StoryQuestion(row["source"], tuple(row["choices"]), row["answer"], tuple(row["types"]))
+        for row in rows
+    ]
+
+
+def texts_of(questions: Iterable[StoryQuestion]) -> tuple[str, ...]:
+    """List every text of some questions once, in alphabetical order."""
+    return tuple(sorted({text for each in questions for text in (each.source, *each.choices)}))
+
+
+def answer_by_similarity(questions: Sequence[StoryQuestion], embedder: Embedder) -> dict[str, list[int]]:
+    """Choose by cosine similarity alone: the most similar text, the least similar, or the second most similar."""
+    texts = texts_of(questions)
+    vectors = dict(zip(texts, embedder.embed(list(texts)), strict=True))
+    order = [
+        np.argsort([-vectors[each.source] @ vectors[choice] for choice in each.choices], kind="stable")
+        for each in questions
+    ]
+    ranks = {"surface": 0, "minus surface": -1, "second by surface": 1}
+    return {name: [int(best[rank]) for best in order] for name, rank in ranks.items()}
+
+
+def share(questions: Sequence[StoryQuestion], chosen: Sequence[int], kind: str) -> float:
+    """Compute the share of the chosen texts that are of a kind; the right ones are "target"."""
+    return float(
+        np.mean([each.kinds[number] == kind for each, number in zip(questions, chosen, strict=True)])
+    )
+
 
 # a column, the edge's property
 _NUMBERS = {"texts": "raw", "skeletons": "skeleton", "delta": "weight", "alignment": "alignment_score"}
@@ -63,8 +110,7 @@ def processes() -> Processes:
 
     A node's label is its field; its properties are `name`, what the text is on, and `summary`, the text.
     """
-    locked = locked_in("parallelparc")
-    gold = [row for row in jsonl_rows("parallelparc/gold.jsonl.gz") if row["_id"] not in locked]
+    gold = _dev_rows("parallelparc", "gold.jsonl.gz")
     first: dict[str, Json] = {}
     for row in gold:
         if row["analogy_type"] == "far":
@@ -76,13 +122,10 @@ def processes() -> Processes:
 
 
 def noun_traps(count: int) -> list[tuple[str, str]]:
-    """Stories of StoryAnalogy's first develop questions, each with the wrong choice that shares its nouns and
-    not its course.
-    """
-    questions = choices("storyanalogy-mc").develop.questions[:count]
+    """Pair the stories of the first dev questions with the wrong choice that shares their nouns, not their course."""
     return [
         (question.source, choice)
-        for question in questions
+        for question in story_questions()[:count]
         for choice, kind in zip(question.choices, question.kinds, strict=True)
         if kind == "noun"
     ]
@@ -101,3 +144,9 @@ def _node(row: Json, side: str) -> Node:
         (row[f"{side}_domain"],),
         {"name": row[f"{side}_subject"], "summary": row[side]},
     )
+
+
+def _dev_rows(folder: str, name: str) -> list[Json]:
+    held_out = set(json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))["locked"])
+    with gzip.open(bundled(f"{folder}/{name}"), "rt", encoding="utf-8") as lines:
+        return [row for row in map(json.loads, lines) if row["_id"] not in held_out]

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from benchmarks.news.month import GoldBriefing, GoldMonth
-from benchmarks.news.telling import ToldBriefing
 from kgot_lab.evaluation.significance import Estimate, grouped_interval, share
+
+from .month import GoldBriefing, GoldMonth
+from .telling import ToldBriefing
 
 TOLD_RIGHT = "right"
 # the right person heard of the right call

@@ -4,23 +4,29 @@ set.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 
-from benchmarks.competence.draws import drawn_by_hash
-from benchmarks.news.month import GoldMonth
-from benchmarks.news.said import SaidEdge, SaidFacts, SaidThing
-from benchmarks.news.stated import stated_reply
 from kgot_lab.domains.investment.monitor.news import NewsItem
 from kgot_lab.errors import BadInput, LLMError, require_count
 from kgot_lab.llm.presets import FREE
 from kgot_lab.types import Prompt, Reply, Usage
 
+from .month import GoldMonth
+from .said import SaidEdge, SaidFacts, SaidThing
+from .stated import stated_reply
+
 _ACTIONS = ("buy", "sell", "hold")
 _DAYS = (-31, -7, 7, 31)  # by which a date is misread
 _STANDING = ("Asset", "Company", "Sector", "AssetClass", "Institution")
 _OF_CHANCE = 0.7  # the strength of a call that nobody made
+
+
+def drawn_by_hash(*where: str) -> float:
+    """Draw a number from 0 to 1, evenly, by the hash of some texts."""
+    return int.from_bytes(hashlib.sha256("\0".join(where).encode("utf-8", "replace")).digest()[:7]) / 2**56
 
 
 @dataclass(frozen=True)

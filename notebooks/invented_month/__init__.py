@@ -2,11 +2,11 @@
 that is right.
 """
 
-from benchmarks.news.curves import BriefingCurve
-from benchmarks.news.month import load_month
-from benchmarks.news.reader import ReadingErrors, SimulatedReader
-from benchmarks.news.scoring import score_month
-from benchmarks.news.telling import MonthPlay, tell_month
+from .curves import BriefingCurve
+from .month import load_month
+from .reader import ReadingErrors, SimulatedReader
+from .scoring import score_month
+from .telling import MonthPlay, tell_month
 
 __all__ = [
     "BriefingCurve",

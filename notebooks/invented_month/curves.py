@@ -8,14 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.news.month import GoldMonth
-from benchmarks.news.reader import READING_ERRORS, ReadingErrors, SimulatedReader
-from benchmarks.news.scoring import BriefingPoint, briefing_point, score_month
-from benchmarks.news.telling import tell_month
 from kgot_lab.errors import UnknownName
 from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.evaluation.tables import Cell, Grid, decimal
 from kgot_lab.types import Json
+
+from .month import GoldMonth
+from .reader import READING_ERRORS, ReadingErrors, SimulatedReader
+from .scoring import BriefingPoint, briefing_point, score_month
+from .telling import tell_month
 
 ALL_KINDS = "all kinds"  # each kind of error at the rate
 

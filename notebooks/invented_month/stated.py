@@ -6,11 +6,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 
-from benchmarks.news.said import SaidEdge, SaidFacts, SaidThing
 from kgot_lab.domains.investment.monitor.entity_resolution import contains_name, contains_symbol, unsaid_names
 from kgot_lab.domains.investment.monitor.news import BY_THE_ITEM, OF_THE_ITEM, NewsItem
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Json
+
+from .said import SaidEdge, SaidFacts, SaidThing
 
 
 def stated_reply(facts: SaidFacts, item: NewsItem) -> str:
