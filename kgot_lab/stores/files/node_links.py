@@ -1,5 +1,5 @@
-"""Graphs as one JSON object, {"nodes": […], "links": […]} or "edges": as NetworkX's node-link data, D3 and
-vis.js have them.
+"""Read graphs from JSON ({"nodes": […], "links": […]} or "edges", as NetworkX, D3 and vis.js have them) and from
+tables of edges (CSV, TSV).
 """
 
 from __future__ import annotations
