@@ -10,7 +10,7 @@ import runpy
 from pathlib import Path
 
 import pytest
-from kgot_lab.loop.teaching import LESSONS, KnownAnswer, known_of, lessons_of
+from benchmarks.views.run_lessons import LESSONS, KnownAnswer, known_of, lessons_of
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
 from kgot_lab.io.files import bundled
