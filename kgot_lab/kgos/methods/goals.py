@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -122,7 +122,7 @@ class Capability(MethodResult):
     others: tuple[str, ...]
     why: tuple[str, ...]
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("limitation", "name", "description", "workarounds", "blocking")
+    COLUMNS = ("limitation", "name", "description", "workarounds", "blocking")
 
     @property
     def ids(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -65,7 +65,7 @@ class Impact(MethodResult):
     why: tuple[str, ...]
     name: str  # of the node itself
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("id", "name", "depth", "distance risk", "risk", "via", "from")
+    COLUMNS = ("id", "name", "depth", "distance risk", "risk", "via", "from")
 
     @property
     def ids(self) -> list[str]:

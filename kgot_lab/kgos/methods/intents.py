@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from kgot_lab.errors import UnknownName, require, require_amount, require_count
 from kgot_lab.kgos.methods.formatting import MethodResult
@@ -197,7 +197,7 @@ class Intents(MethodResult):
     purpose: Purpose
     why: tuple[str, ...]
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("intent", "score", "confidence", "phrases", "words", "boost")
+    COLUMNS = ("intent", "score", "confidence", "phrases", "words", "boost")
 
     @property
     def title(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class PathFound(MethodResult):
     text: str
     why: tuple[str, ...]
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("from", "edge", "direction", "to")
+    COLUMNS = ("from", "edge", "direction", "to")
 
     @property
     def length(self) -> int:
@@ -196,15 +196,7 @@ class Exploration(MethodResult):
     levels: tuple[tuple[Explored, ...], ...]
     why: tuple[str, ...]
 
-    COLUMNS: ClassVar[tuple[str, ...]] = (
-        "id",
-        "depth",
-        "importance",
-        "neighbours",
-        "hub",
-        "edge types",
-        "from",
-    )
+    COLUMNS = ("id", "depth", "importance", "neighbours", "hub", "edge types", "from")
 
     @property
     def nodes(self) -> tuple[Explored, ...]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.compose_for import Composition
@@ -89,7 +89,7 @@ class SearchResult(MethodResult):
     # for each of the nodes that the graph lane came to
     followed: Mapping[str, Followed] = field(default_factory=dict)
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ScoredNode._fields
+    COLUMNS = ScoredNode._fields
 
     @property
     def why(self) -> tuple[str, ...]:  # type: ignore[override]
