@@ -381,15 +381,15 @@ def _recommend(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodRe
     row = graph.row(id)
     near = index.neighbours
 
-    def beside(row: int) -> list[int]:
+    def adjacent(row: int) -> list[int]:
         found: list[int] = near.indices[near.indptr[row] : near.indptr[row + 1]].tolist()
         return found
 
-    own = set(beside(row))
+    own = set(adjacent(row))
     scores: dict[int, float] = {}
     through: dict[int, list[str]] = {}
     for common in sorted(own):
-        theirs = beside(common)
+        theirs = adjacent(common)
         for other in (each for each in theirs if each != row and each not in own):
             scores[other] = scores.get(other, 0.0) + 1 / log2(1 + len(theirs))
             through.setdefault(other, []).append(index.names[common])

@@ -73,7 +73,6 @@ class SearchResult(MethodResult):
     names.
     """
 
-    query: str
     intents: Intents
     nodes: tuple[ScoredNode, ...]
     neighbours: tuple[NearNode, ...]
@@ -90,6 +89,11 @@ class SearchResult(MethodResult):
     followed: Mapping[str, Followed] = field(default_factory=dict)
 
     COLUMNS = ScoredNode._fields
+
+    @property
+    def query(self) -> str:
+        """What was asked."""
+        return self.intents.query
 
     @property
     def why(self) -> tuple[str, ...]:  # type: ignore[override]
