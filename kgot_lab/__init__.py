@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from kgot_lab.embedding.embedders import embedder
     from kgot_lab.errors import LabError
     from kgot_lab.evaluation.dataset import Dataset
-    from kgot_lab.evaluation.plan import Plan
     from kgot_lab.evaluation.reports import Report
+    from kgot_lab.evaluation.results import Plan
     from kgot_lab.graph.property_graph import PropertyGraph
     from kgot_lab.io.bundled import bundled as bundled_file
     from kgot_lab.llm import connect
@@ -31,9 +31,8 @@ if TYPE_CHECKING:
     from kgot_lab.loop.trace import Trace, graph_after, load_run
     from kgot_lab.retrieval.stage import Stage
     from kgot_lab.stores.opening import open_store
-    from kgot_lab.tools.ask_model import ask_model
-    from kgot_lab.tools.python import python
     from kgot_lab.tools.search import search
+    from kgot_lab.tools.tool import ask_model, python
     from kgot_lab.types import Diff, Document, Edge, Hit, Node, Query, Ranking, Triple, ranked
     from kgot_lab.viz.exercises import exercise, hand_in
     from kgot_lab.viz.explorer.explorer import explore
@@ -49,8 +48,8 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "connect": "llm",
     "open_store": "stores.opening",
     "search": "tools.search",
-    "python": "tools.python",
-    "ask_model": "tools.ask_model",
+    "python": "tools.tool",
+    "ask_model": "tools.tool",
     "think": "loop.controller",
     "solve": "loop.controller",
     "load_run": "loop.trace",
@@ -91,7 +90,7 @@ _HOMES = {  # the module of each name, in the order in which one meets them; beh
     "Limits": "loop.limits",
     "Resources": "loop.replay.replay",
     "Dataset": "evaluation.dataset",
-    "Plan": "evaluation.plan",
+    "Plan": "evaluation.results",
     "Report": "evaluation.reports",
     "LabError": "errors",
 }
@@ -171,4 +170,4 @@ def _unknown(name: str) -> str:
 
     near = get_close_matches(name, _HOMES, n=3)
     meant = f"did you mean {' or '.join(near)}?" if near else f"it offers {', '.join(_HOMES)}"
-    return f"kgot_lab has no {name!r}; {meant} What is not at the front door is in a room, as kgot_lab.retrieval.bm25"
+    return f"kgot_lab has no {name!r}; {meant} What is not at the front door is in a room, as kgot_lab.retrieval.lexical"

@@ -8,6 +8,8 @@ from pathlib import Path
 import networkx as nx
 import pandas as pd
 import pytest
+from kgot_lab.embedding.fitted import lsa
+from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from support.tiny_collection import tiny
@@ -15,7 +17,6 @@ from support.tiny_collection import tiny
 import kgot_lab as lab
 from kgot_lab.analogy.delta_edges import DELTA, FoundEdges
 from kgot_lab.analogy.skeletons import Skeletons
-from kgot_lab.embedding.lsa import lsa
 from kgot_lab.errors import (
     BadInput,
     LLMError,
@@ -33,7 +34,6 @@ from kgot_lab.llm.recorded import Recorder
 from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.loop.trace import graph_after
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores.opening import resolved
 from kgot_lab.viz.analogy import StructureView
 from kgot_lab.viz.explorer.explorer import Lanes

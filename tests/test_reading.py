@@ -12,7 +12,7 @@ from support.every import every
 from kgot_lab.benchmark.questions.question import own_questions
 from kgot_lab.documents.files import text_from
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.user_data import from_beir
+from kgot_lab.evaluation.dataset import from_beir
 from kgot_lab.io.text_files import read_regular_text, wide_encoding
 from kgot_lab.stores.files import read_graph
 

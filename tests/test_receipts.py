@@ -11,8 +11,8 @@ from benchmarks.pass_through.measuring import pass_through_figures, pass_through
 from benchmarks.reports import readme_table, topic_reports
 from kgot_lab.benchmark.recall.bench import FAMILY_SETS, WRITTEN_BEFORE
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
+from kgot_lab.evaluation.results import Plan
 
 pytestmark = pytest.mark.extended
 

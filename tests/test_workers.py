@@ -11,8 +11,8 @@ from kgot_lab.api import ask
 from kgot_lab.api.ask import CellBar, counted_in_cell
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.io.dask_workers import part_failed, swept, workers_at
+from kgot_lab.similarity.blocks import Effort
 from kgot_lab.similarity.join import similar_pairs
-from kgot_lab.similarity.scheduler import Effort
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ import pytest
 
 import kgot_lab
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.results import Plan
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import write_snapshot
 from kgot_lab.io.atomic_write import write_whole

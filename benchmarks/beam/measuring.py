@@ -29,8 +29,8 @@ _ROOT = Path(__file__).parents[2]
 _KEPT = 10  # hits of a question, as deep as is measured
 _CODE = (
     "benchmarks/beam/chats.py", "benchmarks/beam/remarks.py", "benchmarks/beam/turn_memory.py", "benchmarks/beam/systems.py",
-    "kgot_lab/retrieval/bm25.py", "kgot_lab/retrieval/fusion.py", "kgot_lab/retrieval/dense.py", "kgot_lab/retrieval/stage.py",
-    "kgot_lab/text/words.py", "kgot_lab/text/stems.py",
+    "kgot_lab/retrieval/lexical.py", "kgot_lab/retrieval/fusion.py", "kgot_lab/retrieval/dense.py", "kgot_lab/retrieval/stage.py",
+    "kgot_lab/text/words.py", "kgot_lab/text/words.py",
 )  # fmt: skip
 
 ChatProgress = Callable[[int, int, str], object]  # done, total, what is next

@@ -23,11 +23,10 @@ from benchmarks.beam.measuring import (
 )
 from benchmarks.beam.systems import CHAT_CONTROLS, OF_USER, TURN_MEMORY
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.calibration import roc_area
 from kgot_lab.evaluation.measures import Scores, score
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.evaluation.significance import Estimate, counts, holm, interval, sign_flip_p
+from kgot_lab.evaluation.significance import Estimate, counts, holm, interval, roc_area, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
 
 _MEASURES = ("recall@5", "recall@10")

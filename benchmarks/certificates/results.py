@@ -9,8 +9,7 @@ from dataclasses import asdict, dataclass
 
 from benchmarks.certificates.cases import CASE_CHANGES
 from benchmarks.certificates.trial import CertifiedCase
-from kgot_lab.evaluation.calibration import risk_area, risk_curve
-from kgot_lab.evaluation.significance import Estimate, share
+from kgot_lab.evaluation.significance import Estimate, risk_area, risk_curve, share
 from kgot_lab.evaluation.tables import Cell, Grid, decimal
 from kgot_lab.memory.claims.certificate import RULINGS
 from kgot_lab.types import Json

@@ -13,7 +13,7 @@ from benchmarks.competence.gold import GoldSet
 from benchmarks.competence.plain_facts import PlainFacts
 from benchmarks.competence.simulated import ERROR_RATES, UNANSWERED, Competence, Simulated
 from kgot_lab.errors import UnknownName
-from kgot_lab.evaluation.answers import exact_match
+from kgot_lab.evaluation.grading import exact_match
 from kgot_lab.evaluation.significance import Estimate, share
 from kgot_lab.evaluation.tables import Cell, Grid, decimal
 from kgot_lab.loop.controller import solve, think

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from kgot_lab.errors import BadInput, QueryFailed
-from kgot_lab.graph.dict_graph import Truth
+from kgot_lab.graph.changes import Truth
 from kgot_lab.llm.structured import json_fault
 from kgot_lab.sandbox.inside.helpers import paths_found
 from kgot_lab.sandbox.inside.tracked import TrackedGraph

@@ -17,8 +17,7 @@ from benchmarks.structure.controls import strangers
 from benchmarks.structure.nouns import NounsOf
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.calibration import Aim, Calibrated, calibrated_thresholds
-from kgot_lab.analogy.candidates import vectors
-from kgot_lab.analogy.delta_edges import FoundEdges, delta_edges, similarity_edges
+from kgot_lab.analogy.delta_edges import FoundEdges, delta_edges, similarity_edges, vectors
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.embedding.embedder import Embedder

@@ -32,7 +32,7 @@ SCORES = Path(__file__).parents[2] / "kgot_lab" / "experts" / "shipped" / "score
 
 def searching_with() -> Embedder | None:
     """What the expert searches with beside words: what the server of experts takes."""
-    from kgot_lab.embedding.query_embedder import query_embedder
+    from kgot_lab.embedding.embedders import query_embedder
 
     try:
         return query_embedder()

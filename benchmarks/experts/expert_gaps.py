@@ -216,7 +216,7 @@ def settings(embedder: Embedder | None) -> list[dict[str, Any]]:
     from kgot_lab.evaluation.significance import share
     from kgot_lab.experts.learning.gaps import gap_report
     from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
-    from kgot_lab.retrieval.presets import Weights
+    from kgot_lab.retrieval.fusion import Weights
 
     graph, queries = data()
     inside = [query for query in queries if query.strict]

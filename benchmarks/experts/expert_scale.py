@@ -36,7 +36,7 @@ def real_metadata() -> dict[str, Any]:
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.repository import open_experts
     from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, ship_experts
-    from kgot_lab.llm.scripted import Scripted
+    from kgot_lab.llm.recorded import Scripted
 
     model = Scripted(lambda prompt: "Cache repeated work [Source: cookbook:Cache repeated work]. " * 5)
     service = ExpertService(

@@ -14,8 +14,7 @@ from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.bundled import bundled
 from kgot_lab.io.text_files import read_regular_text
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import searched_words
+from kgot_lab.text.words import searched_words, stem
 
 QuestionSplit = Literal["develop", "locked"]
 QUESTION_SPLITS: Mapping[QuestionSplit, str] = {"develop": "develop.jsonl", "locked": "questions.jsonl"}

@@ -21,8 +21,7 @@ from kgot_lab.kgos.extraction.concepts import FIELDS, Passage, PassageForm, read
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, Recorder
 from kgot_lab.llm.structured import parse
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import searched_words
+from kgot_lab.text.words import searched_words, stem
 from kgot_lab.types import LLM
 
 FOLDER = Path(__file__).parents[1] / "results" / "concepts"

@@ -19,7 +19,7 @@ from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, Slice
 from kgot_lab.benchmark.comparison.plan import Design
 from kgot_lab.benchmark.comparison.results import Findings, Measured
 from kgot_lab.benchmark.comparison.systems import ABLATIONS
-from kgot_lab.evaluation.summary import format_p, span
+from kgot_lab.evaluation.reports import format_p, span
 from kgot_lab.evaluation.tables import signed
 
 RESULTS = Path(__file__).parents[1] / "results"

@@ -13,7 +13,7 @@ from kgot_lab.benchmark.comparison.results import Findings
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.ranking_game import Contest, ContestRound
+from kgot_lab.evaluation.reports import Contest, ContestRound
 from kgot_lab.types import Json
 
 WINNERS: Mapping[str, str] = {

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
+from kgot_lab.text.cleaning import counted
+
 from kgot_lab.benchmark.comparison.results import Findings
 from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from kgot_lab.errors import BadInput
-from kgot_lab.text.counted import counted
 
 
 @dataclass(frozen=True, repr=False)

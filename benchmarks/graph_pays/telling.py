@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
+from kgot_lab.text.cleaning import counted
+
 from kgot_lab.benchmark.comparison.losses import (
     FAILED,
     LOSSES,
@@ -16,10 +18,8 @@ from kgot_lab.benchmark.comparison.losses import (
     counted_losses,
 )
 from kgot_lab.benchmark.comparison.results import Findings, Measured
-from kgot_lab.evaluation.ranking_game import Contest, ContestRound
-from kgot_lab.evaluation.summary import Sentences, format_p, span
+from kgot_lab.evaluation.reports import Contest, ContestRound, Sentences, format_p, span
 from kgot_lab.evaluation.tables import decimal, signed
-from kgot_lab.text.counted import counted
 from kgot_lab.types import Json
 
 NOT_YET = "not answered yet"

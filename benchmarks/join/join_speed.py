@@ -21,10 +21,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from benchmarks.join.join_vectors import clustered, skeleton_vectors
 from kgot_lab.similarity.approximate import IndexEffort, approximate, approximate_delta
-from kgot_lab.similarity.blocks import SIDE
+from kgot_lab.similarity.blocks import SIDE, Effort, best_threads, seconds_a_product
 from kgot_lab.similarity.delta import Thresholds
 from kgot_lab.similarity.join import delta_pairs, nearest, similar_pairs
-from kgot_lab.similarity.scheduler import Effort, best_threads, seconds_a_product
 
 _SHAPES = tuple((side, side) for side in (512, 1024, SIDE, 2048, 4096))
 _BARS = {"share": 0.85, "similar_s": 45, "delta_s": 90}

@@ -26,25 +26,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kgot_lab.retrieval.entity_linking import Titles, title_graph
+from kgot_lab.retrieval.lexical import bm25
 from threadpoolctl import threadpool_limits
 
 from benchmarks.join.join_speed import join_machine
 from benchmarks.join.join_vectors import clustered, skeleton_vectors
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.growth import synthetic
-from kgot_lab.embedding.binary_quantization import SignBits
-from kgot_lab.embedding.dot_products import row_products
-from kgot_lab.embedding.score_order import descending
+from kgot_lab.embedding.embedder import SignBits, descending, row_products
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.retrieval.links import title_graph
-from kgot_lab.retrieval.names import Titles
-from kgot_lab.retrieval.pagerank import first_hits, titles_in_question
-from kgot_lab.retrieval.random_walk import RandomWalk
-from kgot_lab.similarity.blocks import SIDE
+from kgot_lab.retrieval.pagerank import RandomWalk, first_hits, titles_in_question
+from kgot_lab.similarity.blocks import SIDE, Effort
 from kgot_lab.similarity.delta import Thresholds
 from kgot_lab.similarity.join import delta_pairs
-from kgot_lab.similarity.scheduler import Effort
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Edge, Node, Ranking, full_text
 

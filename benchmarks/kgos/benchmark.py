@@ -16,8 +16,8 @@ from kgot_lab.benchmark.recall.filling import earlier, fill
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import PLAN, Report, report
+from kgot_lab.evaluation.results import Plan
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.io.bundled import bundled

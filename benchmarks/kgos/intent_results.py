@@ -25,8 +25,8 @@ from benchmarks.kgos.intents import (
 from benchmarks.kgos.queries import CookbookQuery, QueryHalf, cookbook_queries
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.reports import format_p
 from kgot_lab.evaluation.significance import counts, holm, interval, share, sign_flip_p
-from kgot_lab.evaluation.summary import format_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.io.atomic_write import write_whole
 

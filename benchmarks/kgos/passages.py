@@ -19,8 +19,7 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
-from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.results import load_receipt
+from kgot_lab.evaluation.results import Plan, load_receipt
 from kgot_lab.evaluation.significance import Numbers, holm, interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.io.atomic_write import write_whole

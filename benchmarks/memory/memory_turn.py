@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.memory.memory_triples import syllables
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import Claims

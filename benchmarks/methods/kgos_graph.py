@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import frozen
+from kgot_lab.graph.property_graph import frozen
 from kgot_lab.kgos.methods.index import index_of
 
 CURATED_PART, EXTRACTED_PART, ACROSS = (266, 605), (1_791, 283_166), 407

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kgot_lab.graph.columns import Ints
+from kgot_lab.graph.property_graph import Ints
 
 PEOPLE, KNOWN = 20_000, 6  # people, and how many each knows or is known by, two more or fewer
 _NEAR, _NEARBY = 50, 0.8  # this share of the acquaintances is among the next so many people

@@ -20,7 +20,7 @@ from benchmarks.methods.social_walkers import (
     everything_loaded,
 )
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Csr, Ints, csr, frozen
+from kgot_lab.graph.property_graph import Csr, Ints, csr, frozen
 from kgot_lab.kgos.methods.traversal import trace_path
 from kgot_lab.retrieval.neighbours import Links, Places, each_once, neighbour_places
 

@@ -7,7 +7,7 @@ pass-through against the original retrieval (neighbours without a text are dropp
 is there to explain. Develop questions only; gold passages that lost their text cannot be found by anyone:
 they are counted, and left out of the recall.
 
-Two graphs, both from kgot_lab.retrieval.links. "titles": passages, with an edge where one mentions the title
+Two graphs, both from kgot_lab.retrieval.entity_linking. "titles": passages, with an edge where one mentions the title
 of another; the busiest lose their text. "phrases" (MuSiQue): passages, the phrases of the triples a language
 model took from them, and the triples; a phrase never has a text, so nothing has to be taken away. Control:
 the same hubs with as many edges, but to passages drawn at random (five times, averaged).

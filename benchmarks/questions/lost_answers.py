@@ -8,8 +8,8 @@ from benchmarks.questions.answers_on_file import rows_on_file
 from kgot_lab.benchmark.comparison.losses import MISREAD, NEARLY, NOT_FOUND, RIGHT_STAGE, stage_before_reading
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.sets import hotpotqa
-from kgot_lab.evaluation.answers import holds
-from kgot_lab.graph.provenance import sentence_of
+from kgot_lab.evaluation.grading import holds
+from kgot_lab.graph.changes import sentence_of
 from kgot_lab.loop.events import Event, Read, Wrote
 from kgot_lab.loop.render import joined_lines
 from kgot_lab.loop.retrieve import row_text

@@ -25,8 +25,7 @@ from kgot_lab.documents.folder import read_documents
 from kgot_lab.io.bundled import bundled
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
-from kgot_lab.llm.recorded import Recorder
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Recorder, Scripted
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.formatting import line
 from kgot_lab.loop.limits import LOCAL, Limits

@@ -29,7 +29,7 @@ from kgot_lab.retrieval.neighbours import around, boost, jaccard
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.sandbox.process import Sandbox
 from kgot_lab.stores import InMemory
-from kgot_lab.text.sentences import sentences
+from kgot_lab.text.words import sentences
 from kgot_lab.types import Diff, Edge, Node, Query, ranked
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.retrieval.multihop.features import CLUES, Clues, TrailIndex
-from kgot_lab.retrieval.multihop.retriever import trail_index
-from kgot_lab.retrieval.multihop.scorer import Scorer
+from kgot_lab.retrieval.multihop.retriever import Scorer, trail_index
 from kgot_lab.text.words import searched_words
 
 _Floats = NDArray[Any]

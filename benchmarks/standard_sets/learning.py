@@ -13,8 +13,7 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.retrieval.multihop.features import BY_NAMES
-from kgot_lab.retrieval.multihop.retriever import trail
-from kgot_lab.retrieval.multihop.scorer import LEARNT_WEIGHTS, WITHOUT_LINKS, Scorer
+from kgot_lab.retrieval.multihop.retriever import LEARNT_WEIGHTS, WITHOUT_LINKS, Scorer, trail
 
 LEARNT_ON = ("hotpotqa", "musique", "2wiki-1000", "musique-498", "musique-steps", "musique-498-steps")
 CROSSED_BY = "recall@5"

@@ -2,7 +2,7 @@
 formula.
 
 cost = texts x (prompt + text) x price in + texts x skeleton x price out, prices being per million tokens and
-yours to give: none is assumed here. Tokens are counted by `kgot_lab.text.tokens`, an estimate; the prompt is
+yours to give: none is assumed here. Tokens are counted by `kgot_lab.text.cleaning`, an estimate; the prompt is
 that of `ModelSkeletons` with its examples, the length of a skeleton the mean of those that the local model
 wrote (data/skeletons). An endpoint that keeps the prompt in a cache asks less for it. `--input 0.5 --output
 1.5` prints the cost for these prices; a text that leaks words is asked about once more, which at most doubles
@@ -16,10 +16,11 @@ import gzip
 import json
 from statistics import fmean
 
+from kgot_lab.text.cleaning import tokens
+
 from benchmarks.structure.analogies import CHOICES, choices
 from kgot_lab.analogy.skeleton_makers import RULES, SKELETON_EXAMPLES
 from kgot_lab.io.bundled import bundled
-from kgot_lab.text.tokens import tokens
 
 
 def main() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
+from kgot_lab.retrieval.lexical import bm25
 
 from benchmarks.structure.analogies import Choices
 from benchmarks.structure.analogy_pools import Retrieval
@@ -15,7 +16,6 @@ from benchmarks.structure.answered import Answers, six
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import Numbers
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Query, Ranking, ranked
 

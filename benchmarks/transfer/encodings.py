@@ -16,8 +16,7 @@ import numpy as np
 
 from benchmarks.structure.systems import row_of
 from benchmarks.transfer.outcomes import ordered_likeness
-from kgot_lab.analogy.linguistic import Sentence, analyse
-from kgot_lab.analogy.roles import SOMETHING
+from kgot_lab.analogy.linguistic import SOMETHING, Sentence, analyse
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import Numbers

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from benchmarks.structure.analogies import ITEMS, items
 from benchmarks.structure.analogy_pairs import PAIRS, AnalogyPairs, pair, pairs
 from benchmarks.structure.instruments import Instruments
-from kgot_lab.analogy.candidates import vectors
+from kgot_lab.analogy.delta_edges import vectors
 from kgot_lab.analogy.linguistic import analyse
 from kgot_lab.analogy.skeletons import skeletons
 from kgot_lab.embedding.embedder import Matrix

@@ -26,7 +26,7 @@ import numpy as np
 
 from kgot_lab.cli.requirements import need_packages
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import frozen
+from kgot_lab.graph.property_graph import frozen
 from kgot_lab.viz.graph.collapse import View, collapsed, entered, revealed
 from kgot_lab.viz.graph.marks import Place
 from kgot_lab.viz.graph.places import places_of

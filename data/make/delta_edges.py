@@ -32,12 +32,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from kgot_lab.retrieval.entity_linking import title_graph
+
 from benchmarks.delta.graphs import calibration
 from benchmarks.structure.analogy_pairs import pairs
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.calibration import Calibrated
-from kgot_lab.analogy.candidates import Material
-from kgot_lab.analogy.delta_edges import delta_edges
+from kgot_lab.analogy.delta_edges import Material, delta_edges
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.benchmark.recall.datasets import load_dataset
@@ -48,7 +49,6 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.links import title_graph
 from kgot_lab.similarity.delta import SPECIFIED, Thresholds
 from kgot_lab.similarity.join import delta_pairs
 from kgot_lab.types import Edge, Json

@@ -16,7 +16,7 @@ from kgot_lab.analogy.linguistic import Analysis, Sentence, analyse
 from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match, judged
 from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, embeddable, unit
 from kgot_lab.errors import BadInput
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 
 _Numbers = NDArray[np.int64]
 Vector = NDArray[np.float64]

@@ -9,22 +9,22 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.analogy.candidates import Counts, Material, described, vectors
-from kgot_lab.analogy.expected_precision import (
+from kgot_lab.analogy.calibration import (
     MEASURED_SHARES,
     MEASURED_WITH,
     PREVALENCE,
     BandShares,
     expected_precision,
 )
+from kgot_lab.analogy.delta_edges import Counts, Material, described, vectors
 from kgot_lab.analogy.skeletons import Skeletons
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.errors import BadInput, require, require_parts
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.pass_through import COMPUTED
+from kgot_lab.similarity.blocks import USUAL, Effort
 from kgot_lab.similarity.delta import BANDS, HIGH, SPECIFIED, Pair, Thresholds, Verified, cosines, per_band
 from kgot_lab.similarity.join import MOST_PAIRS, Pairs, Similar, delta_pairs, similar_pairs
-from kgot_lab.similarity.scheduler import USUAL, Effort
 from kgot_lab.types import Edge, Json
 
 _Rows = NDArray[np.int64]

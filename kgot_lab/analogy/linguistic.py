@@ -14,7 +14,7 @@ from itertools import islice
 from threading import Lock
 from typing import Any
 
-from kgot_lab.analogy.roles import NAME_TAGS, SOMETHING, Predication, SpacyToken, denies, events_in
+from kgot_lab.analogy.linguistic import NAME_TAGS, SOMETHING, Predication, SpacyToken, denies, events_in
 from kgot_lab.embedding.embedder import embeddable
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 

@@ -11,12 +11,11 @@ from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
 
-from kgot_lab.analogy.skeletons import Skeletons, one_line
-from kgot_lab.analogy.vocabulary_leaks import LeakCheck
+from kgot_lab.analogy.skeletons import LeakCheck, Skeletons, one_line
 from kgot_lab.errors import BadInput, BadReply
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.llm.recorded import prompt_to_json
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.types import LLM, FromFile, Json, Message, Prompt
 
 LONGEST = 60  # words of a skeleton that a model wrote

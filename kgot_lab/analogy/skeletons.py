@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from kgot_lab.analogy.vocabulary_leaks import LeakCheck
-from kgot_lab.embedding.cache import text_key
-from kgot_lab.embedding.cache_file import CacheFile, CacheTable
+from kgot_lab.analogy.skeletons import LeakCheck
+from kgot_lab.embedding.cache import CacheFile, CacheTable, text_key
 from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled, OverBudget, require_parts
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 
 _log = logging.getLogger(__name__)
 

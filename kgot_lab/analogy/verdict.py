@@ -11,8 +11,7 @@ from textwrap import wrap
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.analogy.linguistic import Analysis
-from kgot_lab.analogy.roles import RoleMap, role_map
+from kgot_lab.analogy.linguistic import Analysis, RoleMap, role_map
 from kgot_lab.errors import BadInput
 
 _WIDE = 48  # characters of a column

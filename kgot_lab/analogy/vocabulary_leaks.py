@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from kgot_lab.errors import BadInput
-from kgot_lab.text.stems import POSSESSIVE, stem
+from kgot_lab.text.words import POSSESSIVE, stem
 
 TOKEN = re.compile(r"\d+(?:[.,]\d+)*|\w+(?:['’]\w+)*")
 # what stands before a word that has to have a capital

@@ -29,8 +29,8 @@ from kgot_lab.loop.trace import Trace, append, load_run, made_by, record
 from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.stores import empty_store, reopen_store
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.surrogates import whole
-from kgot_lab.tools.facts import tools_for
+from kgot_lab.text.cleaning import whole
+from kgot_lab.tools.search import tools_for
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document, checked_documents
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.query_embedder import query_embedder
+from kgot_lab.embedding.embedders import query_embedder
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName, require_parts
 from kgot_lab.experts.expert import Persona, merged
 from kgot_lab.experts.graph_folder import GraphFolder
@@ -17,7 +17,7 @@ from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, shipped_configs
 from kgot_lab.experts.session import ExpertTalk
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.conversion import as_graph
+from kgot_lab.graph.exchange import as_graph
 from kgot_lab.kgos.query.graph_loading import opened_graph
 from kgot_lab.llm import connect
 from kgot_lab.types import LLM, Json

@@ -11,11 +11,10 @@ from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
 from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.npc.models import VisibleWorld
 from kgot_lab.errors import BadInput, described_value, require_count, require_options
-from kgot_lab.evaluation.ranking_game import Contest
-from kgot_lab.evaluation.reports import Report
+from kgot_lab.evaluation.reports import Contest, Report
 from kgot_lab.experts.session import AnsweredTalk, ExpertTalk
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.conversion import could_be_triple, is_frame, is_networkx
+from kgot_lab.graph.exchange import could_be_triple, is_frame, is_networkx
 from kgot_lab.kgos.editing import Editor
 from kgot_lab.kgos.methods.dimensions import DimensionProfile
 from kgot_lab.kgos.methods.formatting import MethodResult
@@ -28,7 +27,7 @@ from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.certificate import Certificate
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.similarity.delta import Pair
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import Edge, Ranking
 from kgot_lab.viz.analogy import Texts, structure
 from kgot_lab.viz.editing import edit

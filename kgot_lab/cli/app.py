@@ -50,9 +50,8 @@ from kgot_lab.errors import (
     wants_memory,
     without_secrets,
 )
-from kgot_lab.llm.env_file import load_env
-from kgot_lab.text.harmless import harmless
-from kgot_lab.text.surrogates import as_typed
+from kgot_lab.llm.keys import load_env
+from kgot_lab.text.cleaning import as_typed, harmless
 
 HELP = "Grow a knowledge graph from documents to answer a question, and watch it grow."
 

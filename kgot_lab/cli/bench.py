@@ -19,8 +19,7 @@ from kgot_lab.cli import options, terminal
 from kgot_lab.cli.options import with_option_groups
 from kgot_lab.errors import BadInput, LabError, NotInstalled, require_amount, require_count, shortly
 from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import counted, harmless
 
 if TYPE_CHECKING:
     from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, Due, Slice
@@ -392,7 +391,7 @@ def bench(
 def _families(folder: Path, names: Sequence[str], embedder: str | None, table: bool) -> str:
     """Measure the five families, or recompute their table, and write it to the folder."""
     from kgot_lab.benchmark.recall.bench import bench_families
-    from kgot_lab.embedding.model_names import embedder_named
+    from kgot_lab.embedding.embedders import embedder_named
 
     folder = _FAMILY_FOLDER if folder == _FOLDER else folder
     check_installed()
@@ -442,8 +441,8 @@ def reported(
     """
     check_installed()
     from kgot_lab.benchmark.recall.bench import DATASETS, benchmark
-    from kgot_lab.embedding.model_names import embedder_named
-    from kgot_lab.evaluation.plan import Plan
+    from kgot_lab.embedding.embedders import embedder_named
+    from kgot_lab.evaluation.results import Plan
     from kgot_lab.io.dask_workers import workers_at
 
     given = Plan.load(plan) if plan else None

@@ -15,7 +15,7 @@ import typer
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.memory import print_rows
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 if TYPE_CHECKING:
     from kgot_lab.experts.learning.reviewing import ReviewQueue
@@ -59,7 +59,7 @@ def open_service(
 
     Where nobody is `searching`, nothing is opened that only a search by meaning needs.
     """
-    from kgot_lab.embedding.query_embedder import query_embedder
+    from kgot_lab.embedding.embedders import query_embedder
     from kgot_lab.experts.graph_folder import GraphFolder
     from kgot_lab.experts.repository import open_experts
     from kgot_lab.experts.service import SHIPPED_GRAPHS, ExpertModels, ExpertService, ship_experts

@@ -9,8 +9,7 @@ import typer
 
 from kgot_lab.cli.terminal import require_distinct_paths, say
 from kgot_lab.errors import BadInput
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import counted, harmless
 
 
 def export(

@@ -16,7 +16,7 @@ import typer
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.memory import print_rows
 from kgot_lab.errors import BadInput, StoreUnavailable
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 
 NEWS, BRIEFINGS = "news.jsonl", "briefings"
 

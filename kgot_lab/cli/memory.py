@@ -17,9 +17,7 @@ import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.errors import BadInput, without_secrets
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
-from kgot_lab.text.surrogates import as_typed
+from kgot_lab.text.cleaning import as_typed, counted, harmless
 from kgot_lab.types import Triple
 
 if TYPE_CHECKING:

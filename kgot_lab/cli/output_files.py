@@ -145,7 +145,7 @@ def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> 
         return
     from kgot_lab.cli.resume import command
     from kgot_lab.graph import PropertyGraph
-    from kgot_lab.graph.dict_graph import Truth
+    from kgot_lab.graph.changes import Truth
     from kgot_lab.loop.events import Started, Wrote
 
     truth, number, ours = Truth(), 0, True

@@ -108,7 +108,7 @@ def at_hand(
     """What there is to make tools of."""
     from kgot_lab.sandbox.calculator import Calculator
     from kgot_lab.tools.offered import AtHand
-    from kgot_lab.tools.web.mirror import Mirror
+    from kgot_lab.tools.web.archives import Mirror
 
     chosen = configuration.tools
     check_engine(chosen)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.errors import LabError, NotInstalled
-from kgot_lab.llm.engines import require_engine
+from kgot_lab.llm.local import require_engine
 from kgot_lab.llm.model_file import find_model
 
 

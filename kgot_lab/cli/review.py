@@ -26,9 +26,7 @@ from kgot_lab.cli.memory import (
     print_rows,
 )
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
-from kgot_lab.text.surrogates import as_typed
+from kgot_lab.text.cleaning import as_typed, counted, harmless
 
 if TYPE_CHECKING:
     from kgot_lab.memory.claims.claims import Claims

@@ -23,8 +23,7 @@ from uuid import uuid4
 import typer
 
 from kgot_lab.errors import BadInput, UnknownName, without_secrets
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import counted, harmless
 
 if TYPE_CHECKING:
     from kgot_lab.benchmark.recall.bench import BenchmarkProgress
@@ -170,7 +169,7 @@ def budget_of(calls: int | None, seconds: float | None, dollars: float | None) -
 def local_model() -> LLM:
     """The model on this computer; raises NotInstalled before anything large is fetched, and ModelMissing."""
     from kgot_lab.llm import connect as connecting
-    from kgot_lab.llm.engines import require_engine
+    from kgot_lab.llm.local import require_engine
 
     require_engine()
     fetched_model()
@@ -189,8 +188,14 @@ def fetched_model() -> Path:
         TransferSpeedColumn,
     )
 
-    from kgot_lab.llm.fetch import fetch_model
-    from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, exists_whole, find_model, models_folder
+    from kgot_lab.llm.model_file import (
+        QWEN_CODER,
+        VARIABLE,
+        exists_whole,
+        fetch_model,
+        find_model,
+        models_folder,
+    )
 
     if os.environ.get(VARIABLE) or exists_whole(models_folder() / QWEN_CODER.name):
         return find_model()
@@ -266,7 +271,7 @@ def tools_with_notes(
     """The tools for some documents and files; what they warn of is said as a note, how far a large index is
     on a bar.
     """
-    from kgot_lab.tools.facts import tools_for
+    from kgot_lab.tools.search import tools_for
 
     with bar("passages") as shown:
 

@@ -127,7 +127,7 @@ def _postgres() -> str:
 
 
 def _local() -> str:
-    from kgot_lab.llm.health import probe_local
+    from kgot_lab.llm.local import probe_local
 
     return probe_local()
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, shortly
 from kgot_lab.io.text_files import NO_FILES, require_narrow
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 if TYPE_CHECKING:
     from kgot_lab.stores.log import Salvaged

@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from kgot_lab.errors import BadInput
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 # devices of Windows, in any folder
 _RESERVED = re.compile(r"(?:con|prn|aux|nul|com\d|lpt\d)(?:\..*)?", re.IGNORECASE)

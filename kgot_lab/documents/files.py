@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgot_lab.documents.conversion import CONVERTED
-from kgot_lab.documents.convert_worker import converter_of
+from kgot_lab.documents.files import converter_of
 from kgot_lab.errors import BadInput, NotInstalled, shortly
 from kgot_lab.io.text_files import read_regular, wide_encoding
 

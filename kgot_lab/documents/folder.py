@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from kgot_lab.documents.conversion import CONVERTED
 from kgot_lab.documents.files import PLAIN, text_of
-from kgot_lab.documents.passages import first_heading, passages, without_heading
+from kgot_lab.documents.folder import first_heading, passages, without_heading
 from kgot_lab.errors import BadInput, require
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import Document
 
 _READ = (*PLAIN, *CONVERTED)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.dot_products import row_products
-from kgot_lab.embedding.embedder import Matrix
+from kgot_lab.embedding.embedder import Matrix, row_products
 
 CAN_COUNT_BITS = hasattr(np, "bitwise_count")  # from numpy 2.0 on
 _PLANES = 4  # bits for a number of the query, as in the paper: more is not nearer

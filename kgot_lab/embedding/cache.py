@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from kgot_lab.embedding.cache_file import CacheFile, CacheTable
+from kgot_lab.embedding.cache import CacheFile, CacheTable
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 
 CACHE_NAME = "embeddings-3.sqlite"  # 2 had no checks of its vectors
 VECTOR_CHECK = 8  # bytes

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kgot_lab.errors import BadInput, described_value
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 
 Matrix = NDArray[np.float32]
 

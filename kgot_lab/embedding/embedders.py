@@ -8,9 +8,8 @@ from typing import Any
 
 from kgot_lab.embedding.api import API
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.infonce import infonce
-from kgot_lab.embedding.lsa import lsa
-from kgot_lab.embedding.packaged_models import SentenceTransformers, WordLlama
+from kgot_lab.embedding.fitted import infonce, lsa
+from kgot_lab.embedding.pretrained import SentenceTransformers, WordLlama
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput, InsufficientData
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Document, checked_documents, full_text
 
 _Floats = NDArray[np.floating]

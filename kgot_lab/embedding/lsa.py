@@ -10,7 +10,7 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput, InsufficientData, NotInstalled
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Document, checked_documents, full_text
 
 

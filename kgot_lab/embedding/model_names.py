@@ -15,7 +15,7 @@ from kgot_lab.embedding.api import API
 from kgot_lab.embedding.cache import Cached
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.embedding.embedders import all_minilm
-from kgot_lab.embedding.packaged_models import SentenceTransformers, WordLlama, quiet_loading
+from kgot_lab.embedding.pretrained import SentenceTransformers, WordLlama, quiet_loading
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, ModelMissing, NotInstalled, UnknownName, require, wants_memory, words_of
 from kgot_lab.llm.presets import ENDPOINTS

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from kgot_lab.embedding.api import API
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.embedders import all_minilm
-from kgot_lab.embedding.infonce import infonce
-from kgot_lab.embedding.lsa import lsa
-from kgot_lab.embedding.packaged_models import SentenceTransformers, WordLlama
-from kgot_lab.embedding.stored_vectors import StoredVectors
-from kgot_lab.embedding.vectors import minilm
+from kgot_lab.embedding.fitted import infonce, lsa
+from kgot_lab.embedding.pretrained import SentenceTransformers, WordLlama
+from kgot_lab.embedding.vectors import StoredVectors, minilm
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.llm.presets import ENDPOINTS
 from kgot_lab.types import Document

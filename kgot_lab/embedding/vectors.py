@@ -17,7 +17,7 @@ import numpy as np
 
 from kgot_lab.embedding.cache import Cached, text_key
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
-from kgot_lab.embedding.minilm import MiniLM
+from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.io.bundled import bundled

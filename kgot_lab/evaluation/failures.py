@@ -10,7 +10,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 
 _UNTYPED = "(no type)"
 _SHOWN = 50  # questions a repr shows; `questions` has all

@@ -9,8 +9,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, UnknownName
-from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.user_data import Judged, assembled
+from kgot_lab.evaluation.dataset import Dataset, Judged, assembled
 from kgot_lab.types import Document, Query
 
 ANY = "beir/scifact, or another id that ir_datasets knows"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kgot_lab.evaluation.summary import Sentences
+from kgot_lab.evaluation.reports import Sentences
 
 
 @dataclass(frozen=True)

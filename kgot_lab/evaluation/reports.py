@@ -18,12 +18,11 @@ import numpy as np
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset, query_parts
 from kgot_lab.evaluation.measures import Scores, score
-from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.results import EMBEDDER_HASH, RESUMED, fingerprints, load_receipt
+from kgot_lab.evaluation.results import EMBEDDER_HASH, RESUMED, Plan, fingerprints, load_receipt
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import Comparisons, Estimate, compare, intervals_of
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, escaped_cell
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import Json
 
 # a cell that begins so is worked out by a spreadsheet (OWASP, CSV injection)

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig
-from kgot_lab.retrieval.presets import Weights
+from kgot_lab.retrieval.fusion import Weights
 
 SCHEMA_VERSION = 1
 GRAPH_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")

@@ -25,7 +25,7 @@ from kgot_lab.experts.chat.turn import ExpertTurn
 from kgot_lab.experts.expert import Expert
 from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 
 class AnswerPart(NamedTuple):

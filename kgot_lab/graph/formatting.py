@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.types import Triple
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from itertools import chain, count
 from urllib.parse import unquote
 
 from kgot_lab.graph.property_graph import PropertyGraph
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Json, Node
 
 SOURCE_ID = "source_id"  # the property that keeps the id a node had

@@ -16,8 +16,7 @@ import numpy as np
 
 from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_count, shortly
 from kgot_lab.graph.changes import changes, patch, same_value
-from kgot_lab.graph.columns import Csr, Ints, Items, csr, frozen
-from kgot_lab.graph.formatting import printed, summary
+from kgot_lab.graph.property_graph import Csr, Ints, Items, csr, frozen, printed, summary
 from kgot_lab.graph.validation import copied_properties, require_labels
 from kgot_lab.types import Diff, Edge, Json, Node, Triple
 

@@ -14,19 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, UnknownName, require, shortly
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import inverse
-from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.graph.changes import inverse
+from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
 from kgot_lab.memory.claims.times import utc_now
 from kgot_lab.stores.sql import edge_row, node_row
-from kgot_lab.text.counted import counted
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import counted, whole
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Diff, Document, Edge, Hit, Json, Node, full_text
 

@@ -14,8 +14,7 @@ from kgot_lab.types import LLM
 
 if TYPE_CHECKING:
     from kgot_lab.llm.models import ModelEntry
-    from kgot_lab.llm.presets import Endpoint
-    from kgot_lab.llm.settings import Settings
+    from kgot_lab.llm.presets import Endpoint, Settings
 
 
 def connect(
@@ -82,7 +81,7 @@ def traced_name(spec: str, settings: Settings | None = None) -> str:
         from kgot_lab.llm.recorded import recorded_at
 
         return recorded_at(rest).name
-    from kgot_lab.llm.settings import Settings
+    from kgot_lab.llm.presets import Settings
 
     if kind == "local":
         from kgot_lab.llm.local import local_name

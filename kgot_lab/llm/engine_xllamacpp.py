@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import LLMError
 from kgot_lab.io.http_client import UnusableBody, body_lines
-from kgot_lab.llm.engines import SAMPLING, Written
+from kgot_lab.llm.local import SAMPLING, Written
 from kgot_lab.llm.model_file import why_not_loaded
 from kgot_lab.types import Json, Message, Prompt
 

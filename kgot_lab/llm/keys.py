@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from kgot_lab.errors import LLMError
-from kgot_lab.llm.env_file import not_read
+from kgot_lab.llm.keys import not_read
 from kgot_lab.llm.presets import Endpoint
 
 NO_KEY = "none"  # what a server that needs no key is sent

@@ -24,11 +24,10 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import LLMError, ModelMissing
-from kgot_lab.llm.engines import Engine, Written, engine_version, require_engine
+from kgot_lab.llm.local import Engine, Written, engine_version, require_engine
 from kgot_lab.llm.model_file import find_model, sha256_of
-from kgot_lab.llm.presets import FREE
-from kgot_lab.llm.settings import Settings
-from kgot_lab.llm.thinking import SpokenPieces, reasons, share_of, split_thought
+from kgot_lab.llm.presets import FREE, Settings
+from kgot_lab.llm.structured import SpokenPieces, reasons, share_of, split_thought
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
 _AS_PROMPTED = Settings()

@@ -15,8 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from kgot_lab.errors import BadInput, LabError, UnknownName
 from kgot_lab.io.text_files import read_regular_text
-from kgot_lab.llm.presets import Price
-from kgot_lab.llm.settings import Patience, Settings
+from kgot_lab.llm.presets import Patience, Price, Settings
 from kgot_lab.llm.structured import field_problem
 
 if TYPE_CHECKING:

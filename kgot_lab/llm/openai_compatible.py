@@ -27,10 +27,9 @@ from kgot_lab.llm.capabilities import (
     refused_in_answer,
 )
 from kgot_lab.llm.keys import key_for, own_headers, with_key_masked, without_key
-from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Price, price_of, server_at
-from kgot_lab.llm.settings import Patience, Settings
+from kgot_lab.llm.presets import ENDPOINTS, Endpoint, Patience, Price, Settings, price_of, server_at
 from kgot_lab.llm.streaming import StreamedAnswer
-from kgot_lab.llm.thinking import reasons
+from kgot_lab.llm.structured import reasons
 from kgot_lab.llm.transport import WIRES, RawReply
 from kgot_lab.types import Json, Prompt, Reply, Usage
 

@@ -23,7 +23,7 @@ from kgot_lab.llm.budget import Spending, charged_account, requested_price, wors
 from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.llm.streaming import in_words, streamed
 from kgot_lab.llm.structured import checked_reply, is_logprob, json_fault, note_recorded
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Usage
 
 _SHOWN = 80  # characters of a prompt that a tape keeps for people

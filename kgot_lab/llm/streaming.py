@@ -17,8 +17,7 @@ from kgot_lab.errors import LLMError, described_value
 from kgot_lab.io.http_client import UnusableBody, body_lines, client_library
 from kgot_lab.llm.capabilities import Refusal, Sending, broken_off, refusal_of, refused_in_answer
 from kgot_lab.llm.keys import PiecesMasked
-from kgot_lab.llm.structured import NotesOfSteps, named_reply, require_name
-from kgot_lab.llm.thinking import SpokenPieces
+from kgot_lab.llm.structured import NotesOfSteps, SpokenPieces, named_reply, require_name
 from kgot_lab.llm.transport import RawReply, Wire
 from kgot_lab.types import LLM, Json, Prompt, Reply
 

@@ -11,10 +11,8 @@ from typing import Protocol
 
 from kgot_lab.io.http_client import check_holders
 from kgot_lab.llm.capabilities import Manner
-from kgot_lab.llm.presets import Endpoint
-from kgot_lab.llm.settings import Settings
-from kgot_lab.llm.structured import is_logprob, schema_in_words
-from kgot_lab.llm.thinking import share_of, split_thought
+from kgot_lab.llm.presets import Endpoint, Settings
+from kgot_lab.llm.structured import is_logprob, schema_in_words, share_of, split_thought
 from kgot_lab.types import Json, Message, Prompt
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from difflib import SequenceMatcher
 
 from kgot_lab.errors import require
-from kgot_lab.graph.provenance import supports_of
+from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.events import Answered, Event
 from kgot_lab.loop.modes.paths.comparison import questions_of_each, worked_out
 from kgot_lab.loop.modes.paths.question_form import comparison_candidates, filled, subjects
@@ -28,7 +28,7 @@ from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.grounded_extraction import SourcedSentence
 from kgot_lab.memory.tables.sqlite import SQLiteClaims
-from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, capitalised, compared_name
+from kgot_lab.retrieval.entity_linking import CAPITALISED, OPENERS, Titles, capitalised, compared_name
 from kgot_lab.text.words import named_words, plain_answer, stands_in
 from kgot_lab.types import Document, Triple
 

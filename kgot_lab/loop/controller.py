@@ -19,7 +19,7 @@ from kgot_lab.loop.retrieve import candidates, conclude, forced, is_statement, l
 from kgot_lab.loop.run_context import Loop, Steps, ask_for, distinct, read_event, situation
 from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import Computer, Store, readers
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.tools.tool import Tool, sought_by
 from kgot_lab.types import LLM, Json
 

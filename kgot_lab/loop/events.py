@@ -8,7 +8,7 @@ from typing import Any
 
 from kgot_lab.errors import TraceError
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.provenance import Support
+from kgot_lab.graph.changes import Support
 from kgot_lab.llm.recorded import logprob_from_json, prompt_from_json, prompt_to_json
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Reply, Rows, Usage
 

@@ -11,14 +11,13 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.provenance import Support, note, supports_of
+from kgot_lab.graph.changes import Support, note, supports_of
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.render import relevance
 from kgot_lab.loop.run_context import Candidate, Loop, scalars
 from kgot_lab.loop.state import State, state_after
 from kgot_lab.stores.in_memory import fact_of
-from kgot_lab.text.sentences import sentences
-from kgot_lab.text.words import content_words, named_words
+from kgot_lab.text.words import content_words, named_words, sentences
 from kgot_lab.types import Diff, Document, Edge, Json
 
 _WHOLE = 5000  # nodes and edges up to which every name of the graph is known; of a larger one, those near what the rows hold

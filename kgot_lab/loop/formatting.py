@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Literal
 
-from kgot_lab.graph.provenance import Support
+from kgot_lab.graph.changes import Support
 from kgot_lab.loop.events import (
     Answered,
     Asked,
@@ -32,8 +32,7 @@ from kgot_lab.loop.events import (
 from kgot_lab.loop.modes.paths.mentions import is_place, title_at
 from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE
 from kgot_lab.stores.in_memory import fact_of
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.types import Usage
 
 _BRIEF = 60  # characters of a caption

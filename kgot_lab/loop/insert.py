@@ -19,7 +19,7 @@ from kgot_lab.errors import (
     wants_memory,
     words_of,
 )
-from kgot_lab.graph.provenance import Support, merge_supports, sentence_of, supports_of
+from kgot_lab.graph.changes import Support, merge_supports, sentence_of, supports_of
 from kgot_lab.llm.budget import charged_account
 from kgot_lab.llm.keys import without_known_keys
 from kgot_lab.llm.structured import RecordedCall, is_usage, noting_calls
@@ -57,12 +57,9 @@ from kgot_lab.memory.grounded_extraction import (
     sentences_of_documents,
 )
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.sentences import SentenceRules, sentences
-from kgot_lab.text.surrogates import whole
-from kgot_lab.text.tokens import shorten, tokens
-from kgot_lab.text.words import content_words
-from kgot_lab.tools.metered import format_costs
-from kgot_lab.tools.tool import Result, Tool, checked_result, sought_by
+from kgot_lab.text.cleaning import shorten, tokens, whole
+from kgot_lab.text.words import SentenceRules, content_words, sentences
+from kgot_lab.tools.tool import Result, Tool, checked_result, format_costs, sought_by
 from kgot_lab.types import Diff, Document, Edge, Message, Prompt, Triple, Usage
 
 _LEAST = 0.4  # sentences that share less with the question than this part of what the best one shares are not worth a call

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_count
 from kgot_lab.llm.budget import CostEstimate, Rate, estimate
-from kgot_lab.text.sentences import SentenceRules, sentences
+from kgot_lab.text.words import SentenceRules, sentences
 
 Writing = Literal["statements", "operations", "mentions"]
 Reading = Literal["statements", "operations", "whole graph", "paths"]

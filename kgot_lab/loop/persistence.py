@@ -17,7 +17,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, ToolFailed, require, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.provenance import Support, note, sentence_of, supports_of
+from kgot_lab.graph.changes import Support, note, sentence_of, supports_of
 from kgot_lab.loop.events import Answered, Event, Started, ToolCall
 from kgot_lab.loop.evidence import FoundSupports, sentences_stating
 from kgot_lab.loop.modes.paths.mentions import is_place, place_under

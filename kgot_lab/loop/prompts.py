@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field
 from kgot_lab.loop.events import ToolCall
 from kgot_lab.loop.render import joined_lines
 from kgot_lab.stores.protocol import Dialect
-from kgot_lab.text.fence import FENCES, fenced
+from kgot_lab.text.cleaning import FENCES, fenced
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import Json, Message
 

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from kgot_lab.graph.provenance import HIDDEN, sentence_of
+from kgot_lab.graph.changes import HIDDEN, sentence_of
 from kgot_lab.loop.events import Cut
 from kgot_lab.stores.in_memory import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect, Schema, Store
-from kgot_lab.text.tokens import shorten, tokens
+from kgot_lab.text.cleaning import shorten, tokens
 from kgot_lab.text.words import content_words
 from kgot_lab.types import Edge, Json, Node
 

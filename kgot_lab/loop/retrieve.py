@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kgot_lab.errors import BadReply, QueryFailed
-from kgot_lab.graph.provenance import HIDDEN, sentence_of
+from kgot_lab.graph.changes import HIDDEN, sentence_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop.events import Answered, Computed, Cut, Forced, Parsed, Read, Refused
 from kgot_lab.loop.evidence import FoundSupports, evidence_of, passages_of
@@ -30,7 +30,7 @@ from kgot_lab.loop.run_context import (
 )
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.stores.protocol import Store, readers
-from kgot_lab.text.tokens import shorten, tokens
+from kgot_lab.text.cleaning import shorten, tokens
 from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Json, Rows
 

@@ -19,7 +19,7 @@ from kgot_lab.loop.render import rendered
 from kgot_lab.loop.state import State
 from kgot_lab.stores.protocol import OwnWords, Scalar, Store
 from kgot_lab.stores.value_index import holds_value
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import named_words
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Rows

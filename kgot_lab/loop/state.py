@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.provenance import sentences_of
+from kgot_lab.graph.changes import sentences_of
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.loop.events import (
     EMPTY,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from kgot_lab.evaluation.answers import f1, holds
+from kgot_lab.evaluation.grading import f1, holds
 from kgot_lab.loop.events import (
     Answered,
     Asked,

@@ -20,15 +20,13 @@ from uuid import uuid4
 from kgot_lab import __version__
 from kgot_lab.errors import BadInput, TraceError, TraceLocked, require
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import Truth
+from kgot_lab.graph.changes import Truth
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 from kgot_lab.io.locking import hold
 from kgot_lab.llm.recorded import lines_on_file, settle_last_line
 from kgot_lab.loop.events import Answered, Asked, Event, Refused, Started, Wrote, from_json, to_json
 from kgot_lab.stores.hash_chain import broken_seal, seal_of, with_seal
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import counted, harmless, whole
 from kgot_lab.types import LLM, Diff, FromFile, Json, Usage
 
 RESTORE = ": restore a copy of the trace"  # how the message on a damaged one ends

@@ -21,9 +21,7 @@ from kgot_lab.memory.turn_records import (
     TurnOutcome,
     UserTurn,
 )
-from kgot_lab.text.fence import FENCES, fenced
-from kgot_lab.text.harmless import harmless
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import FENCES, fenced, harmless, whole
 from kgot_lab.text.words import STOP_WORDS, named_words
 from kgot_lab.types import LLM, Message, Prompt, Triple
 

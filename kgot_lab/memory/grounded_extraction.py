@@ -7,10 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from kgot_lab.graph.provenance import Support, note, supports_of
+from kgot_lab.graph.changes import Support, note, supports_of
 from kgot_lab.stores.protocol import Fact, Store
-from kgot_lab.text.sentences import SentenceRules, sentences
-from kgot_lab.text.words import content_words
+from kgot_lab.text.words import SentenceRules, content_words, sentences
 from kgot_lab.types import Document, Message, Triple
 
 _LONGEST = 300  # characters of a fact; what is longer is a sentence that was copied

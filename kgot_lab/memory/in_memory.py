@@ -16,7 +16,7 @@ from kgot_lab.memory.matching import (
     require_pattern,
     spaced_words,
 )  # fmt: skip
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Triple
 
 

@@ -14,7 +14,7 @@ from kgot_lab.memory.extraction import Extraction, ExtractionMode, with_origin
 from kgot_lab.memory.extractor import Extractor
 from kgot_lab.memory.triple_store import ReadTriples, TripleStore, newest_of
 from kgot_lab.memory.turn_records import TurnOutcome, UserTurn
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import LLM, Json, Triple
 
 KNOWN_RELATIONSHIPS = "[Known Relationships]"

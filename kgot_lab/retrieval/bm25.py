@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.score_order import descending
+from kgot_lab.embedding.embedder import descending
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import searched_words

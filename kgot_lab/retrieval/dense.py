@@ -9,14 +9,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kgot_lab.embedding.binary_quantization import CAN_COUNT_BITS, SignBits
-from kgot_lab.embedding.dot_products import row_products
-from kgot_lab.embedding.embedder import Embedder, Matrix, checked_embedder, unit
-from kgot_lab.embedding.score_order import descending
-from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.embedding.embedder import (
+    CAN_COUNT_BITS,
+    Embedder,
+    Matrix,
+    SignBits,
+    checked_embedder,
+    descending,
+    row_products,
+    unit,
+)
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.sentences import rough_sentences
+from kgot_lab.text.words import rough_sentences
 from kgot_lab.types import Document, Found, Ranking, checked_documents, full_text
 
 LARGE = 200_000  # vectors; so many are read in some 30 ms
@@ -73,7 +79,7 @@ def meaning_of_vectors(
     """Ids whose stored vector means what the query means: score(d) = its cosine with that of the query. A
     blank query finds nothing.
 
-    `embedder` made the vectors; kgot_lab.embedding.query_embedder.query_embedder finds the one that they say.
+    `embedder` made the vectors; kgot_lab.embedding.embedders.query_embedder finds the one that they say.
     Raises BadInput for another. `keep` and `exact` are those of `meaning`.
     """
     require(

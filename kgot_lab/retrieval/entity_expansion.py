@@ -8,14 +8,12 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.dot_products import row_products
-from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.embedder import Embedder, row_products
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Csr, csr
+from kgot_lab.graph.property_graph import Csr, csr
+from kgot_lab.retrieval.entity_linking import IS_CALLED, NAME_LINK, Titles, compared_name, name_graph
 from kgot_lab.retrieval.fusion import by_maximum, by_range, columns, fused
-from kgot_lab.retrieval.links import IS_CALLED, NAME_LINK, name_graph
-from kgot_lab.retrieval.names import Titles, compared_name
 from kgot_lab.retrieval.neighbours import LazyTexts
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Ranking, checked_documents, full_text

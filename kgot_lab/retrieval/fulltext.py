@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.bm25 import best_first
+from kgot_lab.retrieval.lexical import best_first
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import composed, searched_words
 from kgot_lab.types import Document, Ranking, checked_documents, full_text
 

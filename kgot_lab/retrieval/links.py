@@ -11,7 +11,7 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.names import Titles, called, capitalised
+from kgot_lab.retrieval.entity_linking import Titles, called, capitalised
 from kgot_lab.types import Document, Edge, Node, Triple, checked_documents
 
 MENTIONS, NAME_LINK, IS_CALLED, SAYS, ALIKE = "mentions", "names", "is called", "says", "alike"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Csr, Ints, csr
+from kgot_lab.graph.property_graph import Csr, Ints, csr
 from kgot_lab.retrieval.fusion import by_range, fused, gathered
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking

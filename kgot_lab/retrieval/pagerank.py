@@ -9,15 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kgot_lab.embedding.dot_products import row_products
-from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.score_order import descending
+from kgot_lab.embedding.embedder import Embedder, descending, row_products
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.retrieval.entity_linking import Titles, phrase_id
 from kgot_lab.retrieval.fusion import by_maximum, fused, scores_of
-from kgot_lab.retrieval.links import phrase_id
-from kgot_lab.retrieval.names import Titles
-from kgot_lab.retrieval.random_walk import WALK_ERROR, RandomWalk
+from kgot_lab.retrieval.pagerank import WALK_ERROR, RandomWalk
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Ranking, Triple
 

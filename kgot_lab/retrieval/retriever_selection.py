@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.plan import MARGIN
+from kgot_lab.evaluation.results import MARGIN
 from kgot_lab.retrieval.stage import Stage
 
 _FIRST, ADMITTED, REFUSED = "first", "admitted", "refused"

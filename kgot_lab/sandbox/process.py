@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, SandboxError
-from kgot_lab.graph.dict_graph import Truth
+from kgot_lab.graph.changes import Truth
 from kgot_lab.io.fork_safety import tell_of_forks
 from kgot_lab.sandbox.replies import Malformed, account_of, accounts, part, removal_of
 from kgot_lab.sandbox.watching import megabytes_of, tree_of

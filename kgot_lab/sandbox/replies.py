@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.graph.dict_graph import Identity
+from kgot_lab.graph.changes import Identity
 from kgot_lab.types import Edge, Json, Node
 
 _MAX_DEPTH = 64

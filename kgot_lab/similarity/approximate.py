@@ -14,12 +14,27 @@ from numpy.typing import ArrayLike
 
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.similarity.blocks import RowNumbers, WantedPairs, checked_vectors, rounded
+from kgot_lab.similarity.blocks import (
+    Effort,
+    JobProgress,
+    RowNumbers,
+    WantedPairs,
+    checked_vectors,
+    exactly,
+    rounded,
+)
 from kgot_lab.similarity.delta import DIGITS, SPECIFIED, Thresholds
-from kgot_lab.similarity.exact_products import exactly
-from kgot_lab.similarity.join import HAIR, Pairs, banded, delta_pairs, ordered_pairs
-from kgot_lab.similarity.nearest import Similar, nearest, reduced, similar
-from kgot_lab.similarity.scheduler import Effort, JobProgress
+from kgot_lab.similarity.join import (
+    HAIR,
+    Pairs,
+    Similar,
+    banded,
+    delta_pairs,
+    nearest,
+    ordered_pairs,
+    reduced,
+    similar,
+)
 
 LINKS = 16  # of a node to others in the index, twice as many on its lowest level
 _LOT = 4096  # rows added or searched at a time, between two looks for an interruption

@@ -12,28 +12,31 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kgot_lab.embedding.embedder import Matrix
-from kgot_lab.embedding.score_order import descending
+from kgot_lab.embedding.embedder import Matrix, descending
 from kgot_lab.errors import BadInput
 from kgot_lab.similarity.blocks import (
     CELL_BYTES,
+    EXACT_BYTES,
     MEMORY,
+    USUAL,
     Columns,
+    Effort,
     Flags,
     PairValues,
     RowNumbers,
+    Stopped,
     Tile,
     WantedPairs,
     checked_vectors,
+    exactly_rounded,
     margin,
+    roughly,
     rounded,
     side_within,
     stacked_rows,
 )
 from kgot_lab.similarity.delta import BANDS, DIGITS, SPECIFIED, STEPS, Thresholds
-from kgot_lab.similarity.exact_products import EXACT_BYTES, exactly_rounded, roughly
-from kgot_lab.similarity.nearest import Similar, format_pairs, nearest
-from kgot_lab.similarity.scheduler import USUAL, Effort, Stopped
+from kgot_lab.similarity.join import Similar, format_pairs, nearest
 
 __all__ = [
     "MEMORY",

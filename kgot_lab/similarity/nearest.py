@@ -12,20 +12,22 @@ from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput
 from kgot_lab.similarity.blocks import (
     CELL_BYTES,
+    EXACT_BYTES,
+    USUAL,
     Columns,
+    Effort,
     PairValues,
     RowNumbers,
     Tile,
     WantedPairs,
     checked_vectors,
+    exactly,
     margin,
     rounded,
     side_within,
     split_blocks,
     stacked_rows,
 )
-from kgot_lab.similarity.exact_products import EXACT_BYTES, exactly
-from kgot_lab.similarity.scheduler import USUAL, Effort
 
 _Places = NDArray[np.int32]
 ENTRY = 72  # bytes for a neighbour in a list, while lists are sorted

@@ -12,7 +12,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, ClassVar, Concatenate, ParamSpec, Self, TypeVar
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.graph.dict_graph import Truth, inverse
+from kgot_lab.graph.changes import Truth, inverse
 from kgot_lab.graph.validation import copied_edge, copied_node, fit_diff
 from kgot_lab.io.fork_safety import ELSEWHERE, tell_of_forks
 from kgot_lab.sandbox import open_sandbox

@@ -7,7 +7,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Self
 
 from kgot_lab.errors import BadInput, LabError, QueryFailed
-from kgot_lab.graph.dict_graph import inverse
+from kgot_lab.graph.changes import inverse
 from kgot_lab.stores.protocol import Computer, Dialect, Scalar, Schema, Store
 from kgot_lab.stores.value_index import edges_between, holds_value
 from kgot_lab.types import Diff, Edge, Node, Rows

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from keyword import iskeyword
 from unicodedata import normalize
 
-from kgot_lab.graph.dict_graph import inverse
+from kgot_lab.graph.changes import inverse
 from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.paths import python_paths
 from kgot_lab.stores.protocol import Dialect, Fact

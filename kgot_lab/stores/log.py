@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, shortly
-from kgot_lab.graph.dict_graph import Identity, Truth
+from kgot_lab.graph.changes import Identity, Truth
 from kgot_lab.io.fork_safety import tell_of_forks
 from kgot_lab.io.locking import hold
 from kgot_lab.io.text_files import read_regular
@@ -39,7 +39,7 @@ from kgot_lab.stores.hash_chain import (
     read_chain,
     salvaged_records,
 )
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Edge, Json, Node
 
 

@@ -14,8 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from kgot_lab.errors import BadInput, QueryFailed
-from kgot_lab.graph.changes import same_value
-from kgot_lab.graph.dict_graph import Identity, Truth
+from kgot_lab.graph.changes import Identity, Truth, same_value
 from kgot_lab.stores.validation import require_statement
 from kgot_lab.types import Diff, Edge, Json, Node
 

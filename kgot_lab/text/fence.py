@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 
 FENCES = (
     "Text between a line that begins with <<< and the line that begins with >>> and the same number was found outside: "

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from kgot_lab.text.stems import light_stem
+from kgot_lab.text.words import light_stem
 
 _WORD = re.compile(r"\w+")
 _NAMED = re.compile(r"[^\W_]+")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from kgot_lab.tools.attachment import read_attachment
+from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.search import search_of
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import Document

@@ -6,10 +6,9 @@ import base64
 from collections.abc import Callable
 
 from kgot_lab.errors import ToolFailed, require, require_count, require_parts
-from kgot_lab.text.harmless import harmless
-from kgot_lab.tools.metered import Metered
-from kgot_lab.tools.shelf import FileShelf
-from kgot_lab.tools.tool import Result, TextTool
+from kgot_lab.text.cleaning import harmless
+from kgot_lab.tools.files import FileShelf
+from kgot_lab.tools.tool import Metered, Result, TextTool
 from kgot_lab.tools.web.fetching import Fetched
 from kgot_lab.types import LLM, Document, Message, Prompt
 

@@ -8,14 +8,10 @@ from pathlib import Path
 from kgot_lab.documents.archives import zip_members
 from kgot_lab.documents.files import text_of
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, require_count
-from kgot_lab.text.counted import counted
-from kgot_lab.text.fence import FENCES, fenced
-from kgot_lab.text.harmless import harmless
-from kgot_lab.text.tokens import shorten, tokens
-from kgot_lab.tools.metered import Metered
-from kgot_lab.tools.shelf import FileShelf
-from kgot_lab.tools.tool import Result, TextTool
-from kgot_lab.tools.transcribe import AUDIO, SPEECH_NEEDS, Transcript
+from kgot_lab.text.cleaning import FENCES, counted, fenced, harmless, shorten, tokens
+from kgot_lab.tools.files import FileShelf
+from kgot_lab.tools.media import AUDIO, SPEECH_NEEDS, Transcript
+from kgot_lab.tools.tool import Metered, Result, TextTool
 from kgot_lab.types import LLM, Document, Message, Prompt, Usage
 
 _PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic")

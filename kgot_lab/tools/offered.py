@@ -21,24 +21,16 @@ from kgot_lab.llm.budget import Spending
 from kgot_lab.llm.keys import without_known_keys
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.stores.protocol import Computer
-from kgot_lab.text.harmless import harmless
-from kgot_lab.tools.ask_model import ask_model
-from kgot_lab.tools.image import image_question
-from kgot_lab.tools.inspect_file import inspect_file
-from kgot_lab.tools.python import python
+from kgot_lab.text.cleaning import harmless
+from kgot_lab.tools.files import FileShelf, extract_zip
+from kgot_lab.tools.media import AUDIO, SPEECH_NEEDS, Transcriber, image_question, inspect_file
 from kgot_lab.tools.search import search_of
 from kgot_lab.tools.search_agent import WebAccess, ask_search_agent
-from kgot_lab.tools.shelf import FileShelf
-from kgot_lab.tools.tool import Tool
-from kgot_lab.tools.transcribe import AUDIO, SPEECH_NEEDS, Transcriber
-from kgot_lab.tools.unzip import extract_zip
-from kgot_lab.tools.web.archive import WebArchive
+from kgot_lab.tools.tool import Tool, ask_model, python
+from kgot_lab.tools.web.archives import Mirror, WebArchive, Wikipedia, wikipedia
 from kgot_lab.tools.web.engines import web_engine
 from kgot_lab.tools.web.fetching import Manners, PoliteWeb
-from kgot_lab.tools.web.mirror import Mirror
-from kgot_lab.tools.web.visiting import page_opener
-from kgot_lab.tools.web.wiki import Wikipedia
-from kgot_lab.tools.wikipedia import wikipedia
+from kgot_lab.tools.web.pages import page_opener
 from kgot_lab.types import LLM, Document
 
 ENTRY_POINTS = "kgot_lab.tools"

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import NotInstalled, ToolFailed, require, require_count
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.dense import meaning
-from kgot_lab.retrieval.entity_expansion import follow
+from kgot_lab.retrieval.entity_linking import follow
 from kgot_lab.retrieval.fusion import weighted
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, checked_documents

@@ -22,14 +22,11 @@ from kgot_lab.errors import (
     wants_memory,
 )
 from kgot_lab.llm.structured import parse, repair_prompt, schema_of
-from kgot_lab.text.fence import FENCES, fenced
-from kgot_lab.text.tokens import shorten, tokens
-from kgot_lab.tools.metered import Metered
-from kgot_lab.tools.tool import Result, TextTool, Tool
-from kgot_lab.tools.web.archive import WebArchive
-from kgot_lab.tools.web.browser import SCREEN, Browser, Screen
+from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens
+from kgot_lab.tools.tool import Metered, Result, TextTool, Tool
+from kgot_lab.tools.web.archives import WebArchive
 from kgot_lab.tools.web.engines import SearchEngine
-from kgot_lab.tools.web.pages import WebPage
+from kgot_lab.tools.web.pages import SCREEN, Browser, Screen, WebPage
 from kgot_lab.types import LLM, Json, Message, Prompt
 
 _SYSTEM = (

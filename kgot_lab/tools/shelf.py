@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kgot_lab.documents.archives import UnpackLimits, unpacked, unpacked_before
 from kgot_lab.errors import BadInput, ToolFailed, described_value, shortly
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 
 _MOST_NAMED = 50  # files that a message lists
 _MOST_FILES = 10_000

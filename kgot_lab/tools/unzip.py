@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from kgot_lab.errors import ToolFailed, require
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
-from kgot_lab.tools.shelf import FileShelf
+from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.tools.files import FileShelf
 from kgot_lab.tools.tool import Result, TextTool
 
 

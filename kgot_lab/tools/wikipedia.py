@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgot_lab.errors import NotInstalled, ToolFailed
 from kgot_lab.tools.tool import Result, TextTool
-from kgot_lab.tools.web.wiki import Wikipedia
+from kgot_lab.tools.web.archives import Wikipedia
 from kgot_lab.types import Document
 
 

@@ -9,17 +9,14 @@ from itertools import zip_longest
 from math import isfinite
 from textwrap import wrap
 
-from kgot_lab.analogy.candidates import described
-from kgot_lab.analogy.delta_edges import FoundEdges, Verifier
-from kgot_lab.analogy.linguistic import Analysis
-from kgot_lab.analogy.roles import RoleMap
+from kgot_lab.analogy.delta_edges import FoundEdges, Verifier, described
+from kgot_lab.analogy.linguistic import Analysis, RoleMap
 from kgot_lab.analogy.verdict import Alignment, Cutoffs, Match
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import DIGITS, HIGH, LOW, MIDDLE, NEGATIVE, SPECIFIED, Pair, Thresholds
 from kgot_lab.similarity.delta import Verified as Said
-from kgot_lab.text.harmless import harmless
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import harmless, whole
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.analogy_picture import Likeness, PictureRow, Section, Unit, picture
 from kgot_lab.viz.static.drawing import StaticPicture

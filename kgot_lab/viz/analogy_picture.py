@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kgot_lab.analogy.roles import Counterpart
+from kgot_lab.analogy.linguistic import Counterpart
 from kgot_lab.similarity.delta import BANDS, STEPS, band
 from kgot_lab.viz.static.drawing import draw_circle, draw_path, draw_rect, fitted, paper
 from kgot_lab.viz.static.markup import Markup, element, joined, keyed, shortened, text_width

@@ -19,7 +19,7 @@ from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.reports import Decided, Fallen, Queued
 from kgot_lab.memory.claims.reviewer import Reviewer, Weighed
 from kgot_lab.memory.claims.times import format_span, format_time
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Triple
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.html import Page

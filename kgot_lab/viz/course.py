@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.text.counted import counted
-from kgot_lab.text.sentences import sentences
+from kgot_lab.text.cleaning import counted
+from kgot_lab.text.words import sentences
 from kgot_lab.types import Json
 from kgot_lab.viz.graph.view_data import NOTHING_OPENS
 from kgot_lab.viz.live import FOR_PAGES, VIEWS, page_source, page_style, place

@@ -18,8 +18,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, require
 from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.viz.static.table import Sheet
 
 # What a reader tried at the exercises of this session, and one small file of it to hand in.

@@ -16,7 +16,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.goals import limitations_of
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.claims import WrittenDown, written_down
 from kgot_lab.viz.graph.marks import Place

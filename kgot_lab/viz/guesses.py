@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
-from kgot_lab.evaluation.ranking_game import Contest
+from kgot_lab.evaluation.reports import Contest
 from kgot_lab.types import Json
 from kgot_lab.viz.live import Live, LiveOutput
 from kgot_lab.viz.static.drawing import Drawing, draw_circle, draw_rect, draw_text, drawing, wrapped

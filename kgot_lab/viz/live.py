@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from kgot_lab.errors import LabError, NotInstalled
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, element, key_of
 

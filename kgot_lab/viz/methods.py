@@ -14,7 +14,7 @@ from kgot_lab.evaluation.tables import decimal
 from kgot_lab.kgos.methods.dimensions import DimensionProfile, ProfileRow
 from kgot_lab.kgos.methods.impact_analysis import Impact, Impacted
 from kgot_lab.kgos.methods.search.results import ScoredNode, SearchResult
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.viz.static.drawing import (
     WIDE_HALO,
     Drawing,

@@ -13,14 +13,14 @@ from typing import Any
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.conversion import as_graph, is_undirected
+from kgot_lab.graph.exchange import as_graph, is_undirected
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.formatting import Part, PartKind, format_fact, tell
 from kgot_lab.loop.replay.forks import by_hand, origin
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import Trace, graph_after
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Prompt, Rows, Usage
 from kgot_lab.viz.external_requests import references
 from kgot_lab.viz.graph.marks import Place

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kgot_lab.errors import BadInput
-from kgot_lab.graph.provenance import HIDDEN
+from kgot_lab.graph.changes import HIDDEN
 from kgot_lab.loop.events import Answered, Event, Read, Repaired, Started, Wrote
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.cypher.dialect import CYPHER

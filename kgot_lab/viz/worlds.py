@@ -14,7 +14,7 @@ from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.side_by_side import in_columns

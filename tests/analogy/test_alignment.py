@@ -8,13 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from kgot_lab.embedding.pretrained import MiniLM
 from scipy.stats import kendalltau
 
 from kgot_lab.analogy.alignment import Aligner, AlignmentWeights, agreement, in_order, matched
 from kgot_lab.analogy.linguistic import analyse
 from kgot_lab.analogy.verdict import Cutoffs, calibrated_verdict, judged
 from kgot_lab.embedding.cache import Remembered
-from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput
 
 pytest.importorskip("onnxruntime")

@@ -14,13 +14,13 @@ from support.every import every
 from support.searching import const
 
 from kgot_lab.analogy.calibration import Aim, calibrated_thresholds
-from kgot_lab.analogy.candidates import described
 from kgot_lab.analogy.delta_edges import (
     DELTA,
     SIMILARITY,
     compare_pairs,
     compare_texts,
     delta_edges,
+    described,
     similarity_edges,
     updated,
     with_edges,
@@ -31,8 +31,8 @@ from kgot_lab.embedding.embedders import embedder
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.pass_through import Walk, traverse
+from kgot_lab.similarity.blocks import Effort
 from kgot_lab.similarity.delta import BANDS, Pair, Thresholds, band, cosines
-from kgot_lab.similarity.scheduler import Effort
 from kgot_lab.types import Edge, Node
 
 LOOSE = Thresholds(0.2, -0.1, words=0)

@@ -5,8 +5,8 @@ import pytest
 from benchmarks.transfer.alarm_tables import kept_alarms, measured_shares
 from benchmarks.transfer.outcomes import BAD, GOOD, OUTCOME_PHRASES
 from kgot_lab.analogy.alignment import Aligner
+from kgot_lab.analogy.calibration import MEASURED_SHARES, BandShares, expected_precision
 from kgot_lab.analogy.delta_edges import compare_texts, delta_edges
-from kgot_lab.analogy.expected_precision import MEASURED_SHARES, BandShares, expected_precision
 from kgot_lab.analogy.linguistic import Linguistic, analyse
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.embedding.vectors import minilm

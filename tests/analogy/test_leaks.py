@@ -7,9 +7,9 @@ import sys
 import pytest
 from support.every import every
 
-from kgot_lab.analogy.vocabulary_leaks import FUNCTION_WORDS, LeakCheck
+from kgot_lab.analogy.skeletons import FUNCTION_WORDS, LeakCheck
 from kgot_lab.errors import BadInput
-from kgot_lab.text.stems import stem
+from kgot_lab.text.words import stem
 
 FIELDS = [
     "baker oven loaf",
@@ -138,7 +138,7 @@ def test_its_repr_says_what_it_looks_for(check):
 
 def test_importing_it_brings_no_heavy_package():
     heavy = {"numpy", "spacy", "torch", "sklearn", "xllamacpp"}
-    code = f"import sys, kgot_lab.analogy.vocabulary_leaks; print(*({heavy!r} & set(sys.modules)))"
+    code = f"import sys, kgot_lab.analogy.skeletons; print(*({heavy!r} & set(sys.modules)))"
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()

@@ -7,8 +7,7 @@ import pytest
 from support.every import every
 
 from kgot_lab.analogy import linguistic
-from kgot_lab.analogy.linguistic import Linguistic, analyse
-from kgot_lab.analogy.roles import Predication, Role, role_map
+from kgot_lab.analogy.linguistic import Linguistic, Predication, Role, analyse, role_map
 from kgot_lab.analogy.skeletons import skeletons
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 

@@ -25,10 +25,9 @@ from kgot_lab.analogy.skeleton_makers import (
     save,
     stored,
 )
-from kgot_lab.analogy.skeletons import LOT, Skeletons, one_line, skeletons
-from kgot_lab.analogy.vocabulary_leaks import LeakCheck
+from kgot_lab.analogy.skeletons import LOT, LeakCheck, Skeletons, one_line, skeletons
 from kgot_lab.errors import BadInput, BadReply, LLMError, ModelMissing, NotInstalled
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Prompt
 
 TEXTS = [f"Loaf number {number} was shaped by the baker." for number in range(40)]

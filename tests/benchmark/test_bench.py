@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 from support.beir import to_beir
 from support.tiny_collection import tiny
 
@@ -23,9 +24,8 @@ from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import ByPlan, systems
 from kgot_lab.errors import BadInput, InsufficientData, LabError, NotInstalled, StoreUnavailable, UnknownName
 from kgot_lab.evaluation import runner as running
-from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import AS_RANKED, BY_ID
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking, ranked
 

@@ -14,8 +14,8 @@ from kgot_lab.benchmark.recall.claims import (
 )
 from kgot_lab.benchmark.recall.datasets import Dataset
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import Report, report
+from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.evaluation.significance import interval, sign_flip_p, smallest_detectable
 from kgot_lab.types import Document, Hit, Query

@@ -17,6 +17,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from kgot_lab.embedding.pretrained import MiniLM
 from support.birthplaces import ASKED, SETS, TINY, WAYS_TO_ANSWER, reader, told_in_brief, without
 from support.waiting import AMPLE, until
 
@@ -45,7 +46,6 @@ from kgot_lab.benchmark.comparison.systems import (
 from kgot_lab.benchmark.questions.attempt import IN_JSON
 from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, Selection, musique_dev
-from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.embedding.vectors import Vectors, text_key
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.evaluation.significance import interval

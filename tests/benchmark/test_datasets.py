@@ -21,7 +21,7 @@ from kgot_lab.analogy.skeletons import skeletons
 from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset, published
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
-from kgot_lab.evaluation.user_data import from_beir
+from kgot_lab.evaluation.dataset import from_beir
 from kgot_lab.io.bundled import bundled
 from kgot_lab.types import Document, Query
 

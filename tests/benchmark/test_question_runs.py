@@ -38,7 +38,7 @@ from kgot_lab.benchmark.questions.sets import Selection
 from kgot_lab.errors import BadInput, LLMError, TraceError
 from kgot_lab.evaluation.grading import Grade
 from kgot_lab.llm.budget import Budget, Spending
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.events import Answered, Asked, Read, Started
 from kgot_lab.loop.limits import REFERENCE
 from kgot_lab.loop.modes.paths.reading import few_prompt

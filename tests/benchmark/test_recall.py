@@ -21,8 +21,8 @@ from kgot_lab.benchmark.recall.growth import LANES, SyntheticVectors, measured
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import runner as running
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive
+from kgot_lab.evaluation.results import Plan
 from kgot_lab.types import Document, Query
 from kgot_lab.viz.html import recall_page
 from kgot_lab.viz.plots.retrieval import rival, shown_systems

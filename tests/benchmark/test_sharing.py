@@ -20,7 +20,7 @@ from kgot_lab.benchmark.recall.bench import bench, benchmark
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import systems
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.results import Plan
 from kgot_lab.io.dask_workers import workers_at
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import ranked

@@ -6,6 +6,7 @@ import sqlite3
 
 import numpy as np
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 
 from kgot_lab.benchmark.recall import growth as growth_room
 from kgot_lab.benchmark.recall.growth import (
@@ -18,7 +19,6 @@ from kgot_lab.benchmark.recall.growth import (
     word,
 )
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import full_text

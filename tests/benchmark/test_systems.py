@@ -4,6 +4,7 @@ import math
 from collections import Counter
 
 import pytest
+from kgot_lab.retrieval.entity_linking import follow, name_graph, title_graph
 from support.tiny_collection import TRIPLES, tiny
 
 from kgot_lab.analogy.delta_edges import DELTA
@@ -16,8 +17,6 @@ from kgot_lab.benchmark.recall.systems import BASELINE, gate_decisions, mean_rec
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.runs import run
-from kgot_lab.retrieval.entity_expansion import follow
-from kgot_lab.retrieval.links import name_graph, title_graph
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge
 

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25, fts5, like
 from support.tiny_collection import tiny
 
 from kgot_lab.benchmark.recall.datasets import Dataset
@@ -17,11 +18,9 @@ from kgot_lab.benchmark.recall.systems import (
     systems,
 )
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.plan import MARGIN
-from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.retrieval.fulltext import fts5, like
+from kgot_lab.evaluation.results import MARGIN
 from kgot_lab.retrieval.fusion import rrf, weighted
-from kgot_lab.retrieval.retriever_selection import gate
+from kgot_lab.retrieval.learned_fusion import gate
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Query, Ranking, ranked
 

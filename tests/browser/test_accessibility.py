@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 
 from browser.audit import FINE, asked, faults, focused, follows_the_browser, keyboard_goes_through, spoken
 from browser.lab import REPOSITORY, expect, open_notebook, run_cell
@@ -14,7 +15,6 @@ from browser.window import open_from_disk
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.types import Document
 from kgot_lab.viz import html, show_graph, stepper
 from kgot_lab.viz.course import write_course
@@ -29,7 +29,7 @@ NARROW = {"width": 500, "height": 1000}  # a window of 1,000 pixels at 200 %
 SETUP = """
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.trace import graph_after, load_run
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.types import Document
 from kgot_lab.viz import explore, show_graph, stepper
 from kgot_lab.viz.explorer.explorer import Lanes

@@ -14,7 +14,7 @@ EVIL = '<img src=x onerror="document.title = 1">'
 CELLS = (
     f"""
 import kgot_lab as lab
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Edge, Node
 
 evil = {EVIL!r}

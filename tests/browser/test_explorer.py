@@ -12,7 +12,7 @@ from support.searching import const
 
 from browser.lab import expect, open_notebook, run_cell
 from browser.window import SCREENSHOTS, open_from_disk
-from kgot_lab.retrieval.presets import WEIGHTS, Weights
+from kgot_lab.retrieval.fusion import WEIGHTS, Weights
 from kgot_lab.types import Document, Query
 from kgot_lab.viz.explorer.explorer import Lanes, explore, explore_dataset
 from kgot_lab.viz.explorer.fusion_weights import LETTERS, Mix, shares
@@ -280,7 +280,8 @@ def test_two_systems_stand_side_by_side_and_what_is_shown_again_is_where_the_rea
 
 
 def test_on_a_page_from_disk_sliders_and_lanes_move_and_what_needs_python_says_so(page, watch, tmp_path):
-    from kgot_lab.retrieval.bm25 import bm25
+    from kgot_lab.retrieval.lexical import bm25
+
     from kgot_lab.types import Document
     from kgot_lab.viz import live
     from kgot_lab.viz.explorer.explorer import Lanes, explore

@@ -6,7 +6,7 @@ from browser.lab import expect, open_notebook, run_cell
 from browser.window import SCREENSHOTS
 
 CELL = """
-from kgot_lab.evaluation.ranking_game import Contest, ContestRound
+from kgot_lab.evaluation.reports import Contest, ContestRound
 import kgot_lab as lab
 told = ContestRound("hotpotqa", ("rag",), 0.2, 7, "rag is first with .500.")
 still = ContestRound("2wiki", (), None, 0, "open, since none has answered.")
@@ -36,7 +36,7 @@ def test_what_was_measured_is_shown_once_a_guess_is_made(page, lab):
 
 
 QUESTIONS = """
-from kgot_lab.evaluation.ranking_game import Contest, ContestRound
+from kgot_lab.evaluation.reports import Contest, ContestRound
 import kgot_lab as lab
 first = ContestRound("Who built it?", ("graph",), None, 1, "RAG: Ada. Graph: Ida. Right: Ida.")
 second = ContestRound("When?", ("both",), None, 1, "RAG: 1899. Graph: 1899. Right: 1899.")

@@ -13,7 +13,7 @@ from IPython.display import display
 
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.trace import graph_after, load_run
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.types import Document
 from kgot_lab.viz import explore, show_graph, stepper
 from kgot_lab.viz.explorer.explorer import Lanes

@@ -24,7 +24,7 @@ from support.workers import local_cluster
 from kgot_lab.benchmark.recall import bench as benchmark
 from kgot_lab.benchmark.recall.datasets import BUNDLED
 from kgot_lab.cli.terminal import bar
-from kgot_lab.evaluation.plan import Plan
+from kgot_lab.evaluation.results import Plan
 
 pytestmark = pytest.mark.extended
 

@@ -29,7 +29,7 @@ from kgot_lab.cli.resume import command
 from kgot_lab.cli.terminal import DEMO, documents_of, new_trace, own_name
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.bundled import bundled
-from kgot_lab.llm.engines import PACKAGE
+from kgot_lab.llm.local import PACKAGE
 from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned
 from kgot_lab.loop.limits import limits_for

@@ -19,7 +19,7 @@ from kgot_lab.experts.http.tokens import tenant_of
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.llm import connect
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from kgot_lab.benchmark.questions.attempt import zero_shot
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.events import ToolReturned
 from kgot_lab.loop.trace import load_run, parted_at
 from kgot_lab.stores import delete_namespace, open_store

@@ -571,7 +571,7 @@ def test_an_extraction_takes_limits_and_a_page_of_yaml_and_prints_them_back(kgot
 
 
 def test_the_graph_of_another_program_is_asked_by_the_names_of_its_nodes(kgot_lab, here):
-    from kgot_lab.graph.naming import SOURCE_ID
+    from kgot_lab.graph.snapshots import SOURCE_ID
 
     nodes = '{"type":"node","id":"0","properties":{"name":"Ada Lovelace"}}\n{"type":"node","id":"1","properties":{"name":"London"}}\n'
     (here / "neo4j.json").write_text(

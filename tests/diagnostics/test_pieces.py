@@ -17,7 +17,7 @@ from kgot_lab.cli.app import main
 from kgot_lab.diagnostics import components as pieces
 from kgot_lab.diagnostics.components import PIECES, Finding, examine, find_chromium, server_python
 from kgot_lab.errors import LabError, ModelMissing, NoSandbox, NotInstalled, UnknownName
-from kgot_lab.llm.engines import require_engine
+from kgot_lab.llm.local import require_engine
 from kgot_lab.llm.model_file import VARIABLE, find_model
 
 REPOSITORY = Path(__file__).parents[2]

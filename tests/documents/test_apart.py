@@ -26,8 +26,7 @@ from support.waiting import AMPLE, processes_below, until
 from support.zips import lying_zip, zip_of
 
 from kgot_lab.documents.archives import zip_members
-from kgot_lab.documents.convert_worker import Converter, ConvertLimits
-from kgot_lab.documents.files import text_from, text_of
+from kgot_lab.documents.files import Converter, ConvertLimits, text_from, text_of
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput
 from kgot_lab.io.text_files import read_regular, read_regular_text
@@ -144,7 +143,7 @@ def test_a_converter_that_ended_leaves_no_process_no_pipe_and_no_thread(converte
 
 FORKS = """
 import os, sys
-from kgot_lab.documents.convert_worker import Converter
+from kgot_lab.documents.files import Converter
 converter = Converter()
 converter.convert(b"<p>Tea", ".html")
 first = converter._process.pid

@@ -11,8 +11,7 @@ from support.zips import zip_of
 
 from kgot_lab.cli.terminal import read_folder
 from kgot_lab.documents.files import text_of
-from kgot_lab.documents.folder import read_documents
-from kgot_lab.documents.passages import first_heading, passages, without_heading
+from kgot_lab.documents.folder import first_heading, passages, read_documents, without_heading
 from kgot_lab.errors import BadInput, NotInstalled
 
 pytest.importorskip("markitdown")

@@ -9,14 +9,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from kgot_lab.embedding.fitted import Training, loss
+from kgot_lab.embedding.fitted import _untrained as untrained
 from support.every import every
 from support.openai_server import Answer, openai_server, refuses
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.embedders import EMBEDDERS, embedder
-from kgot_lab.embedding.infonce import Training, loss
-from kgot_lab.embedding.infonce import _untrained as untrained
 from kgot_lab.errors import BadInput, LLMError, NotInstalled, UnknownName
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.types import Document, full_text

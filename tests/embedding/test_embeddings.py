@@ -9,9 +9,9 @@ from contextlib import closing
 
 import numpy as np
 import pytest
+from kgot_lab.embedding.pretrained import MiniLM
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.embedding.vectors import SHIPPED, Cached, Shelf, Stocked, Vectors, minilm, text_key
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.io.bundled import bundled
@@ -366,7 +366,7 @@ def test_a_user_without_a_home_costs_time_and_not_the_vectors(model, monkeypatch
 
 
 def test_nothing_is_told_to_the_maker_of_the_engine_and_nothing_is_said_without_a_home(tmp_path):
-    code = "from kgot_lab.embedding.minilm import MiniLM; MiniLM().embed(['a'])"
+    code = "from kgot_lab.embedding.pretrained import MiniLM; MiniLM().embed(['a'])"
     home = tmp_path / "a file"
     home.write_text("")
     environment = {

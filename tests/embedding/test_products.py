@@ -6,7 +6,7 @@ from support.every import every
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from kgot_lab.embedding import dot_products as products
-from kgot_lab.embedding.dot_products import row_products
+from kgot_lab.embedding.embedder import row_products
 
 
 def vectors(rows: int, width: int) -> np.ndarray:

@@ -5,8 +5,8 @@ import pytest
 
 from benchmarks.join.join_vectors import clustered
 from kgot_lab.embedding import binary_quantization as signs
-from kgot_lab.embedding.binary_quantization import SignBits
-from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.embedding.embedder import SignBits
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval import dense as lanes
 from kgot_lab.retrieval.dense import meaning, meaning_of_vectors

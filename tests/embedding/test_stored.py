@@ -12,10 +12,8 @@ from support.every import every
 from support.searching import Letters
 
 from kgot_lab.embedding.api import API
-from kgot_lab.embedding.embedders import embedder
-from kgot_lab.embedding.query_embedder import query_embedder
-from kgot_lab.embedding.stored_vectors import StoredVectors
-from kgot_lab.embedding.vectors import Vectors
+from kgot_lab.embedding.embedders import embedder, query_embedder
+from kgot_lab.embedding.vectors import StoredVectors, Vectors
 from kgot_lab.errors import BadInput, LLMError, NotInstalled, UnknownName
 from kgot_lab.retrieval.dense import meaning, meaning_of_vectors
 from kgot_lab.types import Document

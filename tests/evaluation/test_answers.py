@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support.every import every
 
-from kgot_lab.evaluation.answers import exact_match, f1, holds, normal
+from kgot_lab.evaluation.grading import exact_match, f1, holds, normal
 
 
 @every(

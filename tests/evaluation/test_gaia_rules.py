@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.every import every
 
-from kgot_lab.evaluation.gaia_rules import gaia_verdict
+from kgot_lab.evaluation.grading import gaia_verdict
 
 NUMBERS = [
     ("17", "17", "+"),

@@ -6,7 +6,7 @@ import pytest
 from support.every import every
 
 from kgot_lab.evaluation.grading import Grade, grade, grade_in, graded_scores, grading_prompt
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 
 
 @every(

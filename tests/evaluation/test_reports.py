@@ -8,6 +8,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 from support.work import calls
 
 from kgot_lab.benchmark.recall.datasets import Dataset, load_dataset
@@ -15,14 +16,12 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import significance
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.measures import MEASURES, score
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive, report
-from kgot_lab.evaluation.results import load_receipt, save_receipt
+from kgot_lab.evaluation.results import Plan, load_receipt, save_receipt
 from kgot_lab.evaluation.runner import run_to
 from kgot_lab.evaluation.runs import Latency, Run, run
 from kgot_lab.evaluation.significance import compare, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, ranked
 from kgot_lab.viz.html import recall_page, write_recall_page

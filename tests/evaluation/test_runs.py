@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 
 from kgot_lab.benchmark.recall.datasets import Dataset
@@ -14,7 +15,6 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import KEEP, load_receipt, save_receipt
 from kgot_lab.evaluation.runner import rerun_reason, run_to
 from kgot_lab.evaluation.runs import Latency, latency, run
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking, ranked
 

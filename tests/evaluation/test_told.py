@@ -3,10 +3,9 @@
 import pytest
 
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.reports import Report, report
+from kgot_lab.evaluation.reports import Report, gain, head_to_head, named_before, report, standings
+from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.evaluation.summary import gain, head_to_head, named_before, standings
 from kgot_lab.evaluation.tables import decimal, signed
 from kgot_lab.types import Document, Hit, Query
 

@@ -9,6 +9,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from kgot_lab.embedding.pretrained import MiniLM
 
 from benchmarks.beam import remarks
 from benchmarks.beam.chats import data_digest, read_chats
@@ -17,11 +18,10 @@ from benchmarks.beam.results import chat_findings, chat_grids, chat_report
 from benchmarks.beam.systems import chat_systems
 from benchmarks.beam.turn_memory import TurnMemory, TurnRules
 from kgot_lab.embedding.cache import Remembered
-from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput
-from kgot_lab.evaluation.calibration import roc_area
 from kgot_lab.evaluation.results import save_receipt
 from kgot_lab.evaluation.runs import Run
+from kgot_lab.evaluation.significance import roc_area
 from kgot_lab.types import Hit
 
 GARDEN = [  # session, day, what the user said, what the assistant said

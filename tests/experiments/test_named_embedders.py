@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from kgot_lab.embedding.pretrained import SentenceTransformers
 
-from kgot_lab.embedding.model_names import SentenceModel, embedder_named
-from kgot_lab.embedding.packaged_models import SentenceTransformers
+from kgot_lab.embedding.embedders import SentenceModel, embedder_named
 from kgot_lab.errors import BadInput, LLMError, ModelMissing, NotInstalled, UnknownName
 
 TEXTS = ["Ada Lovelace wrote notes.", "A metal that glows in the dark.", "", "Ada"]
@@ -87,7 +87,7 @@ def test_what_holds_no_model_or_cannot_be_had_is_said_without_its_path(folder, t
 
 def test_without_sentence_transformers_the_extra_is_named(monkeypatch):
     monkeypatch.setattr(
-        "kgot_lab.embedding.model_names.find_spec",
+        "kgot_lab.embedding.embedders.find_spec",
         lambda name: None if name[0] == "s" else util.find_spec(name),
     )
     with pytest.raises(

@@ -18,9 +18,8 @@ from benchmarks.standard_sets.standard import (
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.evaluation.dataset import query_parts
 from kgot_lab.evaluation.measures import score
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import derive, report
-from kgot_lab.evaluation.results import load_receipt
+from kgot_lab.evaluation.results import Plan, load_receipt
 from kgot_lab.evaluation.significance import compare, grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import decimal, signed
 

@@ -38,7 +38,7 @@ from kgot_lab.experts.graph_folder import KnownGraphs
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Edge, Node
 
 ME = "ada"

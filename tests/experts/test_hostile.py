@@ -15,7 +15,7 @@ from support.planted_texts import (
     planted_outcomes,
 )
 
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 
 
 def tells_all(prompt):

@@ -18,7 +18,7 @@ from kgot_lab.experts.chat.citations import (
     SentencePieces,
     sentences_schema,
 )
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 
 CACHE = CitableNode("cook", "technique:caching", "Prompt caching", "technique")
 LIMIT = CitableNode("cook", "limitation:prefix", "Prefix sensitivity", "limitation")

@@ -15,7 +15,7 @@ from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode
 from kgot_lab.experts.expert import Persona
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.session import AnswerPart, ExpertTalk, answer_parts
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Edge, Node
 
 GRAPH = lab.PropertyGraph.of(

@@ -22,10 +22,8 @@ from support.zips import zip_of
 
 from fire.counting import Counts, forget_peak, peak_mb
 from kgot_lab.documents.archives import unpacked, zip_members
-from kgot_lab.documents.convert_worker import ConvertLimits, converter_of
-from kgot_lab.documents.files import text_of
-from kgot_lab.documents.folder import read_documents
-from kgot_lab.documents.passages import first_heading, passages
+from kgot_lab.documents.files import ConvertLimits, converter_of, text_of
+from kgot_lab.documents.folder import first_heading, passages, read_documents
 from kgot_lab.errors import LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.trace import load_run

@@ -21,7 +21,7 @@ from support.store_homes import home, missing
 from fire.counting import Counts
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import inverse
+from kgot_lab.graph.changes import inverse
 from kgot_lab.stores import open_store
 from kgot_lab.types import Diff, Edge, Node
 

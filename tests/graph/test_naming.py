@@ -3,7 +3,7 @@
 import pytest
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.naming import with_names_as_ids
+from kgot_lab.graph.snapshots import with_names_as_ids
 from kgot_lab.stores.files import read_graph, read_named_graph, write_graph
 from kgot_lab.types import Edge, Node
 

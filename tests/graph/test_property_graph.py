@@ -12,7 +12,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.conversion import as_graph
+from kgot_lab.graph.exchange import as_graph
 from kgot_lab.types import Diff, Edge, Node, Triple
 
 ADA = Node("ada", ("Person",), {"name": "Ada Lovelace", "born": 1815})

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from kgot_lab.tools.media import Transcriber
 from support.loopback import free_port
 from support.openai_server import Server, openai_server, refuses, says
 
@@ -16,10 +17,9 @@ from kgot_lab.embedding.api import API
 from kgot_lab.errors import BadInput, LabError, LLMError, StoreUnavailable, ToolFailed
 from kgot_lab.io.proxies import is_loopback, proxy_variable, way_to
 from kgot_lab.llm import connect
-from kgot_lab.llm.settings import Patience
+from kgot_lab.llm.presets import Patience
 from kgot_lab.stores.sparql.connection import SparqlLink
-from kgot_lab.tools.transcribe import Transcriber
-from kgot_lab.tools.web.json_api import JsonApi
+from kgot_lab.tools.web.engines import JsonApi
 from kgot_lab.types import Message, Prompt
 
 HELLO = Prompt((Message("user", "Hello?"),))

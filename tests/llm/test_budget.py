@@ -25,10 +25,8 @@ from kgot_lab.llm.budget import (
     requested_price,
     tokens_of,
 )
-from kgot_lab.llm.presets import Price
-from kgot_lab.llm.recorded import Recorder
-from kgot_lab.llm.scripted import Scripted
-from kgot_lab.llm.settings import Patience
+from kgot_lab.llm.presets import Patience, Price
+from kgot_lab.llm.recorded import Recorder, Scripted
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
 PROMPT = Prompt((Message("user", "word " * 20),), max_tokens=100)

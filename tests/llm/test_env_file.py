@@ -8,7 +8,7 @@ import pytest
 
 from kgot_lab.errors import LLMError
 from kgot_lab.llm import connect
-from kgot_lab.llm.env_file import load_env
+from kgot_lab.llm.keys import load_env
 
 CANARY = "sk-canary-0123456789abcdef"
 TEXT = f"""\ufeff# keys of the lab
@@ -124,7 +124,7 @@ def test_what_is_no_text_is_told_without_it(tmp_path: Path) -> None:
 def test_a_quote_without_an_end_in_a_long_file_costs_no_more_time_than_its_lines(tmp_path):
     import time
 
-    from kgot_lab.llm.env_file import not_read
+    from kgot_lab.llm.keys import not_read
 
     file = tmp_path / ".env"
     file.write_text("A='x\n" + 'B="1"\n' * 100_000, encoding="utf-8")

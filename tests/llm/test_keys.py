@@ -12,8 +12,7 @@ from support.openai_server import Answer, openai_server, refuses, says
 from kgot_lab.errors import LLMError
 from kgot_lab.llm import connect
 from kgot_lab.llm.keys import own_headers, without_key
-from kgot_lab.llm.presets import ENDPOINTS, SERVER_KEY, server_at
-from kgot_lab.llm.settings import Patience
+from kgot_lab.llm.presets import ENDPOINTS, SERVER_KEY, Patience, server_at
 from kgot_lab.types import Message, Prompt
 
 HELLO = Prompt((Message("user", "Hello?"),), max_tokens=50)

@@ -18,11 +18,9 @@ from pydantic import BaseModel
 
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled
 from kgot_lab.llm import connect
-from kgot_lab.llm.engines import Written
-from kgot_lab.llm.health import probe_local
-from kgot_lab.llm.local import CHUNK, Local, _reusable
+from kgot_lab.llm.local import CHUNK, Local, Written, _reusable, probe_local
 from kgot_lab.llm.model_file import QWEN_CODER, why_not_loaded
-from kgot_lab.llm.settings import Settings
+from kgot_lab.llm.presets import Settings
 from kgot_lab.llm.structured import parse, schema_of
 from kgot_lab.types import Message, Prompt
 
@@ -126,7 +124,7 @@ def test_a_local_model_that_only_thinks_says_what_to_raise(tmp_path: Path) -> No
 def test_an_engine_that_is_missing_is_told_in_one_sentence(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("kgot_lab.llm.engines.find_spec", lambda module: None)
+    monkeypatch.setattr("kgot_lab.llm.local.find_spec", lambda module: None)
     (tmp_path / "a.gguf").write_bytes(b"GGUF")
     with pytest.raises(NotInstalled) as error:
         Local(tmp_path / "a.gguf")

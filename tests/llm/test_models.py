@@ -11,8 +11,7 @@ from kgot_lab.llm import connect
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.models import Models, entry_for, load_models, models_from
 from kgot_lab.llm.openai_compatible import OpenAICompatible, Patience, Price, Settings
-from kgot_lab.llm.recorded import Head, Recorder, prompt_key
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Head, Recorder, Scripted, prompt_key
 from kgot_lab.types import Message, Prompt
 
 CANARY = "sk-canary-0123456789abcdef"

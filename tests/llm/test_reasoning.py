@@ -10,7 +10,7 @@ from support.openai_server import Answer, Server, cut, openai_server, refuses, s
 from kgot_lab.errors import BadInput, LLMError, OverBudget, UnknownName
 from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.llm.openai_compatible import OpenAICompatible, Patience, Price, Settings, server_at
-from kgot_lab.llm.thinking import reasons, split_thought
+from kgot_lab.llm.structured import reasons, split_thought
 from kgot_lab.types import Message, Prompt, Usage
 
 HELLO = Prompt((Message("user", "Hello?"),), temperature=0.7, seed=3, max_tokens=50)

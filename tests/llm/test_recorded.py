@@ -15,12 +15,12 @@ from kgot_lab.llm.recorded import (
     Keys,
     Recorded,
     Recorder,
+    Scripted,
     prompt_from_json,
     prompt_key,
     prompt_to_json,
     settle_last_line,
 )
-from kgot_lab.llm.scripted import Scripted
 from kgot_lab.types import Message, Prompt, Reply, Usage
 
 VOTE = Prompt(

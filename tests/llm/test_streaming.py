@@ -31,17 +31,13 @@ from kgot_lab.errors import LLMError, ModelMissing, NotInstalled, OverBudget, Re
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted, Spending
 from kgot_lab.llm.capabilities import without_quotes
-from kgot_lab.llm.engines import Written
 from kgot_lab.llm.keys import PiecesMasked, with_key_masked
-from kgot_lab.llm.local import Local
+from kgot_lab.llm.local import Local, Written
 from kgot_lab.llm.openai_compatible import OpenAICompatible, Patience, Price, server_at
-from kgot_lab.llm.presets import SERVER_KEY
-from kgot_lab.llm.recorded import Recorded, Recorder
-from kgot_lab.llm.scripted import Scripted
-from kgot_lab.llm.settings import Settings
+from kgot_lab.llm.presets import SERVER_KEY, Settings
+from kgot_lab.llm.recorded import Recorded, Recorder, Scripted
 from kgot_lab.llm.streaming import StreamingLLM, streamed
-from kgot_lab.llm.structured import RecordedCall, noting_calls
-from kgot_lab.llm.thinking import SpokenPieces, split_thought
+from kgot_lab.llm.structured import RecordedCall, SpokenPieces, noting_calls, split_thought
 from kgot_lab.types import LLM, Message, Prompt, Reply, Usage
 
 CANARY = "sk-canary-0123456789abcdef"

@@ -13,7 +13,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput, BadReply, LLMError
 from kgot_lab.llm.budget import Budget, Budgeted, Spending
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.llm.structured import (
     RecordedCall,
     checked_reply,

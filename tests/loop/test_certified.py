@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 
 from benchmarks.competence.plain_facts import PlainFacts
 from benchmarks.competence.simulated import Competence, Simulated
 from benchmarks.competence.worlds import World, chain_world, comparing_world
 from kgot_lab.errors import BadInput
-from kgot_lab.graph.provenance import Support, note
+from kgot_lab.graph.changes import Support, note
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.certificate import certificate_of_run, question_names, value_instead
 from kgot_lab.loop.controller import think
@@ -21,7 +22,6 @@ from kgot_lab.loop.events import Answered, Event, Started, ToolCall, ToolReturne
 from kgot_lab.loop.limits import PATHS
 from kgot_lab.loop.trace import load_run
 from kgot_lab.memory.claims.certificate import Certificate
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.text.words import stands_in
 from kgot_lab.tools.search import search
 from kgot_lab.types import Diff, Document, Edge, Node

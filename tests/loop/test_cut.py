@@ -13,7 +13,7 @@ from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.render import relevance
 from kgot_lab.loop.events import ToolReturned
 from kgot_lab.loop.trace import load_run
-from kgot_lab.text.sentences import sentences
+from kgot_lab.text.words import sentences
 
 run = load_run(bundled("traces/hotpotqa_demo.jsonl"))
 read = next(event for event in run.events if isinstance(event, ToolReturned))

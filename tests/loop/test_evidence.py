@@ -5,18 +5,18 @@ near misses are planted.
 from __future__ import annotations
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 from support.loop_script import ADA, FEW, call, of, scripted, votes
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.provenance import Support, note, supports_of
+from kgot_lab.graph.changes import Support, note, supports_of
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Ballot, Forced, Read, Wrote
 from kgot_lab.loop.evidence import sentences_stating
 from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.replay.replay import verify
 from kgot_lab.loop.run_context import constants
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document, Edge, Node, Triple

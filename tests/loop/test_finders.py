@@ -7,23 +7,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from support.saved_run import save_run
 
 from kgot_lab.errors import BadInput
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Chose, Started, ToolCall
 from kgot_lab.loop.replay.replay import replay, same_event, verify
 from kgot_lab.loop.trace import load_run
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.stores.fused import Fused
 from kgot_lab.stores.protocol import Computer, readers
-from kgot_lab.tools.ask_model import ask_model
-from kgot_lab.tools.python import python
 from kgot_lab.tools.search import search
-from kgot_lab.tools.tool import Result, TextTool, sought_by
+from kgot_lab.tools.tool import Result, TextTool, ask_model, python, sought_by
 
 QUESTION = "In which year was Ada Lovelace born?"
 OPENING = replace(FEW, open_with_question=True)

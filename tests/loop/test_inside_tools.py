@@ -13,8 +13,7 @@ from kgot_lab.loop.replay.replay import Resources, fork, resume, verify
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.stores.in_memory import InMemory
-from kgot_lab.tools.ask_model import ask_model
-from kgot_lab.tools.tool import Result, TextTool
+from kgot_lab.tools.tool import Result, TextTool, ask_model
 from kgot_lab.types import Document, Message, Prompt, Reply, Usage
 
 ONCE = FEW.but(steps=1, votes=1, tool_wait=0, forced_reads=1, rereads=0)

@@ -9,15 +9,15 @@ import sqlite3
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 
 import kgot_lab as lab
 from benchmarks.competence.plain_facts import PlainFacts
 from benchmarks.competence.simulated import Simulated
 from benchmarks.competence.worlds import World, chain_world
 from kgot_lab.errors import BadInput, LLMError, ToolFailed
-from kgot_lab.graph.provenance import supports_of
-from kgot_lab.llm.recorded import Recorder
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.graph.changes import supports_of
+from kgot_lab.llm.recorded import Recorder, Scripted
 from kgot_lab.loop.events import Asked, Event, Started, ToolReturned
 from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE
 from kgot_lab.loop.persistence import (
@@ -35,7 +35,6 @@ from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import ReviewLedger
 from kgot_lab.memory.claims.opening import open_claims
 from kgot_lab.memory.tables.sqlite import SQLiteClaims
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool, Tool

@@ -9,7 +9,7 @@ from support.every import every
 from support.loop_script import FEW, call, of, scripted, votes
 from support.store_kinds import KINDS, opened
 
-from kgot_lab.graph.provenance import Support, note, supports_of
+from kgot_lab.graph.changes import Support, note, supports_of
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered
 from kgot_lab.loop.insert import written

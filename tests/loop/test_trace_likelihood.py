@@ -6,13 +6,13 @@ import json
 from dataclasses import replace
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.saved_run import save_run
 
 from kgot_lab.errors import ReplayMiss, TraceError
 from kgot_lab.llm.budget import Budget, Budgeted
-from kgot_lab.llm.recorded import Recorded, Recorder
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Recorded, Recorder, Scripted
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, from_json, to_json
 from kgot_lab.loop.prompts import Answer
@@ -21,7 +21,6 @@ from kgot_lab.loop.replay.replay import Resources, fork, resume, same_event, ver
 from kgot_lab.loop.run_context import How, Loop, ask_for, ask_reply, ask_text
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import load_run, record
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.search import search
 from kgot_lab.types import Message
 

@@ -10,7 +10,7 @@ import pytest
 from support.every import every
 
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig, ConversationMemory, EntityMemory, keywords_of
 from kgot_lab.memory.in_memory import InMemoryTripleStore
 from kgot_lab.memory.knowledge import KnowledgeGraphMemory

@@ -15,7 +15,7 @@ import pytest
 from support.saying import fact, inferred, said, year
 
 from kgot_lab.errors import BadInput
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.claims.certificate import certify
 from kgot_lab.memory.claims.claim import Claim

@@ -9,7 +9,7 @@ import pytest
 from support.every import every
 
 from kgot_lab.errors import BadInput, BadReply, LLMError, UnknownName
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.llm.structured import schema_of
 from kgot_lab.memory.extraction import ExtractedTriples
 from kgot_lab.memory.in_memory import InMemoryTripleStore

@@ -19,7 +19,7 @@ from support.saying import fact, said, year
 
 from kgot_lab.errors import BadInput
 from kgot_lab.io.bundled import bundled
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory

@@ -11,7 +11,7 @@ from support.grounds import ground_of
 
 from kgot_lab.errors import ModelMissing, NotInstalled
 from kgot_lab.llm.local import Local
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory

@@ -7,6 +7,16 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from kgot_lab.retrieval.entity_linking import (
+    Reach,
+    Titles,
+    compared_name,
+    follow,
+    name_graph,
+    phrase_graph,
+    title_graph,
+)
+from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 from support.searching import Letters, const
 
@@ -16,12 +26,8 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.dense import meaning
-from kgot_lab.retrieval.entity_expansion import Reach, follow
 from kgot_lab.retrieval.fusion import weighted
-from kgot_lab.retrieval.links import name_graph, phrase_graph, title_graph
-from kgot_lab.retrieval.names import Titles, compared_name
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Edge, Found, Hit, Node, Query, Ranking, full_text, ranked
 

@@ -6,8 +6,7 @@ from support.every import every
 from support.searching import const
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.retrieval.fusion import rrf, strongest, weighted
-from kgot_lab.retrieval.presets import WEIGHTS, Weights, hybrid
+from kgot_lab.retrieval.fusion import WEIGHTS, Weights, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Hit, Query, Ranking, ranked
 

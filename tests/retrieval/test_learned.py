@@ -10,11 +10,11 @@ import random
 
 import numpy as np
 import pytest
+from kgot_lab.retrieval.lexical import best_first
 from scipy.optimize import minimize
 from support.every import every
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.bm25 import best_first
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, fit_logistic, learn_fusion, learned, pooled
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Query, Ranking

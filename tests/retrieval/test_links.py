@@ -2,6 +2,22 @@ import re
 from collections import Counter
 
 import pytest
+from kgot_lab.retrieval.entity_linking import (
+    ALIKE,
+    COMMON,
+    IS_CALLED,
+    MENTIONS,
+    NAME_LINK,
+    SAYS,
+    Titles,
+    called,
+    capitalised,
+    compared_name,
+    name_graph,
+    phrase_graph,
+    phrase_id,
+    title_graph,
+)
 from support.every import every
 from support.searching import Letters
 from support.work import computing_at_most
@@ -9,18 +25,6 @@ from support.work import computing_at_most
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval import links
-from kgot_lab.retrieval.links import (
-    ALIKE,
-    IS_CALLED,
-    MENTIONS,
-    NAME_LINK,
-    SAYS,
-    name_graph,
-    phrase_graph,
-    phrase_id,
-    title_graph,
-)
-from kgot_lab.retrieval.names import COMMON, Titles, called, capitalised, compared_name
 from kgot_lab.retrieval.pass_through import has_text
 from kgot_lab.types import Document, Edge, Triple
 

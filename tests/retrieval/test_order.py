@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25
 from support.every import every
 from support.searching import const
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.embedding.score_order import descending
-from kgot_lab.retrieval.bm25 import INTENT_VERBS, bm25
+from kgot_lab.embedding.embedder import descending
 from kgot_lab.retrieval.fusion import rrf, weighted
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import full_text

@@ -1,6 +1,8 @@
 import networkx as nx
 import numpy as np
 import pytest
+from kgot_lab.retrieval.entity_linking import Titles, phrase_graph, phrase_id, title_graph
+from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 from support.searching import Letters, const
 
@@ -8,11 +10,14 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval import random_walk
-from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.retrieval.links import phrase_graph, phrase_id, title_graph
-from kgot_lab.retrieval.names import Titles
-from kgot_lab.retrieval.pagerank import Seeds, first_hits, nearest_triples, pagerank, titles_in_question
-from kgot_lab.retrieval.random_walk import RandomWalk
+from kgot_lab.retrieval.pagerank import (
+    RandomWalk,
+    Seeds,
+    first_hits,
+    nearest_triples,
+    pagerank,
+    titles_in_question,
+)
 from kgot_lab.types import Document, Edge, Node, Query, Ranking, Triple, ranked
 
 

@@ -1,11 +1,11 @@
 import math
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 from support.searching import const
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fusion import by_range, rrf, scores_of, weighted
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Query, Ranking

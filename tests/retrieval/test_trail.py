@@ -8,11 +8,15 @@ from support.every import every
 from support.searching import Letters
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.multihop.features import CLUES, NAME_CLUES, Clues
-from kgot_lab.retrieval.multihop.mentions import Mentions, Ragged
-from kgot_lab.retrieval.multihop.passage_names import goes_by
-from kgot_lab.retrieval.multihop.retriever import trail, trail_index
-from kgot_lab.retrieval.multihop.scorer import LEARNT_WEIGHTS, WITHOUT_LINKS, Scorer, learnt_scorer
+from kgot_lab.retrieval.multihop.features import CLUES, NAME_CLUES, Clues, Mentions, Ragged, goes_by
+from kgot_lab.retrieval.multihop.retriever import (
+    LEARNT_WEIGHTS,
+    WITHOUT_LINKS,
+    Scorer,
+    learnt_scorer,
+    trail,
+    trail_index,
+)
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Document
 

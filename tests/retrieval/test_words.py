@@ -7,6 +7,7 @@ import unicodedata
 import warnings
 
 import pytest
+from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, escaped_like, fts5, like, quoted_terms
 from support.every import every
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
@@ -14,8 +15,6 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.dimensions import dimensions
 from kgot_lab.retrieval import fulltext
-from kgot_lab.retrieval.bm25 import INTENT_VERBS, bm25
-from kgot_lab.retrieval.fulltext import escaped_like, fts5, like, quoted_terms
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import STOP_WORDS, searched_words
 from kgot_lab.types import Document, Node, Query, full_text, ranked

@@ -8,7 +8,7 @@ import pytest
 from support.waiting import AMPLE
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.graph.dict_graph import Truth, inverse
+from kgot_lab.graph.changes import Truth, inverse
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.types import Diff, Edge, Node
 

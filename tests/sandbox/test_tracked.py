@@ -10,7 +10,7 @@ import networkx as nx
 import pytest
 from support.every import every
 
-from kgot_lab.graph.dict_graph import Truth, inverse
+from kgot_lab.graph.changes import Truth, inverse
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.inside.accounts import accounts_of, put_account
 from kgot_lab.sandbox.inside.tracked import Journal, TrackedGraph, track, untracked

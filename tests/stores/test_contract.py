@@ -13,7 +13,7 @@ from support.store_kinds import SQL, opened
 
 from kgot_lab.errors import BadInput, LabError, QueryFailed, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import inverse
+from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.render import rendered

@@ -17,7 +17,7 @@ import pytest
 
 from kgot_lab.diagnostics.file_check import examine_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
-from kgot_lab.graph.dict_graph import Truth
+from kgot_lab.graph.changes import Truth
 from kgot_lab.stores import open_store
 from kgot_lab.stores.hash_chain import line_of
 from kgot_lab.stores.in_memory import InMemory, inverse

@@ -14,7 +14,7 @@ from support.waiting import AMPLE
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import Truth
+from kgot_lab.graph.changes import Truth
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.inside.accounts import put_account
 from kgot_lab.sandbox.inside.helpers import helpers

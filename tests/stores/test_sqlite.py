@@ -23,7 +23,7 @@ from support.waiting import AMPLE
 from kgot_lab.diagnostics.file_check import examine_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import Truth
+from kgot_lab.graph.changes import Truth
 from kgot_lab.stores.protocol import Schema, Store
 from kgot_lab.stores.sqlite.salvage import salvage_sqlite
 from kgot_lab.stores.sqlite.store import MANY_ROWS, Sqlite

@@ -10,7 +10,7 @@ from dataclasses import replace
 from kgot_lab.benchmark.comparison.plan import Design, Goal
 from kgot_lab.benchmark.comparison.systems import AnswerSystem
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Document, Prompt
 from support.answering_server import BORN, told_birthplaces
 

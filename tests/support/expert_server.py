@@ -27,7 +27,7 @@ from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.llm.presets import FREE
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import LLM, Prompt, Reply, Usage
 from support.waiting import AMPLE, until
 

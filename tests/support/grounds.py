@@ -9,8 +9,7 @@ from typing import Literal
 
 from kgot_lab.memory.extraction import SPEAKER
 from kgot_lab.memory.grounded_extraction import SourcedSentence, is_grounded_in
-from kgot_lab.text.sentences import sentences
-from kgot_lab.text.words import content_words, named_words
+from kgot_lab.text.words import content_words, named_words, sentences
 from kgot_lab.types import Triple
 
 FactGround = Literal["said", "another relation", "no sentence"]

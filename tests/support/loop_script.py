@@ -9,7 +9,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.limits import REFERENCE
 from kgot_lab.memory.grounded_extraction import EXTRACT
 from kgot_lab.types import Document, Prompt

@@ -24,7 +24,7 @@ from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.monitor.journal import open_journal
 from kgot_lab.domains.investment.monitor.monitor import Monitor, MonitorPlaces, to_address, to_folder
 from kgot_lab.domains.investment.monitor.news import news_on_file
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Prompt
 from support.small_market import SetClock
 from support.small_news import SLIDES, simulated_reader

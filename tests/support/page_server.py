@@ -15,7 +15,7 @@ from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.vocabularies import cookbook
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Edge, Node, Prompt
 from support.waiting import until
 

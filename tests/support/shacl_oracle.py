@@ -16,7 +16,7 @@ from pyshacl import validate
 from rdflib import RDF, XSD, Graph, Literal, Namespace, URIRef
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.graph.validation import Vocabulary
 
 KG, NODES, EDGES, SH = map(Namespace, ("urn:kg:", "urn:node:", "urn:edge:", "http://www.w3.org/ns/shacl#"))
 HEAD = """

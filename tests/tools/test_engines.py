@@ -5,6 +5,7 @@ a folder in their place.
 import traceback
 
 import pytest
+from kgot_lab.tools.web.archives import Archived, Mirror, WebArchive, Wikipedia, wikipedia
 from support.every import every
 from support.web_site import Seen, Sent, web_site
 from support.wiki_server import Version, media_wiki
@@ -12,12 +13,8 @@ from support.wiki_server import Version, media_wiki
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, UnknownName
 from kgot_lab.tools.search_agent import WebAccess
 from kgot_lab.tools.tool import sought_by
-from kgot_lab.tools.web.archive import Archived, WebArchive
 from kgot_lab.tools.web.engines import Brave, Keyless, SerpApi, Tavily, WebHit, web_engine
-from kgot_lab.tools.web.mirror import Mirror
-from kgot_lab.tools.web.video import transcript_page, video_in
-from kgot_lab.tools.web.wiki import Wikipedia
-from kgot_lab.tools.wikipedia import wikipedia
+from kgot_lab.tools.web.pages import transcript_page, video_in
 
 KEY = "k3y/with+odd=letters"
 LAMP = WebHit("https://lights.example/grey", "Grey Point", "Its lamp & lens, lit in 1871", "1871-05-01")

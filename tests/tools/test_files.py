@@ -10,18 +10,15 @@ import threading
 import wave
 
 import pytest
+from kgot_lab.tools.files import FileShelf, extract_zip
+from kgot_lab.tools.media import Transcriber, data_url, image_question, inspect_file, longest_speech
 from support.web_site import Sent, web_site
 from support.zips import zip_named, zip_of
 
 from kgot_lab.documents.archives import UnpackLimits
 from kgot_lab.errors import BadInput, NotInstalled, OverBudget, ToolFailed
 from kgot_lab.llm.budget import Budget, Spending
-from kgot_lab.llm.scripted import Scripted
-from kgot_lab.tools.image import data_url, image_question
-from kgot_lab.tools.inspect_file import inspect_file
-from kgot_lab.tools.shelf import FileShelf
-from kgot_lab.tools.transcribe import Transcriber, longest_speech
-from kgot_lab.tools.unzip import extract_zip
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.tools.web.fetching import Manners, PoliteWeb
 from kgot_lab.types import Prompt, Reply
 

@@ -5,20 +5,19 @@ import re
 from contextlib import closing
 
 import pytest
+from kgot_lab.tools.web.archives import Mirror
 from support.loop_script import FEW, WRITE, call, scripted, votes
 from support.web_site import web_site
 
 import kgot_lab as lab
 from kgot_lab.errors import LLMError, ToolFailed
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.events import Asked, ToolReturned
 from kgot_lab.tools.search_agent import Stamina, WebAccess, ask_search_agent
 from kgot_lab.tools.tool import sought_by
 from kgot_lab.tools.web.engines import WebHit
 from kgot_lab.tools.web.fetching import Manners, PoliteWeb
-from kgot_lab.tools.web.mirror import Mirror
-from kgot_lab.tools.web.pages import page_of
-from kgot_lab.tools.web.visiting import page_opener
+from kgot_lab.tools.web.pages import page_of, page_opener
 from kgot_lab.types import Prompt, Usage
 
 PAGES = {

@@ -1,17 +1,15 @@
 import sys
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.tools.files import read_attachment
 
 from kgot_lab.benchmark.questions.sets import hotpotqa, question_split
 from kgot_lab.errors import BadInput, NoSandbox, OverBudget, QueryFailed, ToolFailed
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.sandbox.calculator import Calculator
-from kgot_lab.tools.ask_model import ask_model
-from kgot_lab.tools.attachment import read_attachment
-from kgot_lab.tools.python import python
 from kgot_lab.tools.search import search
-from kgot_lab.tools.tool import Result, TextTool, Tool
+from kgot_lab.tools.tool import Result, TextTool, Tool, ask_model, python
 from kgot_lab.types import Document, Hit, Prompt, Ranking, Reply, Usage
 
 DOCUMENTS = [

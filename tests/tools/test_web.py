@@ -14,11 +14,9 @@ from support.waiting import AMPLE
 from support.web_site import Seen, Sent, redirect, web_site, zipped_page
 
 from kgot_lab.errors import BadInput, ToolFailed
-from kgot_lab.tools.web.addresses import destination, is_public
-from kgot_lab.tools.web.browser import Browser, screens
-from kgot_lab.tools.web.fetching import USER_AGENT, Fetched, Manners, PoliteWeb
-from kgot_lab.tools.web.json_api import JsonApi
-from kgot_lab.tools.web.pages import WebPage, page_of
+from kgot_lab.tools.web.engines import JsonApi
+from kgot_lab.tools.web.fetching import USER_AGENT, Fetched, Manners, PoliteWeb, destination, is_public
+from kgot_lab.tools.web.pages import Browser, WebPage, page_of, screens
 
 ROBOTS = """User-agent: *
 Disallow: /
@@ -224,7 +222,7 @@ def test_what_nobody_holds_any_more_is_closed():
     [(1000, 60, "answered with more than", False), (10**12, 0.3, r"did not answer within 0\.3 s", True)],
 )
 def test_a_service_that_sends_without_end_is_left(monkeypatch, most, seconds, message, again):
-    monkeypatch.setattr("kgot_lab.tools.web.json_api._MOST_BYTES", most)
+    monkeypatch.setattr("kgot_lab.tools.web.engines._MOST_BYTES", most)
     page = Sent('{"a": 1}', "application/json", endless=True)
     with (
         web_site({"/api": page}) as site,
@@ -387,7 +385,7 @@ def test_a_name_that_changes_its_number_between_two_look_ups_is_connected_to_whe
         asked.append(host)
         return [(2, 1, 6, "", (next(answers) if host == "moving.example" else host, port))]
 
-    monkeypatch.setattr("kgot_lab.tools.web.addresses.socket.getaddrinfo", look_up)
+    monkeypatch.setattr("kgot_lab.tools.web.fetching.socket.getaddrinfo", look_up)
     where = destination(f"http://moving.example:{port}/plain", {f"moving.example:{port}"})
     web = PoliteWeb(Manners(private_hosts={f"moving.example:{port}"}))
     answer = web._asked(where, 1000, time.monotonic() + AMPLE)
@@ -423,7 +421,7 @@ def test_a_certificate_is_checked_for_the_name_and_not_for_the_number(tmp_path, 
     thread.start()
     port = server.server_address[1]
     look_up = lambda host, port, *_, **__: [(2, 1, 6, "", ("127.0.0.1", port))]  # noqa: E731
-    monkeypatch.setattr("kgot_lab.tools.web.addresses.socket.getaddrinfo", look_up)
+    monkeypatch.setattr("kgot_lab.tools.web.fetching.socket.getaddrinfo", look_up)
     monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
     web = PoliteWeb(Manners(private_hosts={f"right.example:{port}", f"wrong.example:{port}"}, attempts=1))
     try:

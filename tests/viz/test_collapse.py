@@ -11,7 +11,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import frozen
+from kgot_lab.graph.property_graph import frozen
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.collapse import READ_AT_ONCE, closed, collapsed, drawn_view, entered, revealed, shut
 from kgot_lab.viz.graph.communities import MOST_COMMUNITIES, communities, connected_parts

@@ -11,7 +11,7 @@ import pytest
 import kgot_lab as lab
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.chat.citations import CitableNode
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.experts import (
     TalkView,

@@ -8,6 +8,8 @@ from base64 import b64decode
 from dataclasses import replace
 
 import pytest
+from kgot_lab.retrieval.entity_linking import title_graph
+from kgot_lab.retrieval.lexical import bm25, like
 from support.every import every
 from support.searching import const
 
@@ -15,12 +17,8 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
-from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.retrieval.fulltext import like
-from kgot_lab.retrieval.fusion import weighted
-from kgot_lab.retrieval.links import title_graph
+from kgot_lab.retrieval.fusion import WEIGHTS, Weights, hybrid, weighted
 from kgot_lab.retrieval.neighbours import around
-from kgot_lab.retrieval.presets import WEIGHTS, Weights, hybrid
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking
 from kgot_lab.viz import live

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import networkx as nx
 import pytest
+from kgot_lab.text.cleaning import whole
 
 from kgot_lab.diagnostics.notebook import doctor
 from kgot_lab.errors import BadInput, UnknownName
@@ -16,7 +17,6 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.replay.forks import by_hand, origin
 from kgot_lab.loop.trace import load_run
-from kgot_lab.text.surrogates import whole
 from kgot_lab.types import Diff, Edge, Node
 from kgot_lab.viz import html, show_graph, stepper
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE

@@ -1,7 +1,7 @@
 """Guess first: the questions on paper where nothing is live, and what Python hears of a guess."""
 
 import kgot_lab as lab
-from kgot_lab.evaluation.ranking_game import Contest, ContestRound
+from kgot_lab.evaluation.reports import Contest, ContestRound
 from kgot_lab.viz.guesses import GuessFirst, guess_first
 
 ROUNDS = (

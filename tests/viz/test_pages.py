@@ -11,7 +11,7 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.provenance import Support, note
+from kgot_lab.graph.changes import Support, note
 from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop import events as happened

@@ -4,13 +4,12 @@ import xml.etree.ElementTree as ET
 from base64 import b64decode
 
 import pytest
+from kgot_lab.retrieval.entity_linking import title_graph
+from kgot_lab.retrieval.lexical import bm25, like
 from support.every import every
 
 from kgot_lab.errors import BadInput
-from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.retrieval.fulltext import like
 from kgot_lab.retrieval.fusion import rrf, strongest, weighted
-from kgot_lab.retrieval.links import title_graph
 from kgot_lab.retrieval.neighbours import around, boost
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document

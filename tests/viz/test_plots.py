@@ -16,8 +16,8 @@ import pytest
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import Report, derive, report
+from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop import events as happened

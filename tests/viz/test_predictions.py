@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 from support.constant_guess import constant_guess
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
@@ -14,7 +15,6 @@ from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Chose, Read, Refused, Repaired, Voted, Wrote
 from kgot_lab.loop.trace import graph_after, load_run
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
 from kgot_lab.viz.stepping.predictions import ASKED_ABOUT, Prediction, predictions

@@ -8,8 +8,8 @@ import pytest
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import report
+from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, ranked

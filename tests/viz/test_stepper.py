@@ -9,6 +9,7 @@ import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from viz.test_pages import EVIL
@@ -35,7 +36,6 @@ from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.replay.replay import Fork, Resources
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import Trace, graph_after, load_run
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.stores.in_memory import fact_of
 from kgot_lab.tools.search import search

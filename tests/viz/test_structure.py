@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass, replace
 
 import pytest
+from kgot_lab.embedding.pretrained import MiniLM
 from support.every import every
 
 from benchmarks.structure import analogies
@@ -16,7 +17,6 @@ from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.analogy.verdict import Cutoffs
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.embedding.minilm import MiniLM
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import BANDS, Pair, Thresholds

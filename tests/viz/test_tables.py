@@ -7,6 +7,7 @@ That of two texts side by side is in test_structure.py.
 from __future__ import annotations
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 from viz.test_pages import EVIL, star
 
@@ -15,7 +16,6 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.types import Document, Edge, Node
 from kgot_lab.viz import explore, plots, show_graph, stepper

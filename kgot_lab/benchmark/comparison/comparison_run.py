@@ -25,7 +25,7 @@ from kgot_lab.llm.budget import Rate
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.events import Asked, Event
 from kgot_lab.loop.limits import forecast
-from kgot_lab.text.tokens import tokens
+from kgot_lab.text.cleaning import tokens
 from kgot_lab.types import LLM, Prompt, Reply, full_text
 
 # Replies that other systems were given to the very same prompt, so that what differs in one part is not

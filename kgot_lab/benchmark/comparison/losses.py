@@ -21,7 +21,7 @@ from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.errors import BadInput, TraceError
-from kgot_lab.evaluation.answers import exact_match, holds
+from kgot_lab.evaluation.grading import exact_match, holds
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.loop.events import Answered, Asked, Event, Parsed, ToolReturned

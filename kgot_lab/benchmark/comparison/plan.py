@@ -20,8 +20,7 @@ from kgot_lab.benchmark.questions.plan import PLAN_FILE, format_differences, has
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, LOCKED
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.evaluation.calibration import BINS
-from kgot_lab.evaluation.significance import ROUNDS
+from kgot_lab.evaluation.significance import BINS, ROUNDS
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.loop.trace import made_by
 from kgot_lab.types import LLM, Json

@@ -15,9 +15,17 @@ from kgot_lab.benchmark.comparison.comparison_run import receipts_of
 from kgot_lab.benchmark.comparison.plan import ALL_SETS, Goal, comparison_plan
 from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.evaluation.calibration import calibration_error, reliability, risk_area, risk_curve
-from kgot_lab.evaluation.significance import Estimate, grouped_interval, grouped_p, holm
-from kgot_lab.evaluation.summary import format_p, span
+from kgot_lab.evaluation.reports import format_p, span
+from kgot_lab.evaluation.significance import (
+    Estimate,
+    calibration_error,
+    grouped_interval,
+    grouped_p,
+    holm,
+    reliability,
+    risk_area,
+    risk_curve,
+)
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
 from kgot_lab.types import Json
 

@@ -28,10 +28,10 @@ from kgot_lab.loop.modes.paths import question_form as split
 from kgot_lab.loop.modes.paths import reading as few
 from kgot_lab.loop.modes.paths import routes as facts
 from kgot_lab.loop.modes.paths import routes as met
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.dense import meaning
-from kgot_lab.retrieval.entity_expansion import follow
+from kgot_lab.retrieval.entity_linking import follow
 from kgot_lab.retrieval.fusion import weighted
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text import blocks, sentences
 from kgot_lab.tools.search import FOLLOWED, search

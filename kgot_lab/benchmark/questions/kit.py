@@ -19,11 +19,10 @@ from kgot_lab.errors import BadInput
 from kgot_lab.llm.budget import Spending
 from kgot_lab.loop.limits import Limits
 from kgot_lab.sandbox.calculator import Calculator
-from kgot_lab.tools.ask_model import ask_model
-from kgot_lab.tools.attachment import read_attachment
+from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.offered import ENTRY_POINTS, AtHand, offered_tools
 from kgot_lab.tools.search import search_of
-from kgot_lab.tools.tool import Tool
+from kgot_lab.tools.tool import Tool, ask_model
 from kgot_lab.types import LLM, Document
 
 _FOUND = {"loop": 8, "rag": 5}  # passages that one search returns

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kgot_lab.documents.files import text_of
-from kgot_lab.documents.folder import read_documents
-from kgot_lab.documents.passages import first_heading, passages, without_heading
+from kgot_lab.documents.folder import first_heading, passages, read_documents, without_heading
 from kgot_lab.errors import BadInput, shortly
 from kgot_lab.io.text_files import read_regular, utf8_text
 from kgot_lab.types import Document, Json

@@ -12,15 +12,23 @@ from typing import Any
 
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.errors import TraceError, shortly
-from kgot_lab.evaluation.answers import exact_match, f1, holds, normal
-from kgot_lab.evaluation.gaia_rules import gaia_verdict
-from kgot_lab.evaluation.grading import CORRECT, NOT_ATTEMPTED, UNCLEAR, Grade
+from kgot_lab.evaluation.grading import (
+    CORRECT,
+    NOT_ATTEMPTED,
+    UNCLEAR,
+    Grade,
+    exact_match,
+    f1,
+    gaia_verdict,
+    holds,
+    normal,
+)
 from kgot_lab.llm.recorded import lines_on_file, settle_last_line
 from kgot_lab.loop.events import Answered, Asked, Event, Forced, Read, Started, ToolReturned
 from kgot_lab.loop.render import joined_lines
 from kgot_lab.loop.retrieve import row_text
 from kgot_lab.stores.hash_chain import broken_seal, seal_of, with_seal
-from kgot_lab.text.tokens import tokens
+from kgot_lab.text.cleaning import tokens
 from kgot_lab.types import Usage
 
 ENDINGS = (

@@ -20,8 +20,8 @@ from kgot_lab.benchmark.questions.batch import (
 from kgot_lab.benchmark.questions.question_result import QuestionReceipt, by_level, read_receipts
 from kgot_lab.errors import TraceError
 from kgot_lab.evaluation.grading import graded_scores, grading_prompt
+from kgot_lab.evaluation.reports import span
 from kgot_lab.evaluation.significance import Estimate, interval, share
-from kgot_lab.evaluation.summary import span
 from kgot_lab.evaluation.tables import Cell, Grid, decimal
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, requested_price, tokens_of

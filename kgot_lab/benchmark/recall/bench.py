@@ -29,13 +29,19 @@ from kgot_lab.benchmark.recall.systems import BASELINE, WRITTEN_BEFORE, systems
 from kgot_lab.benchmark.recall.systems import systems as ours
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.minilm import MiniLM
+from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, LabError, UnknownName, described_value, require
 from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_parts
-from kgot_lab.evaluation.plan import Plan
 from kgot_lab.evaluation.reports import PLAN, Report, derive, report
-from kgot_lab.evaluation.results import EMBEDDER_HASH, circumstances, fingerprints, load_receipt, save_receipt
+from kgot_lab.evaluation.results import (
+    EMBEDDER_HASH,
+    Plan,
+    circumstances,
+    fingerprints,
+    load_receipt,
+    save_receipt,
+)
 from kgot_lab.evaluation.runs import Latency, Run, unique
 from kgot_lab.evaluation.significance import compare
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed

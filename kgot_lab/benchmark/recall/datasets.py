@@ -12,8 +12,7 @@ from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.errors import BadInput, UnknownName, require, shortly
-from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id, linked_by, musique_steps
-from kgot_lab.evaluation.user_data import from_beir
+from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id, from_beir, linked_by, musique_steps
 from kgot_lab.io.bundled import bundled
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.vocabularies import cookbook
@@ -117,7 +116,7 @@ def load_dataset(name: str) -> Dataset:
     for ending, changed in ((UNTITLED, untitled), (MIXED, among_all)):
         if name.removesuffix(ending) != name and name.removesuffix(ending) in BUNDLED:
             return changed(BUNDLED[name.removesuffix(ending)]())
-    from kgot_lab.evaluation.public_datasets import fetch_dataset
+    from kgot_lab.evaluation.dataset import fetch_dataset
 
     try:
         return fetch_dataset(name, (*BUNDLED, *_NO_NAMES))

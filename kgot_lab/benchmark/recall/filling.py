@@ -18,11 +18,17 @@ from kgot_lab.embedding.vectors import text_key
 from kgot_lab.errors import BadInput, InsufficientData, LabError
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import depth
-from kgot_lab.evaluation.plan import Plan
-from kgot_lab.evaluation.results import KEEP, additions, fingerprints, load_receipt, save_receipt
-from kgot_lab.evaluation.runner import question_put, rerun_reason, run_to, run_whole, stored_run
+from kgot_lab.evaluation.results import KEEP, Plan, additions, fingerprints, load_receipt, save_receipt
+from kgot_lab.evaluation.runner import (
+    declared_version,
+    embedders_in,
+    question_put,
+    rerun_reason,
+    run_to,
+    run_whole,
+    stored_run,
+)
 from kgot_lab.evaluation.runs import Run
-from kgot_lab.evaluation.source import declared_version, embedders_in
 from kgot_lab.io.dask_workers import part_failed
 from kgot_lab.io.locking import one_at_a_time
 from kgot_lab.retrieval.stage import Stage

@@ -22,12 +22,10 @@ from numpy.typing import NDArray
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.dense import meaning
-from kgot_lab.retrieval.fulltext import fts5
+from kgot_lab.retrieval.entity_linking import Titles, title_graph
 from kgot_lab.retrieval.fusion import rrf, weighted
-from kgot_lab.retrieval.links import title_graph
-from kgot_lab.retrieval.names import Titles
+from kgot_lab.retrieval.lexical import bm25, fts5
 from kgot_lab.retrieval.pagerank import first_hits, pagerank, titles_in_question
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Json, Query

@@ -13,29 +13,31 @@ from kgot_lab.analogy.delta_edges import DELTA, with_edges
 from kgot_lab.benchmark.recall.datasets import opened_data
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
-from kgot_lab.embedding.embedders import embedder
-from kgot_lab.embedding.model_names import embedder_named
+from kgot_lab.embedding.embedders import embedder, embedder_named
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import depth, score
-from kgot_lab.evaluation.plan import MARGIN, Plan
+from kgot_lab.evaluation.results import MARGIN, Plan
 from kgot_lab.evaluation.runs import run
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.retrieval.dense import best_sentence, meaning
-from kgot_lab.retrieval.entity_expansion import Reach, follow
-from kgot_lab.retrieval.fulltext import fts5, like
-from kgot_lab.retrieval.fusion import rrf, strongest, weighted
-from kgot_lab.retrieval.links import name_graph, phrase_graph, title_graph
-from kgot_lab.retrieval.multihop.retriever import trail
-from kgot_lab.retrieval.multihop.scorer import WITHOUT_LINKS, learnt_scorer
-from kgot_lab.retrieval.names import Titles, compared_name
+from kgot_lab.retrieval.entity_linking import (
+    Reach,
+    Titles,
+    compared_name,
+    follow,
+    name_graph,
+    phrase_graph,
+    title_graph,
+)
+from kgot_lab.retrieval.fusion import hybrid, rrf, strongest, weighted
+from kgot_lab.retrieval.learned_fusion import Admission, gate
+from kgot_lab.retrieval.lexical import bm25, fts5, like
+from kgot_lab.retrieval.multihop.retriever import WITHOUT_LINKS, learnt_scorer, trail
 from kgot_lab.retrieval.neighbours import around, boost, jaccard
 from kgot_lab.retrieval.pagerank import Seeds, first_hits, nearest_triples, pagerank, titles_in_question
 from kgot_lab.retrieval.pass_through import Walk, traverse
-from kgot_lab.retrieval.presets import hybrid
-from kgot_lab.retrieval.retriever_selection import Admission, gate
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Edge, Json, Ranking
 

@@ -302,7 +302,7 @@ def written_result(
 
 def put_text(text: str, output: Path | None, *, bold: int = 0, color: bool | None = None) -> None:
     """Write a text to standard output, its first lines bold where there is colour, or whole into a file."""
-    from kgot_lab.text.harmless import harmless
+    from kgot_lab.text.cleaning import harmless
 
     if output is None:
         lines = list(map(harmless, text.split("\n")))

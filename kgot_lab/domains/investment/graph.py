@@ -29,7 +29,7 @@ from kgot_lab.domains.investment.versions import (
 from kgot_lab.domains.investment.view import FOREVER, DatedNode, InvestmentView, storable_text
 from kgot_lab.errors import BadInput, described_value, require, shortly
 from kgot_lab.graph.changes import merged_properties
-from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault, faults, refuse_faulty
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
 from kgot_lab.memory.claims.times import instant, open_instant, utc_now

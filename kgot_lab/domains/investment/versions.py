@@ -26,8 +26,7 @@ from kgot_lab.domains.investment.view import (
 )
 from kgot_lab.errors import BadInput, described_value, require, shortly
 from kgot_lab.graph.changes import merged_properties
-from kgot_lab.graph.validation import fit_edge, fit_node, fit_text
-from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.graph.validation import Vocabulary, fit_edge, fit_node, fit_text
 from kgot_lab.kgos.schemas.check import Fault, time_of
 from kgot_lab.memory.claims.times import instant
 from kgot_lab.memory.tables.storage import TableStorage

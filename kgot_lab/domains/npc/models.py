@@ -15,7 +15,7 @@ from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import CLAIM_KINDS, plain_text, probability
 from kgot_lab.memory.claims.times import instant
 from kgot_lab.stores.sql import json_text, texts_in
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Json
 
 # What may be given to a world: ids, types, depths and attributes, each refused with one clear error where

@@ -22,8 +22,7 @@ from kgot_lab.experts.federation.marketplace import Advertised, best_peer, capab
 from kgot_lab.experts.federation.signing import Peer
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.methods.search.results import SearchResult
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import content_words
+from kgot_lab.text.words import content_words, stem
 
 _WORD = re.compile(r"\w+")
 _KNOWN_ENOUGH = (

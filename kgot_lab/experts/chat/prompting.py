@@ -25,12 +25,9 @@ from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.intents import INTENTS
 from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.kgos.schemas.dimensions import BY_NAME
-from kgot_lab.retrieval.bm25 import bm25
-from kgot_lab.text.fence import FENCES, fenced
-from kgot_lab.text.harmless import harmless
-from kgot_lab.text.stems import stem
-from kgot_lab.text.tokens import shorten
-from kgot_lab.text.words import STOP_WORDS, content_words, folded_words
+from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.text.cleaning import FENCES, fenced, harmless, shorten
+from kgot_lab.text.words import STOP_WORDS, content_words, folded_words, stem
 from kgot_lab.types import Document, Edge, Message, Prompt
 
 # Playbooks: short guides in Markdown, whose sections go into the prompt of an expert that has the skill,

@@ -33,8 +33,7 @@ from kgot_lab.experts.federation.signing import (
     signed_envelope,
 )
 from kgot_lab.memory.claims.times import utc_now
-from kgot_lab.text.fence import fenced
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import fenced, harmless
 
 # What stands in a question to another instance's expert, and in its answer; of either only what is sound is
 # taken in.

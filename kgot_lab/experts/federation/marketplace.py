@@ -36,7 +36,7 @@ from kgot_lab.experts.federation.signing import Peer, all_in_time, exchanged, is
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.io.text_files import read_regular
 from kgot_lab.memory.claims.times import utc_now
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.text.words import content_words
 from kgot_lab.types import Document
 

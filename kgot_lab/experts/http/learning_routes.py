@@ -21,7 +21,7 @@ from kgot_lab.experts.learning.ledger import ProposalSource, StoredProposal
 from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.experts.repository import NotFound
 from kgot_lab.experts.service import ExpertService
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 
 _Id = Annotated[str, Path(max_length=200)]
 

@@ -17,7 +17,7 @@ from kgot_lab.experts.http.responses import StreamLimiter, error_response
 from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.results import search_context
-from kgot_lab.text.fence import fenced
+from kgot_lab.text.cleaning import fenced
 
 if TYPE_CHECKING:
     from collections.abc import Callable

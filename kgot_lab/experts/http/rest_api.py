@@ -36,8 +36,8 @@ from kgot_lab.kgos.methods.ranking import similar_to
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.schemas.dimensions import DIMENSION_CATEGORIES, DIMENSIONS
-from kgot_lab.retrieval.presets import Weights, lane_weights
-from kgot_lab.text.surrogates import whole
+from kgot_lab.retrieval.fusion import Weights, lane_weights
+from kgot_lab.text.cleaning import whole
 
 if TYPE_CHECKING:
     from kgot_lab.graph import PropertyGraph

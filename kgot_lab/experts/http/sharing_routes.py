@@ -42,7 +42,7 @@ from kgot_lab.experts.service import PEER_OWNER, ExpertService
 from kgot_lab.experts.trials.verdict import TrialPlan, TrialVerdict, verdict_on
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 
 _Id = Annotated[str, Path(max_length=200)]
 _Json = dict[str, Any]

@@ -22,9 +22,8 @@ from kgot_lab.kgos.methods.dimensions import Filters, bounds_of
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.dimensions import BY_NAME
 from kgot_lab.kgos.schemas.extracted_dimensions import in_stems
-from kgot_lab.text.counted import counted
-from kgot_lab.text.sentences import rough_sentences
-from kgot_lab.text.words import content_stems
+from kgot_lab.text.cleaning import counted
+from kgot_lab.text.words import content_stems, rough_sentences
 
 # Which nodes a text names: by their whole name, word for word.
 

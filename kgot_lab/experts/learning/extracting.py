@@ -30,8 +30,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.dimensions import BY_NAME
 from kgot_lab.llm.structured import schema_of, structured
-from kgot_lab.text.fence import FENCES, fenced
-from kgot_lab.text.tokens import shorten
+from kgot_lab.text.cleaning import FENCES, fenced, shorten
 from kgot_lab.text.words import stands_in
 from kgot_lab.types import LLM, Json, Message, Prompt
 

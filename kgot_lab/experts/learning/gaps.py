@@ -27,10 +27,9 @@ from kgot_lab.experts.repository import ChatMessage, ExpertTables
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
-from kgot_lab.retrieval.presets import lane_weights
-from kgot_lab.text.counted import counted
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import searched_words
+from kgot_lab.retrieval.fusion import lane_weights
+from kgot_lab.text.cleaning import counted
+from kgot_lab.text.words import searched_words, stem
 
 # Questions to an expert and what came of them: which answers failed, and how one knows.
 

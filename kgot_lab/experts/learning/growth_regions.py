@@ -17,8 +17,7 @@ from kgot_lab.experts.expert import slug
 from kgot_lab.experts.learning.ledger import EdgeToAdd, GraphProposal, NodeToAdd
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import searched_words
+from kgot_lab.text.words import searched_words, stem
 
 # How well each node of a graph matches a question: by meaning where there is an embedder, else by the words
 # they share.

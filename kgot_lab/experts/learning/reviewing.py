@@ -23,7 +23,7 @@ from kgot_lab.experts.learning.ledger import (
 )
 from kgot_lab.experts.service import ExpertService
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import inverse
+from kgot_lab.graph.changes import inverse
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.memory.claims.claim import plain_text
 from kgot_lab.types import Diff

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, Field
 
 from kgot_lab.documents.files import text_of
-from kgot_lab.embedding.cache_file import CacheFile, CacheTable
+from kgot_lab.embedding.cache import CacheFile, CacheTable
 from kgot_lab.errors import BadInput, BadReply
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS
@@ -21,11 +21,8 @@ from kgot_lab.kgos.schemas.extracted_dimensions import NOT_EXTRACTABLE
 from kgot_lab.llm.budget import CostEstimate, Rate, estimate
 from kgot_lab.llm.recorded import prompt_digest, reply_from_json, reply_to_json
 from kgot_lab.llm.structured import checked_reply, parse, schema_of
-from kgot_lab.text.blocks import blocks
-from kgot_lab.text.fence import FENCES, fenced
-from kgot_lab.text.sentences import rough_sentences
-from kgot_lab.text.tokens import tokens
-from kgot_lab.text.words import searched_words, stands_in
+from kgot_lab.text.cleaning import FENCES, fenced, tokens
+from kgot_lab.text.words import blocks, rough_sentences, searched_words, stands_in
 from kgot_lab.types import LLM, Edge, Json, Message, Node, Prompt, Reply, Usage
 
 # What a model reads: paragraphs of Markdown, and what functions and classes say of themselves, each with

@@ -37,7 +37,7 @@ from kgot_lab.kgos.extraction.file_facts import (
     same_reading,
 )
 from kgot_lab.kgos.extraction.linking import join_facts
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 _LARGEST = {
     **dict.fromkeys((*PYTHON_ENDINGS, *SCRIPT_ENDINGS, *PROSE_ENDINGS), 20_000_000),

@@ -11,11 +11,11 @@ import numpy as np
 
 from kgot_lab.errors import UnknownName, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Csr, Ints, csr
+from kgot_lab.graph.property_graph import Csr, Ints, csr
 from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.impact_analysis import SOURCE_DEPENDS, TARGET_DEPENDS
 from kgot_lab.kgos.methods.index import Reals, index_of
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 OUTSIDE = "package"  # the type of what is not among the files of a folder
 DAMPING = 0.85

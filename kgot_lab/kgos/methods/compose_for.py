@@ -16,8 +16,8 @@ from kgot_lab.kgos.methods.formatting import MethodResult, NodeHit
 from kgot_lab.kgos.methods.goals import want_to
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.traversal import trace_path
-from kgot_lab.text.counted import counted
-from kgot_lab.text.stems import stem
+from kgot_lab.text.cleaning import counted
+from kgot_lab.text.words import stem
 from kgot_lab.types import Edge
 
 # A goal of several parts, split where it says so: conservative, since "read and analyse" may be one step or

@@ -20,7 +20,7 @@ from kgot_lab.kgos.schemas.dimensions import (
     phrase,
     require_bounds,
 )
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 Filters = Mapping[str, Mapping[str, float]]  # by dimension: min, max or exact
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from kgot_lab.errors import NotInstalled
 from kgot_lab.evaluation.tables import Cell, Grid, escaped_cell
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import counted, harmless
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,15 +11,13 @@ import numpy as np
 
 from kgot_lab.errors import BadInput, require, require_amount, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Ints
+from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound
 from kgot_lab.kgos.methods.index import GraphIndex, Reals, index_of
-from kgot_lab.retrieval.bm25 import INTENT_VERBS
-from kgot_lab.retrieval.fusion import columns
+from kgot_lab.retrieval.fusion import WEIGHTS, columns
+from kgot_lab.retrieval.lexical import INTENT_VERBS
 from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS
-from kgot_lab.retrieval.presets import WEIGHTS
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import content_words, searched_words
+from kgot_lab.text.words import content_words, searched_words, stem
 
 # from what helps to what it helps; the last is ours
 ENABLING = ("enables", "optimizes", "reduces", "contributes_to")

@@ -11,11 +11,11 @@ import numpy as np
 
 from kgot_lab.errors import UnknownName, require, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Ints
+from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, index_of, node_name
 from kgot_lab.retrieval.neighbours import Places
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 Towards = Literal["forward", "backward", "both"]
 Follow = Literal["arrows", "dependants"]

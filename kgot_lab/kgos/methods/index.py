@@ -14,20 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
-from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Csr, Ints
+from kgot_lab.graph.property_graph import Csr, Ints
 from kgot_lab.kgos.methods.formatting import NodeHit
 from kgot_lab.kgos.schemas.dimensions import DimensionColumn, dimension_column
-from kgot_lab.retrieval.bm25 import INTENT_VERBS, bm25
 from kgot_lab.retrieval.dense import meaning, meaning_of_vectors
-from kgot_lab.retrieval.fulltext import fts5, like
 from kgot_lab.retrieval.fusion import strongest
+from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, fts5, like
 from kgot_lab.retrieval.neighbours import Links, Places, each_once, neighbour_places
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import content_words, named_words
+from kgot_lab.text.words import content_words, named_words, stem
 from kgot_lab.types import Document, Edge, Json, full_text
 
 # The words of a graph: what each node is called, what its texts say, and the lanes that search them, each

@@ -14,7 +14,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.centrality import OUTSIDE, pagerank_shares, pairs_of
 from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import content_words
 
 PATTERNS = ("pattern", "design_pattern", "architectural_pattern", "anti_pattern")

@@ -15,7 +15,7 @@ from kgot_lab.kgos.methods.index import GraphIndex, Reals, index_of, rows_named
 from kgot_lab.retrieval.fusion import columns
 from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, neighbour_places
 from kgot_lab.retrieval.stage import best
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import named_words, searched_words
 
 

@@ -13,7 +13,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.dimensions import Filters, bounds_of, rows_within
 from kgot_lab.kgos.methods.formatting import TableFound
 from kgot_lab.kgos.methods.index import index_of
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Edge, Node
 
 ALTERNATIVES = ("alternative_to", "pattern_alternative_to")

@@ -11,11 +11,11 @@ import numpy as np
 
 from kgot_lab.errors import require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Ints
+from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.index import GraphIndex, LevelEdges, Reals, index_of
 from kgot_lab.retrieval.neighbours import Places, each_once
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge
 
 

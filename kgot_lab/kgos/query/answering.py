@@ -18,8 +18,7 @@ from kgot_lab.kgos.methods.overview import clusters, overview, starting_points
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.results import search_context
-from kgot_lab.text.fence import FENCES, fenced
-from kgot_lab.text.tokens import shorten, tokens
+from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens
 from kgot_lab.types import LLM, Message, Prompt, Usage
 
 _CONTEXT = 3_000  # tokens of a context

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import Truth
-from kgot_lab.graph.naming import NamedGraph, with_names_as_ids
+from kgot_lab.graph.changes import Truth
+from kgot_lab.graph.snapshots import NamedGraph, with_names_as_ids
 from kgot_lab.io.sqlite_snapshot import private_copy
 from kgot_lab.kgos.extraction.folder import FileProgress, graph_of_folder
 from kgot_lab.kgos.extraction.patterns import with_patterns
@@ -36,7 +36,7 @@ from kgot_lab.stores.sqlite.file import (
 )
 from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
 from kgot_lab.stores.sqlite.wal import damage_to_log
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 # The graph in the file of a store, read without opening the store: nothing is locked, mended or made there.
 

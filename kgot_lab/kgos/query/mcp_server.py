@@ -25,7 +25,7 @@ from kgot_lab.kgos.methods.index import index_of, meant_node
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.results import search_context
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion
-from kgot_lab.text.fence import fenced
+from kgot_lab.text.cleaning import fenced
 from kgot_lab.tools.tool import TextTool
 from kgot_lab.types import Json
 

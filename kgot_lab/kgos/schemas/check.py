@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from kgot_lab.errors import BadInput, UnknownName, described_value, shortly
-from kgot_lab.graph.vocabulary import ANY_TYPE, EdgeType, Ends, PropertyRule, Vocabulary
+from kgot_lab.graph.validation import ANY_TYPE, EdgeType, Ends, PropertyRule, Vocabulary
 from kgot_lab.types import Edge, Json, Node
 
 

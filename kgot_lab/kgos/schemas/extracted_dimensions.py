@@ -25,9 +25,8 @@ from numpy.typing import NDArray
 from kgot_lab.errors import require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS, as_number
-from kgot_lab.text.counted import counted
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import STOP_WORDS, folded_words, named_words
+from kgot_lab.text.cleaning import counted
+from kgot_lab.text.words import STOP_WORDS, folded_words, named_words, stem
 from kgot_lab.types import Json, Node
 
 # Words that speak for the low and the high end of a dimension, where a text that names the matter says

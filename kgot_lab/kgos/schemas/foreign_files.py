@@ -20,17 +20,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Ints, frozen
-from kgot_lab.graph.validation import fit_value
-from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.graph.property_graph import Ints, frozen
+from kgot_lab.graph.validation import Vocabulary, fit_value
 from kgot_lab.io.sqlite_snapshot import private_copy
 from kgot_lab.kgos.schemas.profiles import Profile, Tables, first_named, profile_of, quoted_name, tables_of
 from kgot_lab.kgos.schemas.rules import RuleReport, Unread, check_rules
 from kgot_lab.kgos.schemas.vocabularies import VOCABULARIES
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Json
 
 # The values of a table, column by column, and the properties that its rows hold in JSON and in columns of

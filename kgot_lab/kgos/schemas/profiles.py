@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.graph.conversion import COLUMNS
-from kgot_lab.text.counted import counted
+from kgot_lab.graph.exchange import COLUMNS
+from kgot_lab.text.cleaning import counted
 
 Tables = Mapping[str, Sequence[str]]  # the columns of each table of a file
 

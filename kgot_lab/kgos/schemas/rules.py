@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import UnknownName, described_value, require, shortly
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Csr, Ints, Items, csr
-from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.graph.property_graph import Csr, Ints, Items, csr
+from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 # A rule of a sound graph, what breaks it, and the report on all of them.
 

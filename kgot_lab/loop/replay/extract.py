@@ -16,7 +16,7 @@ from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.stores import open_for
 from kgot_lab.stores.protocol import Store
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.types import LLM, Document
 
 _READ = "read"  # the "tool" whose return a passage is

@@ -23,7 +23,7 @@ from kgot_lab.errors import (
     shortly,
 )
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import Truth
+from kgot_lab.graph.changes import Truth
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.controller import computing, think
 from kgot_lab.loop.events import (

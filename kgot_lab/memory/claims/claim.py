@@ -13,7 +13,7 @@ from functools import cached_property
 
 from kgot_lab.errors import BadInput, described_value, require, require_count, shortly
 from kgot_lab.memory.claims.times import open_instant
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Json, Triple
 
 CLAIM_KINDS = ("stated", "inferred")

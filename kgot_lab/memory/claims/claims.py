@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from kgot_lab.errors import BadInput, require, shortly
-from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
 from kgot_lab.memory.claims.claim import Claim, fact_id, plain_text, plain_triple, probability
 from kgot_lab.memory.claims.dependencies import fact_ids

@@ -20,8 +20,7 @@ from kgot_lab.memory.extractor import Extractor
 from kgot_lab.memory.knowledge import context_of
 from kgot_lab.memory.time_expressions import StatedTimes
 from kgot_lab.memory.turn_records import AnswersNow, KeepsCopies, TurnOutcome, UserTurn
-from kgot_lab.text.sentences import sentences
-from kgot_lab.text.words import content_words
+from kgot_lab.text.words import content_words, sentences
 from kgot_lab.types import LLM, Triple
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal
 
 from kgot_lab.memory.claims.claim import Claim
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Triple
 
 Cardinality = Literal["single", "many"]

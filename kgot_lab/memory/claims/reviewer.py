@@ -12,7 +12,7 @@ from kgot_lab.memory.claims.claim import Claim, plain_text
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import ReviewLedger
 from kgot_lab.memory.claims.reports import Fallen, Queued
-from kgot_lab.text.harmless import harmless
+from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import Triple
 
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.graph.columns import Ints
+from kgot_lab.graph.property_graph import Ints
+from kgot_lab.retrieval.entity_linking import COMMON, name_words
 from kgot_lab.retrieval.fusion import by_range
-from kgot_lab.retrieval.multihop.mentions import Mentions, beginning
-from kgot_lab.retrieval.names import COMMON, name_words
+from kgot_lab.retrieval.multihop.features import Mentions, beginning
 
 _Floats = NDArray[np.float64]
 _Matrix = NDArray[np.float32]

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.graph.columns import Csr, Ints, csr
-from kgot_lab.retrieval.multihop.passage_names import goes_by, without_article
-from kgot_lab.retrieval.names import COMMON, Titles, capitalised, compared_name, name_words
-from kgot_lab.text.sentences import rough_sentences
+from kgot_lab.graph.property_graph import Csr, Ints, csr
+from kgot_lab.retrieval.entity_linking import COMMON, Titles, capitalised, compared_name, name_words
+from kgot_lab.retrieval.multihop.features import goes_by, without_article
+from kgot_lab.text.words import rough_sentences
 from kgot_lab.types import Document
 
 _BEFORE, _AFTER = 5, 4  # words beside a name that may say what it is to the passage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kgot_lab.retrieval.names import CAPITALISED, called, compared_name, is_distinctive
+from kgot_lab.retrieval.entity_linking import CAPITALISED, called, compared_name, is_distinctive
 from kgot_lab.types import Document
 
 _ARTICLES = frozenset(("the", "a", "an"))

@@ -11,12 +11,11 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder, unit
 from kgot_lab.errors import require_count
-from kgot_lab.retrieval.bm25 import word_scores
+from kgot_lab.retrieval.entity_linking import name_words
 from kgot_lab.retrieval.fusion import fused
-from kgot_lab.retrieval.multihop.features import NAME_CLUES, Clues, TrailIndex, Ways
-from kgot_lab.retrieval.multihop.mentions import Mentions
-from kgot_lab.retrieval.multihop.scorer import Scorer, learnt_scorer
-from kgot_lab.retrieval.names import name_words
+from kgot_lab.retrieval.lexical import word_scores
+from kgot_lab.retrieval.multihop.features import NAME_CLUES, Clues, Mentions, TrailIndex, Ways
+from kgot_lab.retrieval.multihop.retriever import Scorer, learnt_scorer
 from kgot_lab.retrieval.neighbours import LazyTexts
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import searched_words

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import Any
 
 from kgot_lab.errors import BadInput
-from kgot_lab.graph.dict_graph import Identity, Truth
+from kgot_lab.graph.changes import Identity, Truth
 from kgot_lab.sandbox.inside.cypher_mapping import (
     backticked,
     edge_properties,

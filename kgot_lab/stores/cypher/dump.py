@@ -14,8 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from kgot_lab.errors import BadInput, StoreUnavailable
-from kgot_lab.graph.changes import changes, same_value
-from kgot_lab.graph.dict_graph import Identity, Truth
+from kgot_lab.graph.changes import Identity, Truth, changes, same_value
 from kgot_lab.sandbox.inside.cypher_mapping import (
     clash,
     edge_properties,

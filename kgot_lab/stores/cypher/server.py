@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.graph.dict_graph import inverse
+from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import fit_diff
 from kgot_lab.sandbox.calculator import Calculator
 from kgot_lab.sandbox.inside.values import RefusedValue

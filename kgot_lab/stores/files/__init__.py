@@ -9,8 +9,7 @@ from tempfile import TemporaryDirectory
 
 from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.naming import NamedGraph, with_names_as_ids
-from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+from kgot_lab.graph.snapshots import NamedGraph, read_snapshot, with_names_as_ids, write_snapshot
 from kgot_lab.io.text_files import read_regular
 from kgot_lab.stores.files.edge_lists import read_edge_list
 from kgot_lab.stores.files.graphml import read_graphml, read_graphml_with_notes, write_graphml

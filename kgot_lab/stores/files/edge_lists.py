@@ -12,8 +12,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput, shortly
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.conversion import COLUMNS
-from kgot_lab.graph.exchange import UNTYPED
+from kgot_lab.graph.exchange import COLUMNS, UNTYPED
 from kgot_lab.io.text_files import read_regular, utf8_text
 from kgot_lab.types import Edge, Json
 

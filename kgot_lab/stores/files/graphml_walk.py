@@ -10,7 +10,7 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from kgot_lab.errors import BadInput, shortly
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Json
 
 _SPACE = "http://graphml.graphdrawing.org/xmlns"

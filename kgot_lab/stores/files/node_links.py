@@ -13,8 +13,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, described_value, shortly
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.conversion import COLUMNS
-from kgot_lab.graph.exchange import TYPE_ATTRIBUTES, UNTYPED
+from kgot_lab.graph.exchange import COLUMNS, TYPE_ATTRIBUTES, UNTYPED
 from kgot_lab.graph.snapshots import RECORD_EXAMPLE, read_snapshot
 from kgot_lab.io.text_files import read_regular, utf8_text
 from kgot_lab.stores.files.edge_lists import distinct_edges

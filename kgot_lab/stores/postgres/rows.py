@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput
-from kgot_lab.graph.dict_graph import Identity
+from kgot_lab.graph.changes import Identity
 from kgot_lab.stores.postgres.tables import NO_INDEXES
 from kgot_lab.stores.sql import (
     Change,

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import StoreUnavailable
-from kgot_lab.graph.dict_graph import Identity
+from kgot_lab.graph.changes import Identity
 from kgot_lab.stores.postgres.rows import POSTGRES_EDGE, POSTGRES_NODE, edge_of_postgres
 from kgot_lab.stores.postgres.tables import VECTORS, vector_schema
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Edge
 
 if TYPE_CHECKING:

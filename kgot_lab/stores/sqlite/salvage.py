@@ -17,7 +17,7 @@ from kgot_lab.stores.sqlite.connection import Connection
 from kgot_lab.stores.sqlite.file import refuse_foreign_head, require_closed
 from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
 from kgot_lab.stores.sqlite.store import Sqlite
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Edge, Node
 
 # the bytes that everybody who has the file open holds (sqlite.org/c3ref/io_methods, os_unix.c)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.graph.dict_graph import inverse
+from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import fit_diff
 from kgot_lab.io.fork_safety import ELSEWHERE, tell_of_forks
 from kgot_lab.stores.protocol import Scalar, Schema

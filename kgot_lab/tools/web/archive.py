@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from kgot_lab.errors import ToolFailed, shortly
-from kgot_lab.tools.web.json_api import JsonApi
+from kgot_lab.tools.web.engines import JsonApi
 
 
 @dataclass(frozen=True)

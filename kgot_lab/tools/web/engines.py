@@ -9,7 +9,7 @@ from html import unescape
 from typing import Any, Protocol
 
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, UnknownName
-from kgot_lab.tools.web.json_api import JsonApi
+from kgot_lab.tools.web.engines import JsonApi
 from kgot_lab.types import Json
 
 RESULTS = 10

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab import __version__
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count
 from kgot_lab.llm.capabilities import requested_wait
-from kgot_lab.tools.web.addresses import Destination, destination
+from kgot_lab.tools.web.fetching import Destination, destination
 
 if TYPE_CHECKING:
     import httpx

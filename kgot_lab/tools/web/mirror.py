@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
 
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, shortly
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.tools.web.engines import RESULTS, WebHit
 from kgot_lab.tools.web.fetching import Fetched

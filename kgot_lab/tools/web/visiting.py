@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kgot_lab.tools.web.fetching import PoliteWeb
-from kgot_lab.tools.web.pages import WebPage, page_of
-from kgot_lab.tools.web.video import transcript_page, video_in
+from kgot_lab.tools.web.pages import WebPage, page_of, transcript_page, video_in
 
 
 def page_opener(web: PoliteWeb) -> Callable[[str], WebPage]:

@@ -8,8 +8,8 @@ from typing import Any
 
 from kgot_lab.documents.files import text_from
 from kgot_lab.errors import NotInstalled, ToolFailed, shortly
+from kgot_lab.tools.web.engines import JsonApi
 from kgot_lab.tools.web.fetching import USER_AGENT
-from kgot_lab.tools.web.json_api import JsonApi
 from kgot_lab.tools.web.pages import WebPage, readable_markup
 from kgot_lab.types import Json
 

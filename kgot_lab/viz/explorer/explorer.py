@@ -11,7 +11,7 @@ from typing import TypeVar
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset, Qrels
-from kgot_lab.retrieval.presets import WEIGHTS, Weights
+from kgot_lab.retrieval.fusion import WEIGHTS, Weights
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Document, Json, Query, Ranking, checked_documents
 from kgot_lab.viz.explorer.fusion_weights import (
@@ -325,11 +325,10 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
     )  # here, since whoever explores lanes of their own needs none of this
     from kgot_lab.benchmark.recall.systems import systems
     from kgot_lab.embedding.vectors import minilm
-    from kgot_lab.retrieval.bm25 import bm25
     from kgot_lab.retrieval.dense import meaning
-    from kgot_lab.retrieval.fulltext import fts5, like
+    from kgot_lab.retrieval.entity_linking import title_graph
     from kgot_lab.retrieval.fusion import strongest
-    from kgot_lab.retrieval.links import title_graph
+    from kgot_lab.retrieval.lexical import bm25, fts5, like
     from kgot_lab.retrieval.neighbours import around
 
     develop = (load_dataset(dataset) if isinstance(dataset, str) else dataset).develop

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 
 from kgot_lab.errors import BadInput, UnknownName, require
-from kgot_lab.retrieval.fusion import SCALES, scores_of, weighted
-from kgot_lab.retrieval.presets import WEIGHTS, Weights, lane_weights
+from kgot_lab.retrieval.fusion import SCALES, WEIGHTS, Weights, lane_weights, scores_of, weighted
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json, Query, Ranking
 from kgot_lab.viz.live import describe_error

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Ints, frozen
-from kgot_lab.graph.dict_graph import Identity
-from kgot_lab.text.counted import counted
+from kgot_lab.graph.changes import Identity
+from kgot_lab.graph.property_graph import Ints, frozen
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.communities import (
     MOST_COMMUNITIES,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Ints, frozen
+from kgot_lab.graph.property_graph import Ints, frozen
 
 MOST_COMMUNITIES = 40
 COARSER = 0.7  # by how much the resolution falls while there are too many communities

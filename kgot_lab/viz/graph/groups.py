@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Ints, frozen
-from kgot_lab.graph.dict_graph import Identity
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.graph.changes import Identity
+from kgot_lab.graph.property_graph import Ints, frozen
+from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.viz.graph.communities import THE_REST, WITHOUT_EDGES, Communities, first_labels, members
 from kgot_lab.viz.graph.marks import node_caption
 from kgot_lab.viz.static.markup import shortened

@@ -12,13 +12,12 @@ from typing import Any
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.provenance import supports_of
+from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.in_memory import fact_of
-from kgot_lab.text.counted import counted
-from kgot_lab.text.sentences import sentences
-from kgot_lab.text.words import content_words, plain_answer
+from kgot_lab.text.cleaning import counted
+from kgot_lab.text.words import content_words, plain_answer, sentences
 from kgot_lab.types import Diff, Document, Edge, Node
 from kgot_lab.viz.static.drawing import draw_circle
 from kgot_lab.viz.static.markup import Markup, element, joined

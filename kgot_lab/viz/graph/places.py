@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.columns import Ints
+from kgot_lab.graph.property_graph import Ints
 from kgot_lab.viz.graph.collapse import MOST_NODES, View
 from kgot_lab.viz.graph.communities import communities, communities_of, members
 from kgot_lab.viz.graph.layout import (

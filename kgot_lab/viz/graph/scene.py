@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.dict_graph import Identity
-from kgot_lab.text.counted import counted
+from kgot_lab.graph.changes import Identity
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.collapse import View
 from kgot_lab.viz.graph.communities import THE_REST, WITHOUT_EDGES

@@ -9,8 +9,8 @@ import numpy as np
 
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.conversion import as_graph, is_undirected
-from kgot_lab.text.counted import counted
+from kgot_lab.graph.exchange import as_graph, is_undirected
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.graph.collapse import View, closed, collapsed, entered, revealed, shut
 from kgot_lab.viz.graph.marks import Highlight, Marked, Place, links_of, marked, shortest_path

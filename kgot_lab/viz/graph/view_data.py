@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge, Json, Node
 from kgot_lab.viz.graph.collapse import View, collapsed, entered
 from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, Community, EdgeBundle

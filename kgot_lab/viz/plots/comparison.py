@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import UnknownName
-from kgot_lab.evaluation.calibration import reliability, risk_curve
-from kgot_lab.evaluation.significance import Estimate
-from kgot_lab.evaluation.summary import span
+from kgot_lab.evaluation.reports import span
+from kgot_lab.evaluation.significance import Estimate, reliability, risk_curve
 from kgot_lab.evaluation.tables import decimal, signed
 from kgot_lab.viz.plots.figure import (
     BASELINE_COLOUR,

@@ -7,8 +7,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from kgot_lab.domains.investment.view import DatedNode, shown_name
-from kgot_lab.evaluation.calibration import reliability
-from kgot_lab.evaluation.significance import Estimate
+from kgot_lab.evaluation.significance import Estimate, reliability
 from kgot_lab.memory.claims.ledger import ReviewLedger, isotonic
 from kgot_lab.memory.claims.times import format_time
 from kgot_lab.viz.plots.figure import (

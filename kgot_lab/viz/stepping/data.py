@@ -9,7 +9,7 @@ from difflib import SequenceMatcher
 from itertools import groupby
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.provenance import Support
+from kgot_lab.graph.changes import Support
 from kgot_lab.loop.events import (
     Answered,
     Asked,
@@ -35,7 +35,7 @@ from kgot_lab.loop.state import state_after
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE
 from kgot_lab.stores.in_memory import fact_of
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Document, Edge, Json, Usage
 from kgot_lab.viz.graph.marks import Place
 from kgot_lab.viz.graph.svg import svg

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from kgot_lab.evaluation.answers import f1
+from kgot_lab.evaluation.grading import f1
 from kgot_lab.loop.events import (
     Answered,
     Asked,

@@ -28,7 +28,7 @@ from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.reach import DECAYS, OPTIONAL_DECAYS, reach
 from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.errors import BadInput
-from kgot_lab.graph.vocabulary import Ends
+from kgot_lab.graph.validation import Ends
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT, INVESTMENT_WITH_COMPANIES
 from kgot_lab.types import Edge
 

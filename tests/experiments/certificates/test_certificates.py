@@ -10,6 +10,7 @@ import shutil
 from dataclasses import replace
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 
 from benchmarks.certificates.cases import (
     MADE,
@@ -33,8 +34,7 @@ from benchmarks.competence.simulated import Competence, Simulated
 from benchmarks.competence.worlds import chain_world
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.errors import BadInput, InsufficientData
-from kgot_lab.llm.scripted import Scripted
-from kgot_lab.retrieval.bm25 import bm25
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Triple
 
 WORLD = chain_world(4, 2)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 
 from benchmarks.competence.curves import LoopSetting, SimulatedEnd, competence_curve, simulated_ends
 from benchmarks.competence.exact import (
@@ -30,7 +31,6 @@ from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE, Limits
 from kgot_lab.loop.modes.paths.comparison import question_for_each
 from kgot_lab.loop.modes.paths.question_form import hops_in, question_hops
 from kgot_lab.loop.modes.paths.reading import checked_answer, few_prompt
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
 

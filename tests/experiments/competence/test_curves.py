@@ -8,6 +8,7 @@ import json
 from functools import partial
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 
 from benchmarks.competence.curves import LoopSetting, competence_curve, curves_grid
 from benchmarks.competence.exact import (
@@ -26,7 +27,6 @@ from kgot_lab.llm.structured import parse, schema_of
 from kgot_lab.loop import prompts
 from kgot_lab.loop.limits import LOCAL, REFERENCE
 from kgot_lab.loop.prompts import Vote
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores.in_memory import PYTHON
 from kgot_lab.tools.search import search
 from kgot_lab.types import Prompt

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from kgot_lab.retrieval.lexical import bm25
 from support.saved_run import save_run
 
 from benchmarks.competence.curves import simulated_ends
@@ -18,7 +19,6 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Event, Refused, Repaired, Started, Voted, Wrote
 from kgot_lab.loop.limits import LOCAL, REFERENCE, Limits
 from kgot_lab.loop.trace import load_run
-from kgot_lab.retrieval.bm25 import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool

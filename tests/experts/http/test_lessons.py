@@ -26,7 +26,7 @@ from kgot_lab.experts.http.auth import GuardRules
 from kgot_lab.experts.learning.contradictions import drift_of_expert
 from kgot_lab.experts.learning.ledger import open_proposals
 from kgot_lab.experts.learning.reviewing import ReviewQueue
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Reply
 
 SAYS = "Prompt weaving is a technique. Prompt weaving requires Embedding model."

@@ -21,7 +21,7 @@ from support.waiting import AMPLE, until
 
 from kgot_lab.errors import LLMError
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 
 CITING = "Use it [Source: cookbook:Prompt caching] and not that [Source: cookbook:Prayer wheel]."
 IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}

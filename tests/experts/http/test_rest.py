@@ -31,8 +31,8 @@ from kgot_lab.kgos.methods.impact_analysis import impact_analysis
 from kgot_lab.kgos.methods.ranking import similar_to
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
-from kgot_lab.llm.scripted import Scripted
-from kgot_lab.retrieval.presets import Weights
+from kgot_lab.llm.recorded import Scripted
+from kgot_lab.retrieval.fusion import Weights
 from kgot_lab.types import Prompt
 
 NODE = "technique:prompt_caching"

@@ -23,7 +23,7 @@ from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.experts.trials.measures import variant_of
 from kgot_lab.experts.trials.verdict import SETTLED_AFTER
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Node
 
 

@@ -25,7 +25,7 @@ from kgot_lab.experts.http.tokens import new_token, revoke_tokens
 from kgot_lab.experts.learning.ledger import open_proposals
 from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.experts.portable import exported
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 
 pytestmark = pytest.mark.extended
 

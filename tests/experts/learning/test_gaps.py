@@ -27,7 +27,7 @@ from kgot_lab.experts.repository import ChatMessage, open_experts
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.schemas.vocabularies import cookbook
-from kgot_lab.retrieval.presets import Weights
+from kgot_lab.retrieval.fusion import Weights
 
 COOKBOOK = cookbook()
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

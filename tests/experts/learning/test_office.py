@@ -15,7 +15,7 @@ from kgot_lab.experts.learning.reviewing import GraphReviewer
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.experts.service import ExpertModels, ExpertService
 from kgot_lab.kgos.schemas.vocabularies import cookbook
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 
 MISSING = "Where does prompt weaving help?"
 SAYS = "Prompt weaving is a technique. Prompt weaving requires Embedding model."

@@ -27,7 +27,7 @@ from kgot_lab.experts.learning.ledger import (
 from kgot_lab.experts.learning.reviewing import GraphReviewer, graph_with_decisions
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.schemas.vocabularies import cookbook
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.stores.in_memory import InMemory
 
 COOKBOOK = cookbook()

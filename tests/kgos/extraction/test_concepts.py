@@ -25,7 +25,7 @@ from kgot_lab.kgos.extraction.concepts import (
 from kgot_lab.kgos.extraction.folder import graph_of_folder
 from kgot_lab.kgos.schemas.extracted_dimensions import NOT_EXTRACTABLE
 from kgot_lab.kgos.schemas.rules import check_rules
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 
 BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "extraction" / "concepts.py"
 TEXT = "The parser needs a grammar file. Mind that it does not handle nested comments; as a workaround, strip comments before parsing."

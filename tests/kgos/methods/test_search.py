@@ -20,7 +20,7 @@ from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
 from kgot_lab.kgos.methods.search.results import search_context
 from kgot_lab.kgos.methods.search.retrievers import intent_scores
 from kgot_lab.kgos.schemas.vocabularies import cookbook
-from kgot_lab.retrieval.presets import WEIGHTS, Weights
+from kgot_lab.retrieval.fusion import WEIGHTS, Weights
 from kgot_lab.types import Edge, Node
 
 COOKBOOK = cookbook()

@@ -10,8 +10,8 @@ import pytest
 from support.every import every
 from support.searching import Letters
 
-from kgot_lab.embedding.query_embedder import query_embedder
-from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.embedding.embedders import query_embedder
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of

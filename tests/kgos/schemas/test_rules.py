@@ -10,7 +10,7 @@ from support.method_graphs import edges_of
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.vocabulary import NodeType
+from kgot_lab.graph.validation import NodeType
 from kgot_lab.kgos.schemas.foreign_files import read_foreign
 from kgot_lab.kgos.schemas.rules import TWELVE_RULES, check_rules, circle_through, on_circles
 from kgot_lab.kgos.schemas.vocabularies import COOKBOOK, UNIFIED

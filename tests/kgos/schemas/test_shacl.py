@@ -13,7 +13,7 @@ from support.foreign_files import of_profile
 from support.shacl_oracle import SHAPES, as_rdf, verdict, verdict_on
 
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.vocabulary import Vocabulary
+from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.foreign_files import read_foreign
 from kgot_lab.kgos.schemas.rules import TWELVE_RULES, check_rules
 from kgot_lab.kgos.schemas.vocabularies import COOKBOOK, UNIFIED

@@ -8,7 +8,7 @@ from support.foreign_files import TABLES
 from support.method_graphs import edges_of
 
 from kgot_lab.errors import UnknownName
-from kgot_lab.graph.vocabulary import EdgeType, Ends
+from kgot_lab.graph.validation import EdgeType, Ends
 from kgot_lab.kgos.schemas.check import faults
 from kgot_lab.kgos.schemas.vocabularies import (
     CODE,

@@ -14,7 +14,7 @@ from support.every import every
 from support.saying import fact, year
 
 from kgot_lab.errors import BadInput, StoreUnavailable
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims

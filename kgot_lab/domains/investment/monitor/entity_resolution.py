@@ -18,7 +18,7 @@ from kgot_lab.domains.investment.view import (
     upper,
 )
 from kgot_lab.errors import BadInput, UnknownName, shortly
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import content_words, named_words
 from kgot_lab.types import Edge, Json, Node
 

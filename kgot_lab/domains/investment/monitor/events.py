@@ -9,7 +9,7 @@ from datetime import datetime
 
 from kgot_lab.domains.investment.monitor.journal import Tick
 from kgot_lab.domains.investment.monitor.news import NewsFacts
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.io.proxies import is_loopback, through_proxy, way_to
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.memory.claims.times import utc_now
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import LLM
 
 # How a briefing leaves the outbox: as a file, or by HTTP POST.

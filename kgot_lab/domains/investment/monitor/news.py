@@ -14,15 +14,13 @@ from pydantic import BaseModel, Field, model_validator
 from kgot_lab.domains.investment.versions import EdgeIds
 from kgot_lab.domains.investment.view import LONGEST_ID, storable_text
 from kgot_lab.errors import BadInput, described_value, require
-from kgot_lab.graph.vocabulary import EdgeType, Vocabulary
+from kgot_lab.graph.validation import EdgeType, Vocabulary
 from kgot_lab.io.text_files import read_regular, utf8_text
 from kgot_lab.kgos.schemas.check import time_of
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.llm.structured import json_fault, schema_of
 from kgot_lab.memory.claims.times import instant
-from kgot_lab.text.fence import FENCES, fenced
-from kgot_lab.text.surrogates import whole
-from kgot_lab.text.tokens import shorten, tokens
+from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens, whole
 from kgot_lab.types import Edge, Json, Message, Node, Prompt
 
 _MOST_TOKENS = 3000  # of an item that a model is shown

@@ -35,7 +35,7 @@ from kgot_lab.domains.investment.view import InvestmentView, fold
 from kgot_lab.errors import BadInput, BadReply, shortly
 from kgot_lab.kgos.schemas.check import Fault, edge_faults, node_faults, time_of
 from kgot_lab.llm.structured import structured
-from kgot_lab.text.surrogates import whole
+from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import named_words
 from kgot_lab.types import LLM, Edge, Json, Node
 

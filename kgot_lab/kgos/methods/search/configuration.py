@@ -8,9 +8,8 @@ from typing import Literal
 
 from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_amount, require_count
 from kgot_lab.kgos.methods.dimensions import Filters, bounds_of
-from kgot_lab.retrieval.presets import Weights, lane_weights
-from kgot_lab.text.stems import stem
-from kgot_lab.text.words import named_words
+from kgot_lab.retrieval.fusion import Weights, lane_weights
+from kgot_lab.text.words import named_words, stem
 
 Way = Literal["hybrid", "intent"]
 _LANES: Mapping[str, tuple[str, ...]] = {"hybrid": ("embedding", "text", "graph"), "intent": ("intent",)}

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.compose_for import compose_for
@@ -26,7 +26,7 @@ from kgot_lab.kgos.methods.search.results import Followed, Invoked, NearNode, Sc
 from kgot_lab.kgos.methods.search.retrievers import SearchRequest, Walked, lane_of_meaning, ranked_by_lanes
 from kgot_lab.kgos.methods.traversal import explore_smart
 from kgot_lab.retrieval.fusion import by_maximum, scores_of
-from kgot_lab.text.counted import counted
+from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Edge, Ranking
 

@@ -13,9 +13,8 @@ from kgot_lab.kgos.methods.compose_for import Composition
 from kgot_lab.kgos.methods.formatting import MethodResult
 from kgot_lab.kgos.methods.goals import Limitation
 from kgot_lab.kgos.methods.intents import Intents
-from kgot_lab.retrieval.presets import Weights
-from kgot_lab.text.counted import counted
-from kgot_lab.text.harmless import harmless
+from kgot_lab.retrieval.fusion import Weights
+from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.types import Edge, Ranking
 
 
@@ -117,7 +116,7 @@ def search_context(result: SearchResult) -> str:
     then a plan, if there is one.
 
     A node of the graph is told on lines of its own, whatever its texts hold; they are not to be trusted and
-    say so nowhere: put a fence around the whole (`kgot_lab.text.fence.fenced`).
+    say so nowhere: put a fence around the whole (`kgot_lab.text.cleaning.fenced`).
     """
     return "\n".join([*_nodes(result), *_plan(result)])
 

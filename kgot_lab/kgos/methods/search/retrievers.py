@@ -9,20 +9,19 @@ from typing import NamedTuple
 import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.stored_vectors import StoredVectors
+from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import UnknownName, require
-from kgot_lab.graph.columns import Ints
+from kgot_lab.graph.property_graph import Ints
 from kgot_lab.kgos.methods.index import BoolColumn, GraphIndex, Reals
 from kgot_lab.kgos.methods.intents import INTENTS, IntentRule, Intents
 from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig
 from kgot_lab.kgos.methods.search.results import Invoked
 from kgot_lab.kgos.schemas.dimensions import inside
-from kgot_lab.retrieval.fusion import columns, strongest, weighted
+from kgot_lab.retrieval.fusion import Weights, columns, lane_weights, strongest, weighted
 from kgot_lab.retrieval.neighbours import BOOST_AGAINST, BOOST_ALONG, BOOST_SEEDS, LazyTexts
-from kgot_lab.retrieval.presets import Weights, lane_weights
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text.counted import counted
-from kgot_lab.text.stems import stem
+from kgot_lab.text.cleaning import counted
+from kgot_lab.text.words import stem
 from kgot_lab.types import Found, Query, Ranking
 
 # The intent lane: which nodes are about what a query is after, whatever its words.
@@ -112,7 +111,7 @@ def lane_of_meaning(
         "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
     )
     if embedder is None:
-        from kgot_lab.embedding.query_embedder import (
+        from kgot_lab.embedding.embedders import (
             query_embedder,
         )  # brings the client of servers, which most searches do without
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.graph.provenance import supports_of
+from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.events import Refused, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.insert import lookup, search_tool, use, written
 from kgot_lab.loop.modes.paths.mentions import (
@@ -32,9 +32,9 @@ from kgot_lab.memory.grounded_extraction import (
     grounded_and_not,
     grounded_facts,
 )
-from kgot_lab.retrieval.names import capitalised, compared_name
+from kgot_lab.retrieval.entity_linking import capitalised, compared_name
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
-from kgot_lab.text.sentences import SentenceRules
+from kgot_lab.text.words import SentenceRules
 from kgot_lab.types import Document
 
 _RECALLED = 12  # names that the graph finds for a question, and titles that are then known

@@ -14,13 +14,11 @@ from types import MappingProxyType
 import numpy as np
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.graph.provenance import Support, note, supports_of
-from kgot_lab.retrieval.names import CAPITALISED, OPENERS, Titles, capitalised, compared_name
+from kgot_lab.graph.changes import Support, note, supports_of
+from kgot_lab.retrieval.entity_linking import CAPITALISED, OPENERS, Titles, capitalised, compared_name
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Fact, Store
-from kgot_lab.text.blocks import blocks
-from kgot_lab.text.sentences import SentenceRules, sentences
-from kgot_lab.text.words import composed, content_words
+from kgot_lab.text.words import SentenceRules, blocks, composed, content_words, sentences
 from kgot_lab.types import Document, Edge, Triple
 
 _MOST = 8  # names of a sentence

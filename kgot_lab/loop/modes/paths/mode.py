@@ -10,7 +10,7 @@ from functools import cache
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadReply, NotInstalled
-from kgot_lab.graph.provenance import supports_of
+from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.events import Answered, Chose, Forced, Parsed, Refused, Voted
 from kgot_lab.loop.evidence import passages_of
 from kgot_lab.loop.insert import lookup, search_tool

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from kgot_lab.loop.modes.paths.values import plain_line
-from kgot_lab.retrieval.names import CAPITAL, called
+from kgot_lab.retrieval.entity_linking import CAPITAL, called
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Message, Prompt
 

@@ -15,7 +15,7 @@ from kgot_lab.loop.modes.paths.question_form import Form, form_of, none_of, unfi
 from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, fact_route, read_names, routes_of
 from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply, read_event
 from kgot_lab.stores.protocol import Dialect, readers
-from kgot_lab.text.tokens import tokens
+from kgot_lab.text.cleaning import tokens
 from kgot_lab.text.words import content_stems, stands_in
 from kgot_lab.types import Document, Message, Prompt, Rows
 

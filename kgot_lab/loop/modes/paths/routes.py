@@ -10,13 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.graph.provenance import supports_of
+from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.modes.paths.mentions import SCALE, STANDING, PlacedSentence, title_of, worths
 from kgot_lab.loop.render import relevance
 from kgot_lab.loop.run_context import Loop
-from kgot_lab.retrieval.names import Titles, compared_name
+from kgot_lab.retrieval.entity_linking import Titles, compared_name
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
-from kgot_lab.text.tokens import tokens
+from kgot_lab.text.cleaning import tokens
 from kgot_lab.text.words import content_stems, plain_answer
 from kgot_lab.types import Document, Edge, Json
 

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from kgot_lab.text.stems import light_stem
-from kgot_lab.text.words import content_words, named_words
+from kgot_lab.text.words import content_words, light_stem, named_words
 
 # A figure in a text with its scale and its unit, as an amount that compares; none where the text may be
 # read in two ways.

@@ -39,7 +39,7 @@ from kgot_lab.domains.investment.monitor.monitor import Monitor
 from kgot_lab.domains.investment.monitor.news import NewsRead, news_on_file
 from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.errors import BadInput, LLMError, ToolFailed
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Edge
 
 HOUR = timedelta(hours=1)

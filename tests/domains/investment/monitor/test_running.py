@@ -25,7 +25,7 @@ from kgot_lab.domains.investment.monitor.journal import Tick, open_journal, tick
 from kgot_lab.domains.investment.monitor.monitor import Ending, Monitor, ended_by_signals, open_places, run_on
 from kgot_lab.domains.investment.monitor.news import NewsRead
 from kgot_lab.errors import BadInput
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Scripted
 
 HOUR = timedelta(hours=1)
 DONE = Tick(3, NOW, ended_at=NOW)

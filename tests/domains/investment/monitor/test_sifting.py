@@ -20,8 +20,7 @@ from kgot_lab.domains.investment.reach import reach
 from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.errors import LLMError
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
-from kgot_lab.llm.recorded import Recorded, Recorder
-from kgot_lab.llm.scripted import Scripted
+from kgot_lab.llm.recorded import Recorded, Recorder, Scripted
 
 SAYS = NewsItem(
     "i1",

@@ -5,6 +5,7 @@ meaning.
 from __future__ import annotations
 
 import pytest
+from kgot_lab.embedding.fitted import lsa
 from support.every import every
 from support.npc_places import at_postgres, planted_embedder
 
@@ -12,7 +13,6 @@ from kgot_lab.domains.npc.layers.memory import SemanticIndex, SessionLog, WorldL
 from kgot_lab.domains.npc.layers.models import Chunk, ContextRanking, LogEntry
 from kgot_lab.domains.npc.models import Entity
 from kgot_lab.domains.npc.opening import open_world
-from kgot_lab.embedding.lsa import lsa
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.types import Document
 

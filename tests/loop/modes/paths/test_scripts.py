@@ -3,7 +3,7 @@
 import pytest
 
 from kgot_lab.loop.limits import PATHS, Limits
-from kgot_lab.text.sentences import sentences
+from kgot_lab.text.words import sentences
 
 
 @pytest.mark.parametrize(
