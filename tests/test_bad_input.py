@@ -11,7 +11,6 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
@@ -23,6 +22,7 @@ from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.io.bundled import bundled
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.retrieval.fusion import Weights, hybrid, rrf, strongest, weighted
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.viz.explorer.explorer import Lanes
 
 LONGEST = 520  # characters of a message; the longest names all limits

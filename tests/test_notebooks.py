@@ -138,15 +138,6 @@ def test_outputs_hold_no_folder_of_a_computer_and_no_place_in_memory(path):
     assert not re.search(r"\bat 0x[0-9a-f]{6}|/home/|/root/|/Users/|/tmp/", shown)
 
 
-@each_notebook
-def test_a_stored_notebook_carries_no_widget(path):
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    assert "widgets" not in notebook["metadata"] and "application/vnd.jupyter.widget-view" not in json.dumps(
-        [outputs for _, outputs in cells(path, "code")]
-    )
-
-
-# --- a course: minutes, exercises, solutions
 # --------------------------------------------------------------------------
 
 

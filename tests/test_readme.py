@@ -171,12 +171,6 @@ def test_the_pictures_of_the_readme_are_what_the_commands_draw():
     }
 
 
-def test_a_command_that_does_not_exist_would_be_found():
-    block = "```sh\nmake nothing\nkgot-lab ask Q --documents DIR\nkgot-lab nothing\n```\n"
-    text = f"{block}Try `kgot-lab ask Q --nothing 2` or `make run`; make sure it works."
-    assert wrong_commands(text) == ["make nothing", "kgot-lab nothing", "kgot-lab ask --nothing"]
-
-
 def test_the_api_reference_has_the_modules_of_the_pages(tmp_path):
     pytest.importorskip("pdoc")
     made = runpy.run_path(str(ROOT / "docs" / "make_api.py"))

@@ -25,11 +25,10 @@ RESULTS = Path(__file__).parents[1] / "results" / "beam"
 
 def measure(data: Path, vectors: Path | None, results: Path, *, locked: bool) -> None:
     """Measure the open chats or the locked ones into receipts."""
-    from kgot_lab.embedding.pretrained import MiniLM
-
     from benchmarks.beam.chats import data_digest, read_chats
     from benchmarks.beam.measuring import measure_chats, plan_of_chats
     from kgot_lab.embedding.cache import Cached
+    from kgot_lab.embedding.pretrained import MiniLM
 
     chats = read_chats(data)
     need_embeddings()

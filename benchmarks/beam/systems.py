@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
-from kgot_lab.retrieval.lexical import bm25
 
 from benchmarks.beam.chats import LongChat
 from benchmarks.beam.turn_memory import TurnMemory, TurnRules
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.retrieval.fusion import rrf, scores_of, weighted
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import Found, Ranking

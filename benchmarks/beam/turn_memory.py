@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from kgot_lab.retrieval.lexical import bm25
 from numpy.typing import NDArray
 
 from benchmarks.beam import remarks
 from benchmarks.beam.chats import ChatTurn
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.retrieval.fusion import by_range, columns
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import content_words
 from kgot_lab.types import Document, Found, Query, Ranking

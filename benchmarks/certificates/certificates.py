@@ -30,13 +30,12 @@ READ_WRONG, LOOKS_SURE = (0.3, 0.5)
 
 def simulated_trial(folder: Path, questions: int) -> CertificateTrial:
     """The trial of a simulated model on made-up questions of two and three hops and of two things compared."""
-    from kgot_lab.retrieval.lexical import bm25
-
     from benchmarks.certificates.cases import TriedSet, certificate_cases
     from benchmarks.certificates.trial import CertificateTrial
     from benchmarks.competence.gold import GoldSet
     from benchmarks.competence.simulated import Competence, Simulated
     from benchmarks.competence.worlds import chain_world, comparing_world
+    from kgot_lab.retrieval.lexical import bm25
 
     worlds = {
         "2-hops": chain_world(questions, 2),

@@ -69,8 +69,6 @@ def bent() -> list[tuple[str, LoopSetting]]:
     """What ballots, steps, repairs and forced reads do against the errors that they are for, on questions of
     three hops.
     """
-    from kgot_lab.text.cleaning import counted
-
     from benchmarks.competence.curves import LoopSetting
     from benchmarks.competence.exact import (
         solved_despite_forced_reads,
@@ -79,6 +77,7 @@ def bent() -> list[tuple[str, LoopSetting]]:
         solved_despite_votes,
     )  # fmt: skip
     from kgot_lab.loop.limits import REFERENCE
+    from kgot_lab.text.cleaning import counted
 
     few = REFERENCE.but(steps=LONGER)  # as many turns as hops, so that reading is always forced
     return [
@@ -207,11 +206,10 @@ def measured_along(questions: int) -> list[dict[str, Any]]:
 
 def one_case(questions: int, case: PathCase) -> CompetenceCurve:
     """The curve of one case, on a world that is the same each time."""
-    from kgot_lab.retrieval.lexical import bm25
-
     from benchmarks.competence.curves import competence_curve
     from benchmarks.competence.simulated import Competence
     from benchmarks.competence.worlds import chain_world, comparing_world
+    from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.tools.search import search
 
     world = (comparing_world if case.comparing else chain_world)(questions, case.hops)
@@ -233,10 +231,9 @@ def measured(questions: int, hops: int, settings: Sequence[tuple[str, LoopSettin
 
 def one_curve(questions: int, hops: int, setting: tuple[str, LoopSetting]) -> CompetenceCurve:
     """The curve of one setting, on a world that is the same each time."""
-    from kgot_lab.retrieval.lexical import bm25
-
     from benchmarks.competence.curves import competence_curve
     from benchmarks.competence.worlds import chain_world
+    from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.tools.search import search
 
     world = chain_world(questions, hops)
@@ -247,8 +244,6 @@ def one_curve(questions: int, hops: int, setting: tuple[str, LoopSetting]) -> Co
 
 def without_errors(most: int) -> list[dict[str, Any]]:
     """What a model without errors solves: where it fails, the loop did not show it what it needed."""
-    from kgot_lab.retrieval.lexical import bm25
-
     from benchmarks.competence.curves import simulated_ends
     from benchmarks.competence.simulated import Competence
     from benchmarks.competence.worlds import chain_world, world_on_file
@@ -256,6 +251,7 @@ def without_errors(most: int) -> list[dict[str, Any]]:
     from kgot_lab.evaluation.significance import share
     from kgot_lab.io.bundled import bundled
     from kgot_lab.loop.limits import LOCAL, REFERENCE
+    from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.tools.search import search
 
     worlds = [
@@ -285,8 +281,6 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
     """What a model without errors solves in the mode `paths`, of made-up worlds and of the first questions of
     the sets on file.
     """
-    from kgot_lab.retrieval.lexical import bm25
-
     from benchmarks.competence.curves import simulated_ends
     from benchmarks.competence.simulated import Competence
     from benchmarks.competence.worlds import (
@@ -300,6 +294,7 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
     from kgot_lab.evaluation.significance import share
     from kgot_lab.io.bundled import bundled
     from kgot_lab.loop.limits import PATHS
+    from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.tools.search import search
 
     worlds = [

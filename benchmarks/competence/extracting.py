@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from kgot_lab.text.cleaning import fenced
-
 from benchmarks.competence.simulated import LIKELY, UNLIKELY, Competence, made_up
 from kgot_lab.errors import LLMError
 from kgot_lab.llm.presets import FREE
+from kgot_lab.text.cleaning import fenced
 from kgot_lab.types import Prompt, Reply, Triple, Usage
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from kgot_lab.retrieval.entity_linking import CAPITALISED
-
 from benchmarks.competence.gold import GoldSet, GoldStep
 from kgot_lab.errors import LLMError
 from kgot_lab.loop.modes.paths.question_form import form_of
 from kgot_lab.loop.modes.paths.reading import checked_answer
+from kgot_lab.retrieval.entity_linking import CAPITALISED
 from kgot_lab.text.words import named_words, plain_answer
 
 _FIGURE = re.compile(r"\b\d{3,4}\b")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kgot_lab.benchmark.comparison.losses import LossesBySet
 from kgot_lab.benchmark.comparison.results import Findings
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt
+from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import Contest, ContestRound
 from kgot_lab.types import Json
@@ -36,8 +36,8 @@ class Duel:
 
     on: str
     question: Question
-    rag: QuestionReceipt
-    graph: QuestionReceipt
+    rag: QuestionResult
+    graph: QuestionResult
     ends: tuple[str, str] = ("", "")
 
     @property

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
-from kgot_lab.text.cleaning import counted
-
 from kgot_lab.benchmark.comparison.results import Findings
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt
+from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.errors import BadInput
+from kgot_lab.text.cleaning import counted
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,7 +43,7 @@ def repetition(findings: Findings, again: Findings, system: str) -> Repetition:
     return Repetition(system, len(shared), same, *(median(some) if some else None for some in told))
 
 
-def what_counts(receipt: QuestionReceipt) -> tuple[object, ...]:
+def what_counts(receipt: QuestionResult) -> tuple[object, ...]:
     """The answer and what was read and asked for it, without times."""
     return (
         receipt.predicted,

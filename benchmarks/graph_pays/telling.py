@@ -7,8 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from kgot_lab.text.cleaning import counted
-
 from kgot_lab.benchmark.comparison.losses import (
     FAILED,
     LOSSES,
@@ -20,6 +18,7 @@ from kgot_lab.benchmark.comparison.losses import (
 from kgot_lab.benchmark.comparison.results import Findings, Measured
 from kgot_lab.evaluation.reports import Contest, ContestRound, Sentences, format_p, span
 from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Json
 
 NOT_YET = "not answered yet"

@@ -26,8 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kgot_lab.retrieval.entity_linking import Titles, title_graph
-from kgot_lab.retrieval.lexical import bm25
 from threadpoolctl import threadpool_limits
 
 from benchmarks.join.join_speed import join_machine
@@ -36,6 +34,8 @@ from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.growth import synthetic
 from kgot_lab.embedding.embedder import SignBits, descending, row_products
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.retrieval.entity_linking import Titles, title_graph
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.pagerank import RandomWalk, first_hits, titles_in_question
 from kgot_lab.similarity.blocks import SIDE, Effort
 from kgot_lab.similarity.delta import Thresholds

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from kgot_lab.retrieval.lexical import INTENT_VERBS
 
 from benchmarks.kgos.benchmark import half_report
 from benchmarks.kgos.claims import EQUALITIES, KGOS_CLAIMS, LEVELS_SAID, Equality, level_said
@@ -21,6 +20,7 @@ from kgot_lab.evaluation.significance import Estimate, interval, intervals
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.kgos.methods.intents import classify_intent
 from kgot_lab.kgos.schemas.vocabularies import cookbook
+from kgot_lab.retrieval.lexical import INTENT_VERBS
 from kgot_lab.text.words import searched_words
 
 _ELSEWHERE = {  # claims of the recall benchmark, on public passages, that ask the same of other systems

@@ -9,7 +9,6 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from kgot_lab.retrieval.lexical import INTENT_VERBS, best_first, bm25
 
 from kgot_lab.benchmark.recall.systems import shuffled
 from kgot_lab.embedding.cache import Remembered
@@ -25,6 +24,7 @@ from kgot_lab.kgos.schemas.dimensions import inside
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.retrieval.fusion import hybrid, rrf, weighted
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learned
+from kgot_lab.retrieval.lexical import INTENT_VERBS, best_first, bm25
 from kgot_lab.retrieval.neighbours import around, jaccard
 from kgot_lab.retrieval.stage import Stage, best
 from kgot_lab.types import Ranking

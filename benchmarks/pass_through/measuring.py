@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from kgot_lab.retrieval.entity_linking import phrase_graph, title_graph
 
 from benchmarks.recall.figures import Row, corrected, estimated, gap_estimated
 from kgot_lab.benchmark.recall.datasets import load_dataset
@@ -19,6 +18,7 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.retrieval.entity_linking import phrase_graph, title_graph
 from kgot_lab.retrieval.pass_through import Walk, has_text, traverse, without_text
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Edge, Json, Query, Ranking, full_text, ranked

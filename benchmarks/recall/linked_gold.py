@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 
-from kgot_lab.retrieval.entity_linking import capitalised, title_graph
-
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
+from kgot_lab.retrieval.entity_linking import capitalised, title_graph
 from kgot_lab.types import Json
 
 

@@ -67,9 +67,8 @@ def first_reads(kind: str, size: int) -> dict[str, float]:
 
 def embedding(count: int) -> dict[str, float]:
     """Seconds in which passages become vectors, without those in which the model is loaded."""
-    from kgot_lab.embedding.pretrained import MiniLM
-
     from kgot_lab.benchmark.recall.datasets import load_dataset
+    from kgot_lab.embedding.pretrained import MiniLM
 
     texts = [document.text for document in load_dataset("musique").documents[:count]]
     model = MiniLM()

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kgot_lab.embedding.pretrained import MiniLM
-
 from benchmarks.standard_sets.standard import TRAIL
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import file_name
 from kgot_lab.benchmark.recall.systems import BASELINE
+from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import query_parts
 from kgot_lab.evaluation.reports import PLAN, Report, derive

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from kgot_lab.retrieval.entity_linking import title_graph
 
+from benchmarks.recall.published import published_thousand
 from kgot_lab.benchmark.recall.bench import BenchmarkProgress
-from kgot_lab.benchmark.recall.datasets import load_dataset, published_thousand
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import fill, receipt
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.embedding.embedder import Embedder
@@ -22,6 +22,7 @@ from kgot_lab.evaluation.results import Plan, fingerprints, save_receipt
 from kgot_lab.evaluation.runs import Latency, Run
 from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, grouped_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, signed
+from kgot_lab.retrieval.entity_linking import title_graph
 
 WITH_TITLES = ("2wiki-1000", "musique-498", "hotpotqa", "musique")
 TRAIL, NO_LINKS, RIVAL = "trail", "control: trail, no links", "Psi-RAG"

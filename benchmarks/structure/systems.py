@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-from kgot_lab.retrieval.lexical import bm25
 
 from benchmarks.structure.analogies import Choices
 from benchmarks.structure.analogy_pools import Retrieval
@@ -16,6 +15,7 @@ from benchmarks.structure.answered import Answers, six
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import Numbers
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Query, Ranking, ranked
 

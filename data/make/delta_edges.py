@@ -32,8 +32,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kgot_lab.retrieval.entity_linking import title_graph
-
 from benchmarks.delta.graphs import calibration
 from benchmarks.structure.analogy_pairs import pairs
 from kgot_lab.analogy.alignment import Aligner
@@ -42,13 +40,14 @@ from kgot_lab.analogy.delta_edges import Material, delta_edges
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.systems import mean_recall, systems
+from kgot_lab.benchmark.recall.systems import mean_score, systems
 from kgot_lab.cli.requirements import need_structure
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.retrieval.entity_linking import title_graph
 from kgot_lab.similarity.delta import SPECIFIED, Thresholds
 from kgot_lab.similarity.join import delta_pairs
 from kgot_lab.types import Edge, Json
@@ -97,7 +96,7 @@ def tried(data: Dataset, options: dict[str, Sequence[Edge]], embedder: Embedder)
     """
     remembered = Remembered(embedder)
     remembered.remember([query.text for query in data.queries])
-    reached = mean_recall(data)
+    reached = mean_score(data, "recall@5")
     rows: list[Json] = [
         {
             "edges": "none",

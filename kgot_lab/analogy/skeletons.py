@@ -2,17 +2,183 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
+import math
+import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from kgot_lab.analogy.skeletons import LeakCheck
 from kgot_lab.embedding.cache import CacheFile, CacheTable, text_key
 from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled, OverBudget, require_parts
 from kgot_lab.text.cleaning import whole
+from kgot_lab.text.words import POSSESSIVE, stem
+
+# Words of a text's own field that survive in its skeleton.
+
+TOKEN = re.compile(r"\d+(?:[.,]\d+)*|\w+(?:['’]\w+)*")
+# what stands before a word that has to have a capital
+SENTENCE_START = re.compile(r"(?:^|[.!?:…]['\"”’)\]]*\s+|\n)\W*$|[\"“‘(\[]$")
+TOLD_APART = 3.0  # nats: a word of fewer than 1 text in 20
+
+FUNCTION_WORDS = frozenset(
+    "a about above across after again against ago all almost along already also although always am among an and another any anybody "
+    "anyone anything apart are around as at away back be became because become becomes been before behind being below beneath beside "
+    "besides between beyond both but by can cannot come could did do does doing done down during each either else enough even ever "
+    "every everybody everyone everything except few first for from further get gets give given gives go goes gone got had has have "
+    "having he hence her here hers herself him himself his how however i if in indeed inside instead into is it its itself just keep "
+    "keeps kept last least less let like made make makes making many may me might mine more most much must my myself near neither "
+    "never next no nobody none nor not nothing now of off often on once one ones only onto or other others our ours ourselves out "
+    "outside over own per perhaps put quite rather really same second several shall she should since so some somebody someone "
+    "something sometimes somewhere soon still such take takes taken than that the their theirs them themselves then there thereby "
+    "these they this those though through throughout thus till to together too toward towards two under unless until up upon us use "
+    "used uses using very via was we well went were what whatever when whenever where whether which while who whoever whole whom "
+    "whose why will with within without would yet you your yours yourself yourselves".split()
+)
+GENERAL_WORDS = frozenset(  # what a skeleton is written with, so that saying "process" of a process is no leak
+    "able act action add affect allow amount apply arise aspect available bad balance based become begin best better block break "
+    "bring build cause chain change choice collect collection compare complete complex component condition connect connection consist "
+    "contain continue contrast contribute control copy create cycle decrease depend develop difference different direct direction "
+    "easier easily easy effect element enable end ensure enter entity equal event eventually exceed exist external factor fast faster "
+    "feedback final finally find flow follow force form function gain gather general given goal good gradually group grow growth "
+    "happen hard high higher hold impact improve include increase individual initial initially input interact interaction internal "
+    "involve item itself join kind know lack large larger later lead leave level limit limited link long longer look loop lose loss "
+    "low lower main maintain manage many mean means mechanism member method move movement multiple mutual necessary need negative new "
+    "newer number object occur old older opposite order outcome output overall part particular particularly parts pass pattern people "
+    "person place plan point position positive possible potential present prevent previous proceed process produce progress property "
+    "provide purpose quality quantity quick quickly rather ratio reach ready reason receive reduce reinforce relation relationship "
+    "release remain remove repeat replace require resource respond result return reverse right rise role rule say see send separate "
+    "sequence series serve set shape share shift show similar simple since single situation slow slower slowly small smaller "
+    "something source specific specifically stable stage start state stay steady step stop strength strengthen strong stronger "
+    "structure successful successive suddenly support surrounding system task thing think threshold time total transfer transform "
+    "trigger try turn unit variation various vary want way weak weaken weaker work worse wrong".split()
+)
+
+
+@dataclass(frozen=True)
+class LeakCheck:
+    """Counts the words of a text that its skeleton may not hold.
+
+    A content word is a domain word when idf(w) = ln(N / df(w)) >= min(cut, ln N), where N is the number of
+    texts, df(w) the number of them that hold w or another ending of it, at least 1; so a word of a single
+    text always is one, and the cut is in nats. Names (capitals in mid-sentence that are capitals again) and
+    numbers leak however common they are; `common` words never do. It sees words, not meanings: what a
+    skeleton says by a synonym goes unseen, so the count is a lower bound.
+    """
+
+    texts: int
+    frequency: Mapping[str, int] = field(repr=False, hash=False)  # df, by `stem`
+    cut: float = TOLD_APART
+    common: frozenset[str] = field(default=frozenset(), repr=False)  # by `stem`
+
+    @classmethod
+    def of(
+        cls,
+        texts: Iterable[str],
+        *,
+        cut: float = TOLD_APART,
+        common: Iterable[str] = FUNCTION_WORDS | GENERAL_WORDS,
+    ) -> LeakCheck:
+        """The check for skeletons of texts like these; for a stricter count let `common` be FUNCTION_WORDS.
+        Raises BadInput.
+        """
+        if isinstance(texts, str):
+            raise BadInput(f"give a list of texts, not one text: LeakCheck.of([{texts[:40]!r}])")
+        held = [{stem(word) for word in TOKEN.findall(text)} for text in texts]
+        if not held:
+            raise BadInput("a leak check learns from texts which words are common; give it at least one")
+        return cls(
+            len(held),
+            Counter(word for some in held for word in some),
+            _sound(cut),
+            frozenset(map(stem, common)),
+        )
+
+    def idf(self, word: str) -> float:
+        """ln(N / df) of a word, in nats: 0 for one that stands in every text, ln N for one that stands in a
+        single text or in none.
+        """
+        return math.log(self.texts / max(self.frequency.get(stem(word), 1), 1))
+
+    def check(self, text: str, skeleton: str) -> tuple[str, ...]:
+        """The words of the text that leaked into its skeleton, in lower case, each once, in the order of
+        the skeleton.
+        """
+        held, names = {stem(word) for word in TOKEN.findall(text)}, _names(text)
+        found = {}
+        for word in TOKEN.findall(skeleton):
+            plain = stem(word)
+            if plain in held and plain not in found and self._leaks(word, plain in names):
+                found[plain] = POSSESSIVE.sub("", word.casefold())
+        return tuple(found.values())
+
+    def calibrated(
+        self, texts: Sequence[str], skeletons: Sequence[str], *, share: float = 0.01, seed: int = 0
+    ) -> LeakCheck:
+        """The same check with the lowest cut at which at most `share` of the skeletons of *other* texts seem
+        to leak.
+
+        What a text has in common with the skeleton of another is language, not leakage: each text is held
+        against up to 20 others, drawn by the seed. Give it texts of a develop split. Raises BadInput for
+        lists of unlike length or below 2.
+        """
+        if len(texts) != len(skeletons) or len(texts) < 2 or not 0 <= share < 1:
+            told = f"{len(texts)} texts, {len(skeletons)} skeletons and a share of {share}"
+            raise BadInput(
+                f"calibrated() takes as many skeletons as texts, 2 or more, and a share from 0 to below 1, not {told}"
+            )
+        open_check = replace(self, cut=0.0)
+        shifts = random.Random(seed).sample(range(1, len(texts)), min(20, len(texts) - 1))
+        rarest = sorted(
+            max(
+                (self.idf(word) for word in open_check.check(text, skeletons[(row + shift) % len(texts)])),
+                default=-1.0,
+            )
+            for shift in shifts
+            for row, text in enumerate(texts)
+        )
+        last = rarest[min(math.ceil((1 - share) * len(rarest)), len(rarest)) - 1]
+        return replace(self, cut=math.nextafter(max(last, 0.0), math.inf))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of what decides the answers."""
+        parts = self.texts, sorted(self.frequency.items()), self.cut, sorted(self.common)
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _leaks(self, word: str, is_name: bool) -> bool:
+        plain = stem(word)
+        if plain[0].isdigit():
+            return True
+        if plain in self.common or len(plain) < 2:
+            return False
+        return (is_name and word[0].isupper()) or self.idf(word) >= min(self.cut, math.log(self.texts))
+
+    def __repr__(self) -> str:
+        return f"<leak check from {self.texts:,} texts: names, numbers and words with an idf of {self.cut:.2f} or more>"
+
+
+def _names(text: str) -> set[str]:
+    """The words with a capital that no sentence or quotation begins with."""
+    return {
+        stem(match.group())
+        for match in TOKEN.finditer(text)
+        if match.group()[0].isupper()
+        and not SENTENCE_START.search(text[max(match.start() - 20, 0) : match.start()])
+    }
+
+
+def _sound(cut: float) -> float:
+    if not (math.isfinite(cut) and cut >= 0):
+        raise BadInput(f"the cut of a leak check is an idf in nats, 0 or more, not {cut}")
+    return float(cut)
+
 
 _log = logging.getLogger(__name__)
 

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from kgot_lab.embedding.api import API
-from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.cache import Cached
+from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.embedding.fitted import infonce, lsa
-from kgot_lab.embedding.pretrained import SentenceTransformers, WordLlama
-from kgot_lab.embedding.vectors import minilm
-from kgot_lab.errors import BadInput, NotInstalled, UnknownName
+from kgot_lab.embedding.pretrained import SentenceTransformers, WordLlama, quiet_loading
+from kgot_lab.embedding.vectors import StoredVectors, minilm
+from kgot_lab.errors import BadInput, ModelMissing, NotInstalled, UnknownName, require, wants_memory, words_of
+from kgot_lab.llm.presets import ENDPOINTS
+from kgot_lab.types import Document
 
 
 def all_minilm() -> Embedder:
@@ -55,3 +64,225 @@ def embedder(name: str = "all-minilm", **options: Any) -> Embedder:
             f"embedder({name!r}): {error}; it takes {', '.join(takes.parameters) or 'no options'}"
         ) from None
     return make(**options)
+
+
+# An embedder by the name that a command is given, and any model of sentence-transformers as an embedder.
+
+_MODEL, _SERVER = "sentence-transformers", "api"
+_LEARNT: Mapping[str, Callable[..., Embedder]] = {"lsa": lsa, "infonce": infonce}
+_PLAIN: Mapping[str, Callable[[], Embedder]] = {
+    "all-minilm": all_minilm,
+    _MODEL: SentenceTransformers,
+    "wordllama": WordLlama,
+}
+_PATIENCE = 10.0  # seconds for the hub to say that it has a model
+
+
+def embedder_named(name: str, *, progress: Callable[[int, int], object] | None = None) -> Embedder:
+    """An embedder by its name, as `kgot-lab bench --embedder` takes it; what takes long to compute is kept in
+    the user's cache.
+
+    "minilm", "wordllama", "all-minilm", "sentence-transformers"; "sentence-transformers:MODEL" with a name on
+    huggingface.co or a folder, or that folder alone; "api:SERVER:MODEL" or "SERVER:MODEL", as API takes them.
+    `progress(done, total)` counts the texts that are computed. Raises UnknownName; BadInput for "lsa" and
+    "infonce", which learn from documents; NotInstalled; ModelMissing for a model that cannot be loaded;
+    LLMError where a key is missing.
+    """
+    require(name, str, "an embedder is given by its name, such as 'wordllama', or is an embedder itself")
+    kind, _, rest = name.partition(":")
+    if name in _LEARNT:
+        own = f"the benchmark measures it as a system of its own, {name!r}"
+        raise BadInput(
+            f"{name} learns from the documents of one data set, so it is no embedder for all systems on all data; {own}"
+        )
+    if name == "minilm":
+        return minilm(progress=progress)
+    if kind == _SERVER or (rest and kind in {*ENDPOINTS, "http", "https"}):
+        return Cached(API(_server_model(name)), progress=progress)
+    if name in _PLAIN:
+        made = _PLAIN[name]()
+        return Cached(made, progress=progress) if isinstance(made, SentenceTransformers) else made
+    if (kind == _MODEL and rest) or (name and Path(name).is_dir()):
+        return Cached(SentenceModel(rest if kind == _MODEL else name), progress=progress)
+    known = [
+        "minilm",
+        *_PLAIN,
+        f"{_MODEL}:MODEL_OR_FOLDER",
+        f"{_SERVER}:openai:MODEL",
+        f"{_SERVER}:http://HOST:PORT/v1#MODEL",
+    ]
+    raise UnknownName("embedder", name, known, meant=f"{_MODEL}:{name}" if "/" in name else "")
+
+
+def _server_model(name: str) -> str:
+    model = name.removeprefix(_SERVER).removeprefix(":")
+    if not model:
+        raise BadInput(
+            "the embedder 'api' needs a server and a model: api:openai:text-embedding-3-small, or api:http://HOST:PORT/v1#MODEL"
+        )
+    return model
+
+
+class SentenceModel:
+    """A model of sentence-transformers by its name on huggingface.co or in a folder of yours, on the
+    processor.
+
+    A name is looked for in the cache of huggingface_hub, then fetched. Queries and passages are embedded
+    alike, without the instructions that some models have for them, and cut where the model's longest text
+    ends. Code that comes with a model is not run. Raises NotInstalled; ModelMissing for what is no such
+    model, or cannot be fetched.
+    """
+
+    def __init__(self, model: str, *, batch: int = 32) -> None:
+        if find_spec("sentence_transformers") is None:
+            raise NotInstalled("torch", "sentence-transformers")
+        folder = Path(model)
+        self.name = " ".join((folder.resolve().name if folder.is_dir() else model).replace(";", " ").split())
+        self._model, self._batch = _loaded(model, self.name), batch
+        # before a text is read, which changes settings of some tokenizers
+        self.digest = _model_digest(self._model)
+        self.dimension = int(self._model.encode(["dimension"], show_progress_bar=False).shape[1])
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        if not len(texts):
+            return np.zeros((0, self.dimension), np.float32)
+        return unit(
+            self._model.encode(embeddable(texts), batch_size=self._batch, show_progress_bar=False), self.name
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self.name} by sentence-transformers, {self.dimension} dimensions>"
+
+
+def _loaded(model: str, name: str) -> Any:
+    """A model from a folder, from the cache, or from the hub, in this order."""
+    from sentence_transformers import SentenceTransformer
+
+    folder = Path(model).is_dir()
+    with quiet_loading():
+        try:
+            return SentenceTransformer(model, device="cpu", local_files_only=True)
+        except Exception as error:  # whatever a parser of one of many formats raises: the remedy is the same
+            if wants_memory(error):
+                raise
+            if folder:
+                why = f"{type(error).__name__}: {words_of(error)[:160]}"
+                raise ModelMissing(
+                    f"the folder {name!r} holds no model that sentence-transformers can load ({why})"
+                ) from error
+        try:
+            from huggingface_hub import HfApi
+
+            HfApi().model_info(model, timeout=_PATIENCE)  # a machine without network should know soon
+            return SentenceTransformer(model, device="cpu")
+        except Exception as error:
+            if wants_memory(error):
+                raise
+            there = (
+                "is neither a folder nor in the cache of this computer, and cannot be had from huggingface.co"
+            )
+            what = "check the name, fetch it where there is a network, or name its folder"
+            raise ModelMissing(f"the model {name!r} {there} ({type(error).__name__}); {what}") from error
+
+
+def _model_digest(model: Any) -> str:
+    """SHA-256 of the weights, the vocabulary and the settings of a model."""
+    import torch
+
+    digest = hashlib.sha256()
+    for key, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}\0".encode())
+        digest.update(tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy().tobytes())
+    modules: list[object] = [
+        [type(part).__name__, getattr(part, "get_config_dict", dict)()] for part in model
+    ]
+    words = getattr(model.tokenizer, "backend_tokenizer", None)
+    told = [
+        modules,
+        model.max_seq_length,
+        model.prompts,
+        model.default_prompt_name,
+        words.to_str() if words else repr(model.tokenizer),
+    ]
+    digest.update(json.dumps(told, sort_keys=True, default=str).encode())
+    return digest.hexdigest()
+
+
+# What a query is embedded with: the static embedder, unless stored vectors say that another one made them.
+
+_STATIC = WordLlama  # what a query is embedded with where nobody says otherwise: on this computer, at no cost, in well under a millisecond
+_MADE: Mapping[str, Callable[[], Embedder]] = {
+    WordLlama.name: _STATIC,
+    "wordllama": _STATIC,
+    "all-MiniLM-L6-v2": all_minilm,
+    "sentence-transformers/all-MiniLM-L6-v2": all_minilm,
+    "sentence-transformers": SentenceTransformers,
+    "all-MiniLM-L6-v2-int8": minilm,
+    "minilm": minilm,
+}
+_OF_SIZE = {
+    384: "'all-MiniLM-L6-v2'",
+    768: "'gemini:MODEL'",
+    1536: "'openai:MODEL'",
+    3072: "'openai:MODEL' or 'gemini:MODEL'",
+}
+
+
+def query_embedder(stored: StoredVectors | None = None, *, documents: Iterable[Document] = ()) -> Embedder:
+    """What a query is embedded with: the static embedder, or the one that the stored vectors say made them.
+
+    Vectors that say nothing are the static one's where they have as many numbers as its own; with any other
+    number it is an error. "lsa" and "infonce" learnt from `documents`, and learn from them again. Raises
+    BadInput where the dimension or the digest is another than the vectors', UnknownName for a maker that is
+    not known, NotInstalled, and LLMError where a key is missing.
+    """
+    if stored is None:
+        return _STATIC()
+    require(
+        stored,
+        StoredVectors,
+        "stored vectors are StoredVectors.of(ids, vectors, model=...) or StoredVectors.load(path)",
+    )
+    chosen = _chosen(stored, tuple(documents))
+    stored.refuse_other(chosen)
+    return chosen
+
+
+def _chosen(stored: StoredVectors, documents: Sequence[Document]) -> Embedder:
+    if not stored.model:
+        if stored.dimension == _STATIC.dimension:
+            return _STATIC()
+        likely = f", such as {_OF_SIZE[stored.dimension]}" if stored.dimension in _OF_SIZE else ""
+        raise BadInput(
+            f"the stored vectors have {stored.dimension} numbers and do not say what made them, and the static embedder gives "
+            f"{_STATIC.dimension}; say it: StoredVectors.of(ids, vectors, model=...){likely}"
+        )
+    if stored.model in _LEARNT:
+        if not documents:
+            raise BadInput(
+                f"{stored.model} learns from documents: give those it learnt from, documents=..., or the embedder itself"
+            )
+        return _LEARNT[stored.model](documents, dimension=stored.dimension)
+    if stored.model.partition(":")[0] in {*ENDPOINTS, "http", "https"}:
+        return _served(stored)
+    if stored.model == SentenceTransformers.name and stored.digest:
+        return SentenceTransformers()  # of the two ways to run this model, the one whose digest it can be
+    if stored.model not in _MADE:
+        raise UnknownName(
+            "maker of the stored vectors",
+            stored.model,
+            {*_MADE, *_LEARNT, *(f"{name}:MODEL" for name in ENDPOINTS)},
+        )
+    return _MADE[stored.model]()
+
+
+def _served(stored: StoredVectors) -> Embedder:
+    """A server's embedder; one that was asked for shorter vectors has another digest, and is asked for such
+    again.
+    """
+    plain = API(stored.model)
+    if not stored.digest or plain.digest == stored.digest:
+        return plain
+    plain.close()
+    return API(stored.model, dimension=stored.dimension)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Generic, TypeVar
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, require
 from kgot_lab.types import Diff, Edge, Json, Node
 
 K = TypeVar("K", bound=Hashable)
@@ -119,3 +119,218 @@ def _short(thing: object) -> str:
 def merged_properties(before: Mapping[str, Json], changes: Mapping[str, Json]) -> dict[str, Json]:
     """Properties after a change: by name, and None takes one away."""
     return {name: value for name, value in {**before, **changes}.items() if value is not None}
+
+
+# A graph as three dictionaries: the truth a parent process keeps, against which every claim and every diff
+# is checked.
+
+Identity = tuple[str, str, str, str]
+
+
+def inverse(diff: Diff) -> Diff:
+    """The diff that undoes a diff; raises BadInput for what is none."""
+    require(diff, Diff, "what is taken back from a store is a Diff")
+    return Diff(
+        added_nodes=diff.removed_nodes,
+        removed_nodes=diff.added_nodes,
+        changed_nodes=tuple((after, before) for before, after in diff.changed_nodes),
+        added_edges=diff.removed_edges,
+        removed_edges=diff.added_edges,
+        changed_edges=tuple((after, before) for before, after in diff.changed_edges),
+    )
+
+
+def same_element(one: Node | Edge, other: Node | Edge) -> bool:
+    """Whether two elements are equal and keep 1, 1.0 and True apart, which Python's == does not."""
+    return one == other and json.dumps(one.properties, sort_keys=True) == json.dumps(
+        other.properties, sort_keys=True
+    )
+
+
+class Truth:
+    """Nodes by id, edges by identity, and each node's edges."""
+
+    def __init__(self, nodes: Iterable[Node] = (), edges: Iterable[Edge] = ()):
+        self.nodes: dict[str, Node] = {}
+        self.edges: dict[Identity, Edge] = {}
+        self.incident: dict[str, dict[Identity, None]] = {}
+        self.apply(Diff(added_nodes=tuple(nodes), added_edges=tuple(edges)))
+
+    def difference(self, nodes: Mapping[str, Node | None], edges: Mapping[Identity, Edge | None]) -> Diff:
+        """The exact diff that makes these elements so (None: absent); raises BadInput when the result would
+        be no graph.
+        """
+        diff = Diff(
+            added_nodes=tuple(node for id, node in nodes.items() if node and id not in self.nodes),
+            removed_nodes=tuple(
+                self.nodes[id] for id, node in nodes.items() if not node and id in self.nodes
+            ),
+            changed_nodes=tuple(
+                (self.nodes[id], node)
+                for id, node in nodes.items()
+                if node and id in self.nodes and not same_element(self.nodes[id], node)
+            ),
+            added_edges=tuple(edge for id, edge in edges.items() if edge and id not in self.edges),
+            removed_edges=tuple(
+                self.edges[id] for id, edge in edges.items() if not edge and id in self.edges
+            ),
+            changed_edges=tuple(
+                (self.edges[id], edge)
+                for id, edge in edges.items()
+                if edge and id in self.edges and not same_element(self.edges[id], edge)
+            ),
+        )
+        self.check(diff)
+        return diff
+
+    def check(self, diff: Diff) -> None:
+        """Raise BadInput unless the diff fits this graph exactly, names nothing twice, and leaves no edge
+        without its ends.
+        """
+        require_each_once(diff)
+        added, new = (
+            {node.id: None for node in diff.added_nodes},
+            {edge.identity: None for edge in diff.added_edges},
+        )
+        removed, gone = (
+            {node.id for node in diff.removed_nodes},
+            {edge.identity for edge in diff.removed_edges},
+        )
+        for id in added:
+            if id in self.nodes:
+                raise _misfit(f"node {id!r} is already there")
+        for before in chain(diff.removed_nodes, (before for before, _ in diff.changed_nodes)):
+            if before.id not in self.nodes or not same_element(self.nodes[before.id], before):
+                raise _misfit(f"node {before.id!r} is not as the diff says")
+        for identity in new:
+            if identity in self.edges:
+                raise _misfit(f"edge {identity!r} is already there")
+            for end in (identity[0], identity[2]):
+                if (end not in self.nodes and end not in added) or end in removed:
+                    raise _misfit(f"edge {identity!r} has no node {end!r}")
+        for old in chain(diff.removed_edges, (old for old, _ in diff.changed_edges)):
+            if old.identity not in self.edges or not same_element(self.edges[old.identity], old):
+                raise _misfit(f"edge {old.identity!r} is not as the diff says")
+        for one, other in diff.changed_nodes:
+            if one.id != other.id or one.id in removed:
+                raise _misfit(f"node {one.id!r} changes into another node")
+        for first, second in diff.changed_edges:
+            if first.identity != second.identity or first.identity in gone or first.identity in new:
+                raise _misfit(f"edge {first.identity!r} changes into another edge")
+        for id in removed:
+            if not self.incident[id].keys() <= gone:
+                raise _misfit(f"node {id!r} is removed but keeps an edge")
+
+    def apply(self, diff: Diff) -> None:
+        """Make a diff true; raises BadInput, changing nothing, when it does not fit."""
+        self.check(diff)
+        self.take(diff)
+
+    def take(self, diff: Diff) -> None:
+        """Make a diff true that was checked."""
+        for edge in diff.removed_edges:
+            del self.edges[edge.identity]
+            for end in {edge.source, edge.target}:
+                del self.incident[end][edge.identity]
+        for node in diff.removed_nodes:
+            del self.nodes[node.id], self.incident[node.id]
+        for node in chain(diff.added_nodes, (after for _, after in diff.changed_nodes)):
+            self.nodes[node.id] = node
+            self.incident.setdefault(node.id, {})
+        for edge in chain(diff.added_edges, (after for _, after in diff.changed_edges)):
+            identity = edge.identity
+            self.edges[identity] = edge
+            self.incident[edge.source][identity] = None
+            self.incident[edge.target][identity] = None
+
+
+def _misfit(why: str) -> BadInput:
+    return BadInput(f"the diff does not fit the graph: {why}")
+
+
+# What a fact of the graph was taken from: documents and sentences, noted on its edge, all of them.
+
+HIDDEN = {"source", "sentence"}  # provenance: for the reader and the evidence, not for the prompt
+
+
+@dataclass(frozen=True)
+class Support:
+    """A document that says a fact, by its id, and the sentence that does; the id is "" for a text that has
+    none.
+    """
+
+    source: str
+    sentence: str
+
+
+def supports_of(properties: Mapping[str, Json]) -> tuple[Support, ...]:
+    """The supports noted among an edge's properties: a text each where there is one, lists side by side where
+    there are several.
+    """
+    sources, said = _texts(properties.get("source")), _texts(properties.get("sentence"))
+    longest = max(len(sources), len(said))
+    return tuple(map(Support, sources + [""] * (longest - len(sources)), said + [""] * (longest - len(said))))
+
+
+def note(supports: Iterable[Support]) -> dict[str, Json]:
+    """The properties that note some supports, each once."""
+    once = tuple(dict.fromkeys(supports))
+    sources, said = [support.source for support in once], [support.sentence for support in once]
+    return (
+        {"source": sources[0], "sentence": said[0]}
+        if len(once) == 1
+        else {"source": sources, "sentence": said}
+    )
+
+
+def sentence_of(properties: Mapping[str, Json]) -> str:
+    """The latest sentence that says a fact; "" where none is noted."""
+    return next((support.sentence for support in reversed(supports_of(properties)) if support.sentence), "")
+
+
+def sentences_of(edges: Iterable[Edge]) -> frozenset[str]:
+    """Every sentence that some facts were taken from."""
+    return frozenset(
+        support.sentence for edge in edges for support in supports_of(edge.properties) if support.sentence
+    )
+
+
+def merge_supports(diff: Diff) -> Diff:
+    """The same change, but for supports that edges lost by it: they note what they had, and what they gained.
+
+    Two pairs of texts may stand among an edge's properties in any order, as RDF has them: what was there is
+    taken for what it was.
+    """
+    kept = [(before, after, _without_duplicates(before, after)) for before, after in diff.changed_edges]
+    return replace(
+        diff,
+        changed_edges=tuple((before, now) for before, after, now in kept if now is after or now != before),
+    )
+
+
+def _without_duplicates(before: Edge, after: Edge) -> Edge:
+    had = supports_of(before.properties)
+    if set(had) <= set(supports_of(after.properties)):
+        return after
+    return replace(after, properties={**after.properties, **note((*had, *_gained(had, after.properties)))})
+
+
+def _gained(had: Sequence[Support], now: Mapping[str, Json]) -> tuple[Support, ...]:
+    """The supports that came to some, which may have been written over, or be mixed among the new ones."""
+    sources, said = _texts(now.get("source")), _texts(now.get("sentence"))
+    if not {support.source for support in had} <= set(sources) or not {
+        support.sentence for support in had
+    } <= set(said):
+        return supports_of(now)
+    one = sources[0] if len(set(sources)) == 1 else ""
+    for support in had:
+        for texts, text in ((sources, support.source), (said, support.sentence)):
+            if text in texts:
+                texts.remove(text)
+    return supports_of({"source": sources or [one] * len(said), "sentence": said})
+
+
+def _texts(value: Json) -> list[str]:
+    if value is None:
+        return []
+    return [str(item) for item in value] if isinstance(value, list | tuple) else [str(value)]

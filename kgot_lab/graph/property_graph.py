@@ -6,23 +6,123 @@ import hashlib
 import json
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_count, shortly
 from kgot_lab.graph.changes import changes, patch, same_value
-from kgot_lab.graph.property_graph import Csr, Ints, Items, csr, frozen, printed, summary
 from kgot_lab.graph.validation import copied_properties, require_labels
+from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.types import Diff, Edge, Json, Node, Triple
 
 if TYPE_CHECKING:
     import networkx as nx
     import pandas as pd
+
+# The parts of a graph held in columns: sequences made on demand, and sparse rows.
+
+Ints = NDArray[np.int32]
+_T = TypeVar("_T")
+Int = TypeVar("Int", np.int32, np.int64)
+
+
+class Csr(NamedTuple):
+    """Compressed sparse rows: the neighbours of node row r are indices[indptr[r]:indptr[r + 1]], reached over
+    edges[...].
+    """
+
+    indptr: NDArray[np.int64]
+    indices: Ints
+    edges: Ints
+
+
+class Items(Sequence[_T], Generic[_T]):
+    """A sequence whose items are made when they are looked at."""
+
+    def __init__(self, length: int, make: Callable[[int], _T]):
+        self._rows, self._make = range(length), make
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> _T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[_T, ...]: ...
+    def __getitem__(self, index: int | slice) -> _T | tuple[_T, ...]:
+        if isinstance(index, slice):
+            return tuple(map(self._make, self._rows[index]))
+        return self._make(self._rows[index])
+
+    def __iter__(self) -> Iterator[_T]:
+        return map(self._make, self._rows)
+
+    def __repr__(self) -> str:
+        more = f", … {len(self) - 3} more" if len(self) > 3 else ""
+        return f"[{', '.join(map(repr, self[:3]))}{more}]"
+
+
+def csr(rows: Ints, columns: Ints, size: int) -> Csr:
+    order = np.argsort(rows, kind="stable").astype(np.int32)  # stable: a node's edges stay in edge order
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(rows, minlength=size)))).astype(np.int64)
+    return Csr(frozen(indptr), frozen(columns[order]), frozen(order))
+
+
+def frozen(values: NDArray[Int]) -> NDArray[Int]:
+    values.flags.writeable = False
+    return values
+
+
+# A graph as a few lines of text: how much there is, what is used most, and the first facts.
+
+_SHOWN = 5  # labels, relations and facts that are named
+_LINE = 140  # characters of a line
+_NAME = 40  # characters of a label or a relation
+
+
+def summary(graph: PropertyGraph) -> str:
+    """The counts, on one line."""
+    counts = (
+        (len(graph), "node"),
+        (len(graph.edges), "edge"),
+        (len(graph.labels()), "label"),
+        (len(graph.types()), "relation"),
+    )
+    return f"<PropertyGraph: {', '.join(counted(count, noun) for count, noun in counts)}>"
+
+
+def printed(graph: PropertyGraph) -> str:
+    """The counts, the labels and relations used most, and the first facts; no text of the graph begins a line
+    of its own.
+    """
+    most_used = [
+        f"{what}: {_named(counts)}"
+        for what, counts in (("labels", graph.labels()), ("relations", graph.types()))
+        if counts
+    ]
+    facts = [str(Triple(edge.source, edge.type, edge.target)) for edge in islice(graph.edges, _SHOWN)]
+    more = [f"… and {len(graph.edges) - _SHOWN:,} more"] if len(graph.edges) > _SHOWN else []
+    return "\n".join([summary(graph), *(f"  {_short(line, _LINE)}" for line in (*most_used, *facts, *more))])
+
+
+def _named(counts: Mapping[str, int]) -> str:
+    more = [f"… and {len(counts) - _SHOWN:,} more"] if len(counts) > _SHOWN else []
+    return ", ".join(
+        [*(f"{_short(name, _NAME)} {count:,}" for name, count in islice(counts.items(), _SHOWN)), *more]
+    )
+
+
+def _short(text: str, most: int) -> str:
+    """A text on one line that does nothing to a terminal, cut where it is too long."""
+    line = harmless(text)
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()}…"
+
 
 Direction = Literal["out", "in", "both"]
 Properties = Mapping[str, Json]

@@ -17,18 +17,99 @@ import random
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from kgot_lab.errors import LLMError, ModelMissing
-from kgot_lab.llm.local import Engine, Written, engine_version, require_engine
+from kgot_lab.errors import LLMError, ModelMissing, NotInstalled
 from kgot_lab.llm.model_file import find_model, sha256_of
 from kgot_lab.llm.presets import FREE, Settings
 from kgot_lab.llm.structured import SpokenPieces, reasons, share_of, split_thought
 from kgot_lab.types import Message, Prompt, Reply, Usage
+
+# The engine of the local model: the protocol that `Local` uses, and whether xllamacpp is installed.
+
+PACKAGE = "xllamacpp"  # llama.cpp in a wheel, which needs no compiler
+
+# Sampling settings besides temperature; set here, so that the engine's own defaults do not count.
+SAMPLING: dict[str, float] = {"top_k": 40, "top_p": 0.95, "min_p": 0.05}
+
+
+@dataclass(frozen=True)
+class Written:
+    """What an engine wrote: the text, how many tokens it has, whether max_tokens cut it, and its logprob
+    where the prompt asks for it.
+    """
+
+    text: str
+    tokens: int
+    cut: bool
+    logprob: float | None = None
+
+
+class Engine(Protocol):
+    """A loaded model with one prompt in its memory: what the local model needs of an engine, in tokens."""
+
+    def tokens(self, text: str) -> list[int]:
+        """The tokens of a plain text; control marks in it are text."""
+        ...
+
+    def chat(self, messages: Sequence[Message]) -> tuple[list[int], list[str]]:
+        """The tokens of messages in the model's own chat format, and where a reply stops besides at the
+        model's end mark.
+        """
+        ...
+
+    def read(self, tokens: list[int], done: int) -> None:
+        """Keep the first `done` tokens of what was read before, and read the rest but the last."""
+        ...
+
+    def write(self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int) -> Written:
+        """The reply to the prompt that was read; reads the last token of the prompt by itself.
+
+        Its logprob is the model's own: at temperature 1, before a choice of tokens or a schema narrows it,
+        the end mark counted.
+        """
+        ...
+
+    def write_on(
+        self, tokens: list[int], stop: list[str], prompt: Prompt, seed: int
+    ) -> Generator[str | Written, None, None]:
+        """The same reply in pieces as it is written, and last all of it; closing it ends the writing, and
+        nothing read counts any more.
+        """
+        ...
+
+    def park(self) -> Any:
+        """The memory of what was read, to be brought back."""
+        ...
+
+    def restore(self, parked: Any) -> bool:
+        """Bring back what was parked; whether that worked."""
+        ...
+
+    def close(self) -> None:
+        """Give the memory back."""
+        ...
+
+
+def require_engine() -> None:
+    """Raise NotInstalled unless the engine is installed."""
+    if find_spec(PACKAGE) is None:
+        raise NotInstalled("local", f"{PACKAGE}, which runs the model")
+
+
+def engine_version() -> str:
+    """The engine and its version, as traces name it: "xllamacpp 2026.10"."""
+    try:
+        return f"{PACKAGE} {version(PACKAGE)}"
+    except PackageNotFoundError:  # a copy that pip did not install
+        return PACKAGE
+
 
 _AS_PROMPTED = Settings()
 CHUNK = 128  # prompt tokens read at once; an interrupt waits for the chunk to end; 128 reads 5 % faster and reuses less
@@ -271,3 +352,29 @@ def _harmless(message: Message) -> str:
 def _cores() -> int:
     """The processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# Short checks that a model works here, for `kgot-lab doctor`.
+
+
+def probe_local(llm: Local | None = None) -> str:
+    """One line about the local model after it answered; raises ModelMissing, NotInstalled or LLMError with
+    what to do.
+    """
+    local = llm or Local()
+    started = time.perf_counter()
+    local.count_tokens("loads the model")
+    loaded = time.perf_counter() - started
+    asked = Prompt(
+        (Message("user", f"Count from one to twenty in words.{' Take your time.' * 16}"),), max_tokens=1
+    )
+    reading = local(asked).usage
+    writing = local(
+        Prompt(asked.messages, max_tokens=25)
+    ).usage  # the same prompt, so that nearly all the time goes into writing
+    if llm is None:
+        local.close()
+    return (
+        f"{local.name} answers on {local.threads} threads: loaded in {loaded:.1f} s, "
+        f"reads {reading.prompt_tokens / reading.seconds:.0f} and writes {writing.completion_tokens / writing.seconds:.0f} tokens a second"
+    )

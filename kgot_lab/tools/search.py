@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 
-from kgot_lab.embedding.vectors import minilm
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import NotInstalled, ToolFailed, require, require_count
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.retrieval.entity_linking import follow
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.tools.tool import Result, TextTool
+from kgot_lab.tools.files import read_attachment
+from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.types import Document, checked_documents
 
 FOLLOWED = 16  # passages that the mode `paths` opens with: they are written by rule, so many cost little
@@ -80,7 +82,7 @@ def names_followed(
     documents = checked_documents(documents)
     found = words_and_meaning(documents, progress)
     try:
-        return found >> follow(documents, minilm(progress=progress))
+        return found >> follow(documents, _embedder(progress))
     except NotInstalled:
         return found  # which has warned
 
@@ -94,12 +96,45 @@ def words_and_meaning(
     documents = checked_documents(documents)
     words = bm25(documents)
     try:
-        return weighted((0.7, meaning(documents, minilm(progress=progress))), (0.3, words))
+        return weighted((0.7, meaning(documents, _embedder(progress))), (0.3, words))
     except NotInstalled as error:
         warnings.warn(f"searching by words alone, results will be worse: {error}", stacklevel=3)
         return words
 
 
+def _embedder(progress: Callable[[int, int], object] | None) -> Embedder:
+    from kgot_lab.embedding.vectors import minilm  # not for those who name a search of their own
+
+    return minilm(progress=progress)
+
+
 def _line(document: Document) -> str:
     text = " ".join(document.text.split())
     return f"{document.title}: {text}" if document.title else text
+
+
+# The tools that a question needs: search when there are documents, the attached files when there are some.
+
+_MOST = 8  # passages that one search returns
+
+
+def tools_for(
+    documents: Sequence[Document],
+    attachments: Sequence[str | Path] = (),
+    *,
+    follow: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> list[Tool]:
+    """Search when there are documents, the attached files when there are some; raises BadInput for files that
+    are not there.
+
+    Warns that the search will be worse where the embedding model is not installed; `progress` is that of a
+    search. With `follow` a search follows names from passage to passage and returns more of them, for the
+    mode `paths`.
+    """
+    tools: list[Tool] = []
+    if documents:
+        tools.append(search_of(documents, follow=follow, most=_MOST, progress=progress))
+    if attachments:
+        tools.append(read_attachment(attachments))
+    return tools

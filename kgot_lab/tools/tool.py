@@ -4,13 +4,24 @@ facts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import isclose
 from typing import Protocol, runtime_checkable
 
-from kgot_lab.errors import BadInput, ToolFailed, described_value
-from kgot_lab.llm.structured import wrong_in_usage
-from kgot_lab.types import Document, Json, Usage
+from kgot_lab.errors import (
+    BadInput,
+    LLMError,
+    QueryFailed,
+    ToolFailed,
+    described_value,
+    require_count,
+    require_parts,
+)
+from kgot_lab.llm.structured import RecordedCall, checked_reply, wrong_in_usage
+from kgot_lab.stores.protocol import Computer
+from kgot_lab.types import LLM, Document, Json, Message, Prompt, Reply, Usage
 
 
 @dataclass(frozen=True)
@@ -145,3 +156,115 @@ class TextTool:
 
 def _empty(value: Json) -> bool:
     return value is None or not str(value).strip()
+
+
+# A model whose spending is noted, for the tools that ask one.
+
+
+class Metered:
+    """Asks the model behind it, and keeps what each reply cost in `usage`; an LLMError that passes says all
+    that was spent until then.
+
+    `before` is what the tool had spent already.
+    """
+
+    def __init__(self, llm: LLM, before: tuple[Usage, ...] = ()):
+        self._llm = llm
+        self.usage = before
+
+    @property
+    def name(self) -> str:
+        """The name of the model behind it."""
+        return self._llm.name
+
+    def __call__(self, prompt: Prompt) -> Reply:
+        try:
+            reply = checked_reply(self._llm, prompt)
+        except LLMError as error:
+            error.spent = Usage.total([*self.usage, error.spent or Usage()])
+            raise
+        self.usage = (*self.usage, reply.usage)
+        return reply
+
+
+def format_costs(reported: Iterable[Usage], noted: Sequence[RecordedCall]) -> tuple[RecordedCall, ...]:
+    """What models behind a tool cost: the calls that were noted, and what the tool reports that none of them
+    is, nor all together.
+    """
+    left, more = list(noted), []
+    for usage in reported:
+        same = next((call for call in left if call.usage == usage), None)
+        if same is None:
+            more.append(usage)
+        else:
+            left.remove(same)
+    if _is_all(Usage.total(more), Usage.total(call.usage for call in noted)) or _is_all(
+        Usage.total(more), Usage.total(call.usage for call in left)
+    ):
+        more = []
+    return (*noted, *map(RecordedCall, more))
+
+
+def _is_all(sum_told: Usage, sum_noted: Usage) -> bool:
+    """Whether two sums are of the same calls; dollars are added in another order."""
+    return replace(sum_told, cost=0) == replace(sum_noted, cost=0) and isclose(
+        sum_told.cost, sum_noted.cost, abs_tol=1e-9
+    )
+
+
+# The tool that asks a language model what it knows.
+
+
+def ask_model(llm: LLM, *, name: str = "llm_query", max_tokens: int = 512) -> TextTool:
+    """A tool that puts a plain question to a model; the result carries what it cost.
+
+    The model's own LLMError passes through: a budget that is used up or a tape that does not fit must end the
+    run, not become a fact.
+    """
+
+    require_parts(llm, ("name", "__call__"), "ask_model() takes a model, as connect(…) gives one")
+    require_count(max_tokens, 1, "max_tokens")
+
+    def run(query: str) -> Result:
+        reply = checked_reply(llm, Prompt((Message("user", query),), max_tokens=max_tokens))
+        if not reply.text.strip():
+            raise ToolFailed(f"{name}: the model said nothing; ask in another way")
+        return Result(reply.text.strip(), usage=(reply.usage,))
+
+    description = "Asks a language model what it knows, without looking anything up. It may be wrong."
+    return TextTool(name, description, {"query": "a complete question"}, run)
+
+
+# The tool that runs Python.
+
+
+def python(execute: Computer, *, name: str = "python") -> TextTool:
+    """A tool that runs Python code in a sandbox and returns what it printed; a broken sandbox raises its own
+    SandboxError.
+    """
+
+    require_parts(
+        execute,
+        ("compute",),
+        "python() runs code where something computes, as in open_sandbox(): an object with compute(code)",
+    )
+
+    def run(code: str) -> Result:
+        try:
+            output = execute.compute(_without_fence(code))
+        except QueryFailed as error:
+            raise ToolFailed(f"{name}: {error}") from error
+        if not output.strip():
+            raise ToolFailed(f"{name}: the code printed nothing; print the result")
+        return Result(output)
+
+    description = (
+        "Runs Python code, for arithmetic, dates and counting, without files or network. Print the result."
+    )
+    return TextTool(name, description, {"code": "Python code that prints the result"}, run)
+
+
+def _without_fence(code: str) -> str:
+    """The code inside a Markdown fence, if there is one: models like to add it."""
+    match = re.fullmatch(r"\s*```[\w+-]*[ \t]*\n(.*?)\n?```\s*", code, flags=re.DOTALL)
+    return match[1] if match else code

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.join.join_vectors import clustered
-from kgot_lab.embedding import binary_quantization as signs
+from kgot_lab.embedding import embedder as signs
 from kgot_lab.embedding.embedder import SignBits
 from kgot_lab.embedding.vectors import StoredVectors
 from kgot_lab.errors import BadInput
@@ -22,13 +22,6 @@ def test_products_by_signs_are_near_and_without_bias(width):
     wrong = SignBits(matrix).products(asked) - (matrix - matrix.mean(axis=0)) @ asked
     others = np.arange(len(matrix)) != 7
     assert abs(wrong[others].mean()) < 0.3 / width**0.5 and wrong[others].std() < 1.0 / width**0.5
-
-
-def test_the_blocks_do_not_show(monkeypatch):
-    matrix = clustered(1_000, 100, 2)
-    whole = SignBits(matrix).products(matrix[0])
-    monkeypatch.setattr(signs, "_ROWS", 77)
-    assert SignBits(matrix).products(matrix[0]) == pytest.approx(whole, abs=1e-5)
 
 
 def test_the_ten_nearest_are_among_the_candidates():

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from evaluation.test_runs import DATA, DOCUMENTS, QUERIES, WORDS, Stage
-from kgot_lab.retrieval.entity_linking import follow
 from support.waiting import AMPLE, until
 
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.runner import embedders_in, run_to
 from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.entity_linking import follow
 from kgot_lab.retrieval.fusion import weighted
 
 TESTS = Path(__file__).parents[1]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kgot_lab.embedding.pretrained import SentenceTransformers
 
 from kgot_lab.embedding.embedders import SentenceModel, embedder_named
+from kgot_lab.embedding.pretrained import SentenceTransformers
 from kgot_lab.errors import BadInput, LLMError, ModelMissing, NotInstalled, UnknownName
 
 TEXTS = ["Ada Lovelace wrote notes.", "A metal that glows in the dark.", "", "Ada"]

@@ -4,6 +4,7 @@ changes.
 
 from __future__ import annotations
 
+import pytest
 from support.every import every
 from support.planted_texts import (
     CHANNELS,
@@ -27,6 +28,13 @@ def test_there_are_sixty_texts_and_more():
     assert len(set(hostile_texts())) >= 60 and any("\n>>>" in text for text in hostile_texts())
 
 
+def test_each_text_in_one_channel_tells_nothing_of_another_and_changes_nothing():
+    outcomes = [planted_outcome(Scripted(tells_all), *each) for each in planted_in_turn(hostile_texts())]
+    assert [each.text for each in outcomes if each.leaked or each.changed] == []
+    assert sum(each.obeyed for each in outcomes) > 20, "it did read what was planted, so the test could fail"
+
+
+@pytest.mark.extended
 @every("channel", CHANNELS)
 def test_a_model_that_tells_all_tells_nothing_of_another_and_changes_nothing(channel):
     texts = hostile_texts()

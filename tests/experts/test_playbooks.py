@@ -102,14 +102,6 @@ def called_for(question: str, allowed: tuple[str, ...] = SIX, intent: str = "") 
     }
 
 
-def test_the_six_are_there_each_under_the_name_of_its_file():
-    assert sorted(authored_playbooks()) == sorted(SIX)
-    assert all(
-        name == playbook.name and playbook.title and playbook.words
-        for name, playbook in authored_playbooks().items()
-    )
-
-
 def test_the_shipped_expert_on_the_curated_graph_has_all_six():
     shipped = json.loads(
         (files("kgot_lab.experts") / "shipped" / "cookbook.json").read_text(encoding="utf-8")
@@ -142,14 +134,6 @@ def test_a_playbook_that_is_not_allowed_is_never_injected(name):
     assert all(called_for(question, ()) == set() for question in CALLS[name])
 
 
-def test_words_that_every_question_has_call_for_nothing():
-    assert called_for("How can I do this, and what would you have me do about it?") == set()
-    assert (
-        called_for("How can I do this, and what would you have me do about it?", intent="cost_optimization")
-        == set()
-    )
-
-
 def test_an_intent_calls_for_a_playbook_that_also_says_a_word_of_the_question():
     question = "What about the tokens of an answer?"
     assert called_for(question) == set()
@@ -166,10 +150,6 @@ def test_the_section_that_says_what_the_question_says_comes_first():
         "Is it cheaper to send what nobody waits for in a batch?", SIX, authored_playbooks()
     )[0]
     assert (first.playbook, "batch" in first.text) == ("cost-control", True)
-
-
-def test_a_name_that_no_playbook_has_is_passed_over():
-    assert called_for("What does it cost?", ("gone", "cost-control")) == {"cost-control"}
 
 
 def test_a_playbook_of_a_folder_of_ones_own_is_read_and_found(tmp_path):

@@ -11,7 +11,6 @@ from support.expert_server import COOK, COOK_ID, echoing, expert_office, the_coo
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.expert import expert_config
-from kgot_lab.experts.federation.marketplace import fetched_expert, listed_experts, published_expert
 from kgot_lab.experts.graph_folder import GraphFolder
 from kgot_lab.experts.portable import exported, taken
 from kgot_lab.experts.repository import open_experts
@@ -82,10 +81,3 @@ def test_what_is_lacking_here_is_told_and_left_out(sent):
 def test_a_file_that_is_none_or_was_changed_is_refused(service, sent, change, said):
     with pytest.raises(BadInput, match=said):
         taken({**sent, **change}, service)
-
-
-def test_an_expert_is_published_listed_and_taken_from_a_marketplace(service, sent, tmp_path):
-    published_expert(tmp_path, json.dumps(sent), {"citation precision": 0.5})
-    (listed,) = listed_experts(tmp_path)
-    assert (listed.name, listed.scores) == ("Cookbook", {"citation precision": 0.5})
-    assert taken(fetched_expert(tmp_path, "Cookbook"), service).config == expert_config(WHOLE)

@@ -10,11 +10,10 @@ import pytest
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.experts.chat.chat_events import ChatDone, TokenEvent
+from kgot_lab.experts.chat.chat_events import TokenEvent
 from kgot_lab.experts.chat.citations import FALSE_MARK, CitableNode
 from kgot_lab.experts.expert import Persona
-from kgot_lab.experts.repository import NotFound
-from kgot_lab.experts.session import AnswerPart, ExpertTalk, answer_parts
+from kgot_lab.experts.session import AnswerPart, answer_parts
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Edge, Node
 
@@ -74,13 +73,6 @@ def test_a_talk_keeps_to_one_conversation_in_which_what_was_said_counts():
     kept = talk.service.tables.messages(talk.conversation)
     assert [first.message, second.message] == [each.id for each in kept if each.role == "assistant"]
     assert repr(talk) == "<Talk with Expert on graph: 2 answers>"
-
-
-def test_what_happens_is_told_as_it_happens():
-    talk = talk_of(ANSWER)
-    events = list(talk.events(QUESTION))
-    assert "".join(each.content for each in events if isinstance(each, TokenEvent)) == talk.turns[0].text
-    assert isinstance(events[-1], ChatDone) and events[-1].message_id == talk.turns[0].message
 
 
 def test_what_was_said_before_it_was_broken_off_is_an_answer_with_its_citations():
@@ -196,11 +188,3 @@ def test_nothing_is_kept_on_disk(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     talk_of("First.").ask(QUESTION)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_talk_needs_an_expert_that_is_there():
-    service = talk_of().service
-    with pytest.raises(NotFound):
-        ExpertTalk(service, "expert_nobody")
-    with pytest.raises(BadInput, match="service"):
-        ExpertTalk(None, "expert_nobody")

@@ -9,7 +9,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from kgot_lab.tools.media import Transcriber
 from support.loopback import free_port
 from support.openai_server import Server, openai_server, refuses, says
 
@@ -19,6 +18,7 @@ from kgot_lab.io.proxies import is_loopback, proxy_variable, way_to
 from kgot_lab.llm import connect
 from kgot_lab.llm.presets import Patience
 from kgot_lab.stores.sparql.connection import SparqlLink
+from kgot_lab.tools.media import Transcriber
 from kgot_lab.tools.web.engines import JsonApi
 from kgot_lab.types import Message, Prompt
 

@@ -7,12 +7,12 @@ from urllib.parse import quote
 
 import pytest
 from support.every import every
-from support.openai_server import Answer, openai_server, refuses, says
+from support.openai_server import Answer, asking, refuses, says
 
 from kgot_lab.errors import LLMError
 from kgot_lab.llm import connect
-from kgot_lab.llm.keys import own_headers, without_key
-from kgot_lab.llm.presets import ENDPOINTS, SERVER_KEY, Patience, server_at
+from kgot_lab.llm.keys import own_headers, without_key, without_known_keys
+from kgot_lab.llm.presets import ENDPOINTS, SERVER_KEY, server_at
 from kgot_lab.types import Message, Prompt
 
 HELLO = Prompt((Message("user", "Hello?"),), max_tokens=50)
@@ -80,14 +80,11 @@ UNSENDABLE = [
 ]
 
 
-@pytest.mark.parametrize("key", UNSENDABLE)
-def test_a_key_that_no_request_can_carry_is_refused_at_once_and_not_shown(
-    key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(SERVER_KEY, key)
-    with pytest.raises(
-        LLMError, match=f"the key in the environment variable {SERVER_KEY} holds a line break or"
-    ) as caught:
+@every("key", UNSENDABLE)
+def test_a_key_that_no_request_can_carry_is_refused_at_once_and_not_shown(key: str) -> None:
+    told = f"the key in the environment variable {SERVER_KEY} holds a line break or"
+    with pytest.MonkeyPatch.context() as context, pytest.raises(LLMError, match=told) as caught:
+        context.setenv(SERVER_KEY, key)
         connect("http://127.0.0.1:1/v1#m")
     assert not held(key, str(caught.value)) and "second" not in str(caught.value)
     assert caught.value.__context__ is None
@@ -95,8 +92,8 @@ def test_a_key_that_no_request_can_carry_is_refused_at_once_and_not_shown(
 
 def test_a_line_break_at_its_end_is_no_part_of_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SERVER_KEY, "abcd-1234567\r\n")
-    with openai_server(says("hi")) as server:
-        connect(f"{server.url}#m")(HELLO)
+    with asking(says("hi")) as (llm, server):
+        llm(HELLO)
     assert server.headers[0]["authorization"] == "Bearer abcd-1234567"
 
 
@@ -105,22 +102,15 @@ def test_what_a_server_echoes_of_a_key_is_neither_in_the_error_nor_told_while_wa
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(SERVER_KEY, key)
-    told: list[str] = []
+    shown = ""
     echo = f"no: {key} {f'Bearer {key}'.encode()!r} {quote(key, safe='')}"
     for answer in (
-        refuses(401, echo),
-        refuses(500, echo),
-        Answer(f"<html>{echo}</html>", 502),
-        Answer(f'"{key}"'),
+        *(refuses(status, echo) for status in (401, 500)),
+        *(Answer(f"<html>{echo}</html>", 502), Answer(f'"{key}"')),
     ):
-        with openai_server(answer) as server:
-            llm = connect(
-                f"{server.url}#tiny", patience=Patience(attempts=2), sleep=lambda _: None, say=told.append
-            )
-            with pytest.raises(LLMError) as caught:
-                llm(HELLO)
-            told.append(str(caught.value))
-    shown = " ".join(told)
+        with asking(answer, attempts=2) as (llm, server), pytest.raises(LLMError) as caught:
+            llm(HELLO)
+        shown += " ".join([*server.said, str(caught.value)])
     assert without_key(shown, key) == shown
 
 
@@ -136,15 +126,15 @@ def test_what_is_set_for_openai_is_sent_to_nobody_else(monkeypatch: pytest.Monke
     for name, value in secrets.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv(SERVER_KEY, "own-key")
-    with openai_server(says("hi")) as server:
-        connect(f"{server.url}#m")(HELLO)
+    with asking(says("hi")) as (llm, server):
+        llm(HELLO)
     sent = server.headers[0]
     assert sent["authorization"] == "Bearer own-key"
     assert not [value for value in sent.values() if "1234" in value or "5678" in value]
     assert not {"x-lab", "openai-organization", "openai-project"} & set(sent)
 
 
-@pytest.mark.parametrize(
+@every(
     ("address", "openai"),
     [
         ("https://api.openai.com/v1#m", True),
@@ -164,18 +154,15 @@ def test_a_key_that_a_server_repeats_in_its_reply_is_masked_and_the_rest_of_a_lo
 ) -> None:
     monkeypatch.setenv(SERVER_KEY, KEY)
     long = "a word " * 2_000
-    with openai_server(
-        says(f"{long}{KEY} {json.dumps(KEY)} {f'Bearer {KEY}'.encode().hex()} {quote(KEY)} the end")
-    ) as server:
-        said = connect(f"{server.url}#tiny")(HELLO).text
+    spelt = f"{KEY} {json.dumps(KEY)} {f'Bearer {KEY}'.encode().hex()} {quote(KEY)}"
+    with asking(says(f"{long}{spelt} the end")) as (llm, _):
+        said = llm(HELLO).text
     assert (
         said.startswith(long) and said.endswith(" the end") and said.count("…") == 4 and not held(KEY, said)
     )
 
 
 def test_a_word_that_is_somebodys_password_is_left_in_texts():
-    from kgot_lab.llm.keys import without_known_keys
-
     words = {"POSTGRES_PASSWORD": "postgres", "NEO4J_PASSWORD": "Password", "A_TOKEN": "tr0ub4dor"}
     assert (
         without_known_keys("postgresql.org wants a password, tr0ub4dor", words)

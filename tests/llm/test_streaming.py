@@ -6,7 +6,7 @@ import json
 import random
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from contextvars import copy_context
 from pathlib import Path
 
@@ -14,12 +14,11 @@ import pytest
 from support.every import every
 from support.openai_server import (
     Answer,
-    Server,
+    asking,
     delta,
     ending,
     event,
     ollama_refuses,
-    openai_server,
     refuses,
     says,
     says_on,
@@ -28,12 +27,10 @@ from support.openai_server import (
 from support.waiting import AMPLE
 
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled, OverBudget, ReplayMiss
-from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted, Spending
 from kgot_lab.llm.capabilities import without_quotes
 from kgot_lab.llm.keys import PiecesMasked, with_key_masked
 from kgot_lab.llm.local import Local, Written
-from kgot_lab.llm.openai_compatible import OpenAICompatible, Patience, Price, server_at
 from kgot_lab.llm.presets import SERVER_KEY, Settings
 from kgot_lab.llm.recorded import Recorded, Recorder, Scripted
 from kgot_lab.llm.streaming import StreamingLLM, streamed
@@ -48,25 +45,6 @@ WORDS = ("Once ", "upon", " a time", ", there was\u2028a key.")
 @pytest.fixture(autouse=True)
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SERVER_KEY, CANARY)
-
-
-@contextmanager
-def asking(
-    *answers: Answer, model: str = "tiny", timeout: float = AMPLE
-) -> Iterator[tuple[OpenAICompatible, Server, list[str]]]:
-    told: list[str] = []
-    with openai_server(*answers) as server:
-        llm = OpenAICompatible(
-            *server_at(f"{server.url}#{model}"),
-            patience=Patience(3, timeout),
-            sleep=lambda _: None,
-            price=Price(1, 2),
-            say=told.append,
-        )
-        try:
-            yield llm, server, told
-        finally:
-            llm.close()
 
 
 def told_by(llm: LLM, prompt: Prompt = HELLO) -> tuple[list[str], Reply]:
@@ -90,7 +68,7 @@ def test_the_pieces_of_a_server_are_the_whole_and_the_reply_comes_last_with_its_
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv(SERVER_KEY)  # for whose sake the end of a piece may wait for the next
-    with asking(says_on(*WORDS)) as (llm, server, _):
+    with asking(says_on(*WORDS)) as (llm, server):
         pieces, reply = told_by(llm)
     assert pieces == list(WORDS) and isinstance(llm, StreamingLLM)
     assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.cost) == (
@@ -104,12 +82,6 @@ def test_the_pieces_of_a_server_are_the_whole_and_the_reply_comes_last_with_its_
     assert server.bodies[0]["seed"] == 3
 
 
-def test_what_is_not_streamed_is_asked_for_as_before() -> None:
-    with asking(says("Hi.")) as (llm, server, _):
-        llm(HELLO)
-    assert not {"stream", "stream_options"} & set(server.bodies[0])
-
-
 def test_a_piece_is_told_before_the_next_is_written() -> None:
     heard = threading.Event()
 
@@ -118,7 +90,7 @@ def test_a_piece_is_told_before_the_next_is_written() -> None:
         yield delta(" second" if heard.wait(AMPLE) else " too late")
         yield from ending()
 
-    with asking(tells(pieces())) as (llm, _, _told):
+    with asking(tells(pieces())) as (llm, _):
         stream = llm.stream(HELLO)
         assert until_something_is_said(stream) == "first"
         heard.set()
@@ -126,7 +98,7 @@ def test_a_piece_is_told_before_the_next_is_written() -> None:
 
 
 def test_a_closed_stream_closes_the_connection_and_the_next_call_works() -> None:
-    with asking(tells(endless()), says("Hi.")) as (llm, server, _):
+    with asking(tells(endless()), says("Hi.")) as (llm, server):
         stream = llm.stream(HELLO)
         assert until_something_is_said(stream) == "and on "
         assert not server.hung_up.is_set()
@@ -135,84 +107,78 @@ def test_a_closed_stream_closes_the_connection_and_the_next_call_works() -> None
         assert llm(HELLO).text == "Hi."
 
 
-def test_an_end_for_lack_of_room_is_told() -> None:
-    with asking(tells([delta("Once upon a"), *ending("length")])) as (llm, _, _told):
-        assert told_by(llm)[1].cut
-
-
 def test_how_likely_each_token_was_is_added_up() -> None:
     tokens = [
         {"index": 0, "delta": {"content": word}, "logprobs": {"content": [{"token": word, "logprob": -0.5}]}}
         for word in WORDS
     ]
-    with asking(tells([*(event({"choices": [token]}) for token in tokens), *ending()])) as (llm, _, _told):
+    with asking(tells([*(event({"choices": [token]}) for token in tokens), *ending()])) as (llm, _):
         assert told_by(llm, Prompt(HELLO.messages, likelihood=True))[1].logprob == -2
 
 
-@pytest.mark.parametrize(
+@every(
     "words", ["Unknown parameter: 'stream_options'.", "body.stream_options: Extra inputs are not permitted"]
 )
 def test_a_server_that_refuses_to_be_asked_for_usage_is_not_asked_again(words: str) -> None:
-    with asking(refuses(400, words), says_on("Hi.", usage=False)) as (llm, server, told):
+    with asking(refuses(400, words), says_on("Hi.", usage=False)) as (llm, server):
         spending = Spending(Budget(dollars=1.0))
         assert told_by(Budgeted(llm, spending))[1].text == "Hi."
         told_by(llm)
     assert llm.left_out == ["stream_options"] and len(server.bodies) == 3
     assert "stream_options" not in server.bodies[1] and server.bodies[1]["stream"] is True
-    assert sum("does not tell how many tokens" in line for line in told) == 1
+    assert sum("does not tell how many tokens" in line for line in server.said) == 1
     assert spending.unanswered > 0  # what nobody tells is counted as the most it can be
 
 
-def test_a_server_that_does_not_stream_is_asked_for_the_whole() -> None:
-    with asking(
-        refuses(400, "Your organization must be verified to stream this model."), says("Hi there.")
-    ) as (llm, server, _):
+@every(
+    ("answers", "left_out"),
+    [
+        (
+            [refuses(400, "Your organization must be verified to stream this model."), says("Hi there.")],
+            ["stream"],
+        ),
+        ([Answer(json.dumps(says("Hi there.").body, indent=1))], []),
+    ],
+)
+def test_a_server_that_does_not_stream_is_understood(answers: list[Answer], left_out: list[str]) -> None:
+    with asking(*answers) as (llm, server):
         pieces, reply = told_by(llm)
-    assert pieces == ["Hi there."] and reply.usage.completion_tokens == 500
-    assert llm.left_out == ["stream"] and not {"stream", "stream_options"} & set(server.bodies[1])
+    assert pieces == ["Hi there."] and reply.usage.completion_tokens == 500 and llm.left_out == left_out
+    assert not left_out or not {"stream", "stream_options"} & set(server.bodies[1])
 
 
-def test_a_server_that_answers_at_once_all_the_same_is_understood() -> None:
-    with asking(Answer(json.dumps(says("Hi there.").body, indent=1))) as (llm, _, _told):
-        assert told_by(llm)[0] == ["Hi there."]
-
-
-def test_a_page_instead_of_an_answer_is_told() -> None:
-    with (
-        asking(Answer("<html>welcome</html>")) as (llm, _, _told),
-        pytest.raises(LLMError, match="the answer ends before its end"),
-    ):
+@every(
+    ("kind", "said"),
+    [
+        ("", "the answer ends before its end"),
+        ("text/html; charset=utf-8", "a page of the web.*Is this the address of an OpenAI-comp"),
+    ],
+)
+def test_a_page_instead_of_an_answer_is_told(kind: str, said: str) -> None:
+    page = Answer("<html>welcome</html>", headers={"content-type": kind} if kind else {})
+    with asking(page, attempts=1 + bool(kind)) as (llm, server), pytest.raises(LLMError, match=said):
         told_by(llm)
-
-
-def test_a_page_of_the_web_that_says_it_is_one_is_asked_for_once() -> None:
-    page = Answer("<html>welcome</html>", headers={"content-type": "text/html; charset=utf-8"})
-    with (
-        asking(page) as (llm, server, told),
-        pytest.raises(LLMError, match=r"a page of the web.*Is this the address of an OpenAI-comp"),
-    ):
-        told_by(llm)
-    assert len(server.bodies) == 1 and told == []
+    assert len(server.bodies) == 1 and server.said == []
 
 
 def test_what_is_said_of_waits_is_had_without_the_words_of_the_server() -> None:
     words = "cannot open /srv/weights/secret.gguf"
-    with asking(refuses(503, words), Answer(drop=True), says_on("Hi.")) as (llm, _, told):
+    with asking(refuses(503, words), Answer(drop=True), says_on("Hi."), attempts=3) as (llm, server):
         told_by(llm)
-    assert words in told[0]
-    first, second = map(without_quotes, told)
+    assert words in server.said[0]
+    first, second = map(without_quotes, server.said)
     assert first.startswith(f"{llm.name}: HTTP 503; request 1 of 3, the next in ") and "secret" not in first
     assert second.startswith(f"{llm.name}: no connection; request 2 of 3")
     assert without_quotes("as it is") == "as it is"
 
 
-@pytest.mark.parametrize(
+@every(
     "before", [refuses(429, "slow down"), tells([delta()], breaks=True), Answer(drop=True), tells([delta()])]
 )
 def test_what_fails_before_the_first_piece_is_asked_for_again(before: Answer) -> None:
-    with asking(before, says_on("Hi.")) as (llm, server, told):
+    with asking(before, says_on("Hi."), attempts=3) as (llm, server):
         assert told_by(llm)[1].text == "Hi."
-    assert len(server.bodies) == 2 and "request 1 of 3" in told[0]
+    assert len(server.bodies) == 2 and "request 1 of 3" in server.said[0]
 
 
 @every(
@@ -230,7 +196,7 @@ def test_what_fails_before_the_first_piece_is_asked_for_again(before: Answer) ->
     ],
 )
 def test_an_answer_that_breaks_off_is_an_error_and_not_asked_for_again(answer: Answer, said: str) -> None:
-    with asking(answer) as (llm, server, _):
+    with asking(answer) as (llm, server):
         stream = llm.stream(HELLO)
         assert until_something_is_said(stream) == "Once"
         with pytest.raises(LLMError, match=rf"broke off its answer: .*{said}") as caught:
@@ -249,7 +215,7 @@ def test_a_stream_ends_in_time_whatever_its_server_does() -> None:
         enough.wait(AMPLE)
 
     enough = threading.Event()
-    with asking(tells(pieces()), timeout=0.5) as (llm, _, _told):
+    with asking(tells(pieces()), timeout=0.5) as (llm, _):
         with pytest.raises(LLMError, match="broke off its answer: it was not complete in time"):
             told_by(llm)
         enough.set()
@@ -258,13 +224,13 @@ def test_a_stream_ends_in_time_whatever_its_server_does() -> None:
 def test_a_key_that_a_server_repeats_is_masked_over_the_pieces_it_comes_in() -> None:
     with asking(
         says_on("Your key is ", CANARY[:9], CANARY[9:15], CANARY[15:] + ", and sk", "-canaries sing.")
-    ) as (llm, _, _told):
+    ) as (llm, _):
         pieces, reply = told_by(llm)
     assert reply.text == "Your key is …, and sk-canaries sing."
     assert all(letters not in "|".join(pieces) for letters in (CANARY[:9], CANARY[9:15], CANARY[15:]))
 
 
-@pytest.mark.parametrize("secret", [CANARY, "abababab", "aaaaaaaaaa", "k'\"<&/ =keykey"])
+@every("secret", [CANARY, "abababab", "aaaaaaaaaa", "k'\"<&/ =keykey"])
 def test_a_text_in_pieces_is_masked_as_the_whole_is(secret: str) -> None:
     chance = random.Random(1)
     bits = [
@@ -278,7 +244,7 @@ def test_a_text_in_pieces_is_masked_as_the_whole_is(secret: str) -> None:
         " ",
         "…",
     ]
-    for _ in range(1000):
+    for _ in range(200):
         text, masked, told = "".join(chance.choices(bits, k=chance.randrange(1, 6))), PiecesMasked(secret), ""
         for piece in in_pieces(text, chance):
             told += masked.after(piece)
@@ -304,7 +270,7 @@ def in_pieces(text: str, chance: random.Random) -> Iterator[str]:
         text = text[size:]
 
 
-@pytest.mark.parametrize(
+@every(
     ("model", "pieces"),
     [
         ("tiny", [delta("<thi"), delta("nk> hm, "), delta("hm </think>"), delta(" For"), delta("ty")]),
@@ -314,8 +280,7 @@ def in_pieces(text: str, chance: random.Random) -> Iterator[str]:
             [
                 delta(None, reasoning_content="hm, "),
                 delta(None, reasoning_content="hm"),
-                delta("For"),
-                delta("ty"),
+                *map(delta, ("For", "ty")),
             ],
         ),
         ("tiny", [delta(None, reasoning="hm, hm"), delta("For"), delta("ty")]),
@@ -324,7 +289,7 @@ def in_pieces(text: str, chance: random.Random) -> Iterator[str]:
 def test_what_a_model_thinks_is_not_told_and_the_rest_is_as_soon_as_it_speaks(
     model: str, pieces: list[str]
 ) -> None:
-    with asking(tells([*pieces, *ending()]), model=model) as (llm, _, _told):
+    with asking(tells([*pieces, *ending()]), model=model) as (llm, _):
         told, reply = told_by(llm)
     assert told == ["For", "ty"] and reply.text == "Forty"
     assert 250 < reply.usage.reasoning_tokens < 500
@@ -335,14 +300,14 @@ def test_a_model_can_be_stopped_while_it_thinks() -> None:
         while True:
             yield delta(None, reasoning_content="hm ")
 
-    with asking(tells(pieces())) as (llm, server, _), closing(streamed(llm, HELLO)) as stream:
+    with asking(tells(pieces())) as (llm, server), closing(streamed(llm, HELLO)) as stream:
         assert next(stream) == ""
         stream.close()
         assert server.hung_up.wait(AMPLE)
 
 
 def test_a_model_that_says_nothing_is_asked_once_more_with_more_room() -> None:
-    with asking(tells(ending("length")), says_on("Hi.")) as (llm, server, _):
+    with asking(tells(ending("length")), says_on("Hi.")) as (llm, server):
         assert told_by(llm)[1].usage.completion_tokens == 1000
     assert [body["max_tokens"] for body in server.bodies] == [50, 100]
 
@@ -358,50 +323,25 @@ def ollama_lines(*messages: dict[str, str]) -> Answer:
     return Answer(pieces=[*lines, json.dumps({**last, "prompt_eval_count": 90, "eval_count": 40}) + "\n"])
 
 
-def test_ollama_is_heard_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ollama_is_heard_line_by_line() -> None:
     thinking, said = {"content": "", "thinking": "hm"}, ({"content": "For"}, {"content": "ty"})
     broken = Answer(pieces=['{"message": {"content": "For", "thinking": "hm"}}\n', '{"error": "no memory"}'])
-    with openai_server(ollama_lines(thinking, *said), broken) as server:
-        monkeypatch.setenv("OLLAMA_HOST", server.url.removesuffix("/v1"))
-        llm = connect("ollama:qwen3:8b")
+    no = ollama_refuses(400, '"m" does not support thinking')
+    with asking(no, ollama_lines(thinking, *said), broken, model="ollama:qwen3:8b") as (llm, server):
         told, reply = told_by(llm)
         assert told == ["For", "ty"] and reply.text == "Forty"
-        assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (
-            90,
-            40,
-        ) and reply.usage.reasoning_tokens > 0
+        assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (90, 40)
+        assert reply.usage.reasoning_tokens > 0
         with pytest.raises(LLMError, match=r"broke off its answer: .*no memory"):
             told_by(llm)
-    assert [body["stream"] for body in server.bodies] == [True, True]
+    assert [body["stream"] for body in server.bodies] == [True, True, True]
 
 
-def test_where_a_model_may_begin_in_thought_all_waits_for_the_end_of_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with openai_server(ollama_lines({"content": "For"}, {"content": "ty"})) as server:
-        monkeypatch.setenv("OLLAMA_HOST", server.url.removesuffix("/v1"))
-        assert told_by(connect("ollama:qwen3:8b"))[0] == ["Forty"]
-        assert told_by(connect("ollama:qwen3:8b", settings=Settings(reasoning_effort="none")))[0] == [
-            "For",
-            "ty",
-        ]
-
-
-def test_what_ollama_refuses_is_left_out_here_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    with openai_server(
-        ollama_refuses(400, '"m" does not support thinking'), ollama_lines({"content": "Hi."})
-    ) as server:
-        monkeypatch.setenv("OLLAMA_HOST", server.url.removesuffix("/v1"))
-        assert told_by(connect("ollama:m", settings=Settings(reasoning_effort="high")))[1].text == "Hi."
-    assert "think" in server.bodies[0] and "think" not in server.bodies[1]
-
-
-def test_a_script_is_told_word_by_word() -> None:
-    llm = Scripted(["  Once upon\n a time. "])
-    pieces, reply = told_by(llm)
-    assert pieces == ["Once", " upon", "\n a", " time."] and reply.usage.completion_tokens == 4
-    with pytest.raises(LLMError, match="no reply left"):
-        told_by(llm)
+@every("effort, told", [("", ["Forty"]), ("none", ["For", "ty"])])
+def test_where_a_model_may_begin_in_thought_all_waits_for_the_end_of_it(effort: str, told: list[str]) -> None:
+    lines, settings = ollama_lines({"content": "For"}, {"content": "ty"}), Settings(reasoning_effort=effort)
+    with asking(lines, model="ollama:qwen3:8b", settings=settings) as (llm, _):
+        assert told_by(llm)[0] == told
 
 
 class Plain:
@@ -420,14 +360,12 @@ class Rude(Plain):
         yield "good-"
 
 
-def test_a_model_that_cannot_stream_is_told_in_words() -> None:
+def test_what_cannot_stream_is_told_in_words_and_a_stream_without_a_reply_is_an_error() -> None:
     assert not isinstance(Plain(), StreamingLLM)
     assert told_by(Plain()) == (["all", " at", " once"], Reply("all at once", Usage(1, 3)))
-
-
-def test_a_stream_without_a_reply_is_an_error() -> None:
     with pytest.raises(LLMError, match="the stream of plain ended without a Reply"):
         told_by(Rude())
+    assert told_by(Scripted(["  Once upon\n a time. "]))[0] == ["Once", " upon", "\n a", " time."]
 
 
 def test_a_tape_keeps_what_was_streamed_and_tells_it_in_words(tmp_path: Path) -> None:
@@ -454,7 +392,7 @@ def test_a_budget_counts_a_stream_once_and_stops_before_it_would_pass() -> None:
 
 
 def test_a_stream_that_is_stopped_or_breaks_off_counts_as_the_most_it_can_take() -> None:
-    with asking(tells(endless()), tells([delta("Once")], breaks=True), says_on("Hi.")) as (model, _, _told):
+    with asking(tells(endless()), tells([delta("Once")], breaks=True), says_on("Hi.")) as (model, _):
         llm = Budgeted(model, Budget(dollars=1.0))
         worst = llm.worst(HELLO)
         stream = llm.stream(HELLO)
@@ -472,7 +410,7 @@ def test_a_stream_that_is_stopped_or_breaks_off_counts_as_the_most_it_can_take()
 
 def test_each_step_of_a_stream_may_be_taken_in_another_context() -> None:
     noted: list[RecordedCall] = []
-    with asking(says_on(*WORDS)) as (model, _, _told):
+    with asking(says_on(*WORDS)) as (model, _):
         stream = streamed(Budgeted(model, Budget(seconds=AMPLE)), HELLO)
         with noting_calls(noted):
             parts = [copy_context().run(next, stream, None) for _ in range(20)]
@@ -527,12 +465,6 @@ def test_a_closed_stream_of_a_local_model_stops_its_engine_and_lets_the_next_in(
     assert engine.read_from == [0, 0]  # nothing half-read was used
     told_by(local)
     assert engine.read_from[-1] == 2
-
-
-def test_a_local_model_answers_others_as_soon_as_the_reply_has_come(tmp_path: Path) -> None:
-    local, _ = mumbling(tmp_path / "a.gguf", "Lon", "don")
-    stream = local.stream(HELLO)
-    assert isinstance([next(stream) for _ in range(3)][-1], Reply) and not local._lock.locked()
 
 
 @pytest.fixture(scope="module")

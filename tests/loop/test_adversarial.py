@@ -8,7 +8,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.saved_run import save_run
 from support.work import computing_at_most
@@ -40,6 +39,7 @@ from kgot_lab.loop.replay.recording import Recording, RememberedLLM, RememberedT
 from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, verify
 from kgot_lab.loop.retrieve import row_lines
 from kgot_lab.loop.trace import Trace, append, load_run, record
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool, ask_model
 from kgot_lab.types import Document, Message, Prompt, Reply, Usage

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 
 from kgot_lab.errors import BadInput, BadReply, ToolFailed, UnknownName
 from kgot_lab.llm.recorded import Scripted
@@ -30,6 +29,7 @@ from kgot_lab.loop.events import (
 from kgot_lab.loop.limits import PATHS, Limits, calls_by_role, preset
 from kgot_lab.loop.replay.replay import Resources, limits_of, resume, verify
 from kgot_lab.loop.trace import load_run, record
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME as MENTIONS
 from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE as SAYS
 from kgot_lab.stores import open_store

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Chose, Event
 from kgot_lab.loop.limits import PATHS
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document, Prompt, Reply

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, kinds, of, role_of, scripted, votes
 
@@ -20,6 +19,7 @@ from kgot_lab.loop.replay.forks import save_fork
 from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, verify
 from kgot_lab.loop.retrieve import is_statement
 from kgot_lab.loop.trace import Trace, load_run, record
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool

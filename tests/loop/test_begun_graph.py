@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.loop_script import ADA, FEW, call, kinds, of, scripted, votes
 
 from kgot_lab.errors import BadInput, TraceError
@@ -13,6 +12,7 @@ from kgot_lab.loop.events import Asked, Forced, Started, Wrote
 from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, states, verify
 from kgot_lab.loop.trace import graph_after, load_run, record, snapshot_path
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.types import Edge, Node, Reply

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 
 from benchmarks.competence.plain_facts import PlainFacts
@@ -22,6 +21,7 @@ from kgot_lab.loop.events import Answered, Event, Started, ToolCall, ToolReturne
 from kgot_lab.loop.limits import PATHS
 from kgot_lab.loop.trace import load_run
 from kgot_lab.memory.claims.certificate import Certificate
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.text.words import stands_in
 from kgot_lab.tools.search import search
 from kgot_lab.types import Diff, Document, Edge, Node

@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.saved_run import save_run
 
@@ -17,6 +16,7 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Computed, Repaired, Started, from_json
 from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, verify
 from kgot_lab.loop.trace import load_run, record
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory, open_store
 from kgot_lab.tools.search import search
 

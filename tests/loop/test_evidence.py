@@ -5,7 +5,6 @@ near misses are planted.
 from __future__ import annotations
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 from support.loop_script import ADA, FEW, call, of, scripted, votes
 
@@ -17,6 +16,7 @@ from kgot_lab.loop.evidence import sentences_stating
 from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.replay.replay import verify
 from kgot_lab.loop.run_context import constants
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document, Edge, Node, Triple

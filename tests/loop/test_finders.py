@@ -7,7 +7,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from support.saved_run import save_run
 
@@ -17,6 +16,7 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Chose, Started, ToolCall
 from kgot_lab.loop.replay.replay import replay, same_event, verify
 from kgot_lab.loop.trace import load_run
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.stores.fused import Fused
 from kgot_lab.stores.protocol import Computer, readers

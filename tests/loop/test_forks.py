@@ -6,7 +6,6 @@ from collections import defaultdict, deque
 from dataclasses import replace
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from support.no_sandbox import no_sandbox
 from support.saved_run import save_run
@@ -27,6 +26,7 @@ from kgot_lab.loop.replay.forks import (
 from kgot_lab.loop.replay.replay import Resources, fork, same_event
 from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.trace import Trace, graph_after, load_run
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
 from kgot_lab.types import Reply

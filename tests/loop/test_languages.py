@@ -5,7 +5,6 @@ once.
 from __future__ import annotations
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.loop_script import ADA, FEW, call, of, scripted, votes
 
 from kgot_lab.errors import QueryFailed
@@ -15,6 +14,7 @@ from kgot_lab.loop.limits import LOCAL
 from kgot_lab.loop.replay.replay import fork, verify
 from kgot_lab.loop.retrieve import facts_in
 from kgot_lab.loop.trace import record
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import open_for, open_fused
 from kgot_lab.tools.search import search
 from kgot_lab.types import Diff, Edge, Node

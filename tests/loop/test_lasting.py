@@ -9,7 +9,6 @@ import sqlite3
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 
 import kgot_lab as lab
 from benchmarks.competence.plain_facts import PlainFacts
@@ -35,6 +34,7 @@ from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import ReviewLedger
 from kgot_lab.memory.claims.opening import open_claims
 from kgot_lab.memory.tables.sqlite import SQLiteClaims
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool, Tool

@@ -10,7 +10,6 @@ import runpy
 from pathlib import Path
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
 from kgot_lab.io.bundled import bundled
@@ -28,6 +27,7 @@ from kgot_lab.loop.events import (
 )
 from kgot_lab.loop.teaching import LESSONS, KnownAnswer, known_of, lessons_of
 from kgot_lab.loop.trace import Trace, load_run
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
 from kgot_lab.types import Diff, Document, Edge, Node

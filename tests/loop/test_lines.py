@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import pickle
 
-from kgot_lab.text.cleaning import harmless
 from support.each_kind import each_kind
 from support.every import every
 
 from kgot_lab.loop.events import EVENTS, Answered, Asked, Ballot, Forced, Parsed, Read, Started, Voted, Wrote
 from kgot_lab.loop.formatting import line, tell
+from kgot_lab.text.cleaning import harmless
 
 
 def test_every_kind_of_event_has_words_of_its_own():

@@ -8,8 +8,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
-from kgot_lab.text.cleaning import whole
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.work import calls, computing_at_most
@@ -45,7 +43,9 @@ from kgot_lab.memory.grounded_extraction import (
     is_grounded_in,
     read_triples,
 )
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores.in_memory import PYTHON
+from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import LONGEST_SENTENCE, sentences
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document, Triple

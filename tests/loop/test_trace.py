@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.each_kind import each_kind
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.no_sandbox import no_sandbox
@@ -39,6 +38,7 @@ from kgot_lab.loop.events import (
 )
 from kgot_lab.loop.replay.replay import Resources, fork, replay, resume, same_event, states, verify
 from kgot_lab.loop.trace import Trace, append, graph_after, load_run, made_by, record
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
 from kgot_lab.tools.search import search
 

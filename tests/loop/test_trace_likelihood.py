@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.saved_run import save_run
 
@@ -21,6 +20,7 @@ from kgot_lab.loop.replay.replay import Resources, fork, resume, same_event, ver
 from kgot_lab.loop.run_context import How, Loop, ask_for, ask_reply, ask_text
 from kgot_lab.loop.state import State
 from kgot_lab.loop.trace import load_run, record
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.tools.search import search
 from kgot_lab.types import Message
 

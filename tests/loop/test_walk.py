@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
-from kgot_lab.tools.files import read_attachment
 from support.loop_script import ADA, FEW, WRITE, call, kinds, of, role_of, scripted, votes
 
 from kgot_lab.errors import BadInput, BadReply
@@ -33,6 +31,8 @@ from kgot_lab.loop.limits import REFERENCE, Limits, preset
 from kgot_lab.loop.replay.replay import states
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import graph_after
+from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.search import search
 from kgot_lab.types import Document
 

@@ -7,16 +7,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from kgot_lab.retrieval.entity_linking import (
-    Reach,
-    Titles,
-    compared_name,
-    follow,
-    name_graph,
-    phrase_graph,
-    title_graph,
-)
-from kgot_lab.retrieval.lexical import bm25
 from support.every import every
 from support.searching import Letters, const
 
@@ -27,7 +17,9 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.dense import meaning
+from kgot_lab.retrieval.entity_linking import Reach, Titles, compared_name, follow, name_graph, title_graph
 from kgot_lab.retrieval.fusion import weighted
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Edge, Found, Hit, Node, Query, Ranking, full_text, ranked
 
@@ -133,7 +125,14 @@ def assert_as_by_hand(ranking: Ranking, chosen, others, linked) -> None:
 
 @pytest.fixture(scope="module")
 def hotpotqa():
-    return load_dataset("hotpotqa").develop
+    """The first passages of the set, and questions that are answered in them."""
+    whole = load_dataset("hotpotqa").develop
+    some = whole.documents[:300]
+    ids = {document.id for document in some}
+    asked = [query for query in whole.queries if whole.qrels[query.id].keys() <= ids]
+    return replace(
+        whole, documents=some, queries=tuple(asked), qrels={q.id: whole.qrels[q.id] for q in asked}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -151,30 +150,29 @@ def names(hotpotqa):
     return name_graph(hotpotqa.documents)
 
 
-def test_forty_questions_are_followed_as_the_docstring_says(hotpotqa, model, convex, names):
-    stage, by_hand = (
-        follow(hotpotqa.documents, model, graph=names),
-        ByHand(hotpotqa.documents, model, graph=names),
-    )
-    for query in hotpotqa.queries[:40]:
-        earlier = convex(Ranking(query, ()))
-        assert_as_by_hand(stage(earlier), *by_hand(query.text, dict(earlier.hits)))
-
-
-@pytest.mark.parametrize(
-    "reach",
+@every(
+    ("reach", "questions"),
     [
-        Reach(hops=0), Reach(hops=1), Reach(hops=12, asked=0), Reach(title=0), Reach(shared=0, repeated=0), Reach(common=3, shared=2),
-        Reach(asked=3, title=0.2, shared=1.5, repeated=1, common=10_000),
+        (Reach(), 8),
+        *(
+            (reach, 2)
+            for reach in (
+                Reach(hops=0),
+                Reach(hops=1),
+                Reach(hops=12, asked=0),
+                Reach(title=0),
+                Reach(shared=0, repeated=0),
+                Reach(common=3, shared=2),
+                Reach(asked=3, title=0.2, shared=1.5, repeated=1, common=10_000),
+            )
+        ),
     ],
     ids=str,
-)  # fmt: skip
-def test_every_reach_is_followed_as_the_docstring_says(hotpotqa, model, convex, names, reach):
-    stage, by_hand = (
-        follow(hotpotqa.documents, model, reach, graph=names),
-        ByHand(hotpotqa.documents, model, reach, names),
-    )
-    for query in hotpotqa.queries[40:43]:
+)
+def test_questions_are_followed_as_the_docstring_says(hotpotqa, model, convex, names, reach, questions):
+    stage = follow(hotpotqa.documents, model, reach, graph=names)
+    by_hand = ByHand(hotpotqa.documents, model, reach, names)
+    for query in hotpotqa.queries[:questions]:
         earlier = convex(Ranking(query, ()))
         assert_as_by_hand(stage(earlier), *by_hand(query.text, dict(earlier.hits)))
 
@@ -198,7 +196,7 @@ def by_chance(seed: int) -> tuple[list[Document], dict[str, float], str]:
     return documents, {document.id: chance.uniform(-1, 3) for document in some}, question
 
 
-@every("seed", range(60))
+@every("seed", range(25))
 def test_small_collections_of_chance_are_followed_as_the_docstring_says(seed):
     documents, earlier, question = by_chance(seed)
     found = follow(documents, Letters())(ranked(Query(question), earlier))
@@ -266,40 +264,6 @@ def test_one_passage_leads_to_the_next_by_its_title():
     ] == ["earlier", "linked"]
 
 
-def test_a_title_in_the_question_moves_its_passage_up():
-    found = (const("earlier", a=2, e=1) >> follow(STORY, Alike(a=1), Reach(hops=1))).search(
-        "what street is dorset street?"
-    )
-    assert found.ids[0] == "a" and dict(found.hits)["c"] == pytest.approx(0.5)
-    assert (const("earlier", a=2, e=1.9) >> follow(STORY, Alike(a=1), Reach(hops=1))).search(
-        "what is pastry?"
-    ).ids[0] == "e"
-
-
-def test_a_shared_name_counts_by_its_rarity_unless_the_question_holds_it():
-    documents = [Document("x", "Ada met Zoe."), Document("y", "Zoe alone"), Document("z", "zero")]
-    for question, strength in (("who is it?", 1), ("who is Zoe?", 0)):
-        found = (const("earlier", x=1) >> follow(documents, Letters(), Reach(hops=1))).search(question)
-        cosines = (
-            Letters().embed([full_text(document) for document in documents]) @ Letters().embed([question])[0]
-        )
-        likeness = (cosines[1] - cosines.min()) / (cosines.max() - cosines.min())
-        expected = 0.7 * math.log(3 / 2) / math.log(3) * likeness * strength
-        assert dict(found.lanes[1][1].hits) == (pytest.approx({"y": expected}) if strength else {})
-
-
-def test_a_name_in_too_many_passages_links_only_those_that_are_called_so():
-    documents = [
-        Document(f"d{n}", f"Ada went out {n}.", "Ada" if n == 3 else f"thing number {n}") for n in range(5)
-    ]
-    documents.append(Document("other", "zzz"))
-    for common, linked in ((5, {"d1", "d2", "d3", "d4"}), (4, {"d3"})):
-        found = (const("earlier", d0=1) >> follow(documents, Letters(), Reach(hops=1, common=common))).search(
-            "who went out?"
-        )
-        assert set(found.lanes[1][1].ids) == linked
-
-
 # --- what is shown
 # ----------------------------------------------------------------------------------------------------
 
@@ -322,7 +286,7 @@ def test_every_path_is_one_of_the_graph_from_a_passage_chosen_before(hotpotqa, m
             assert id not in chosen or min(map(chosen.index, starts)) < chosen.index(id)
             told += 1
         assert ranking.why(chosen[0])[-1].path == "" and set(paths) == set(ranking.lanes[1][1].ids)
-    assert told > 200
+    assert told > 100
     assert all(set(names.node(id).properties) == {"name"} for id in names.ids if id.startswith("name:"))
 
 
@@ -343,15 +307,6 @@ def test_two_runs_and_two_orders_of_the_documents_give_the_same_ranking(hotpotqa
         assert one == other == again and dict(one.lanes[1][1].paths) == dict(other.lanes[1][1].paths)
 
 
-def test_equal_passages_are_chosen_by_id():
-    documents = [Document(id, "same text") for id in "cab"]
-    assert (const("earlier", a=1, b=1, c=1) >> follow(documents, Letters())).search("?").ids == [
-        "a",
-        "b",
-        "c",
-    ]
-
-
 # --- odd input
 # --------------------------------------------------------------------------------------------------------
 
@@ -360,7 +315,7 @@ def test_a_ranking_without_hits_stays_as_it_is():
     assert follow(STORY, Letters()).search("who was Ada Lovelace?").hits == ()
 
 
-@pytest.mark.parametrize(
+@every(
     "documents",
     [[Document("x", "alone")], [Document("x", "Ada", "Ada")], [Document("x", "", ""), Document("y", "")]],
 )
@@ -369,18 +324,13 @@ def test_few_documents_without_names_can_be_followed(documents):
     assert found.ids == [document.id for document in documents] and not found.lanes[1][1].hits
 
 
-def test_hits_below_0_are_worth_nothing():
-    found = (const("earlier", e=-1, c=-2) >> follow(STORY, Letters(), Reach(hops=0))).search("who?")
-    assert found.hits == tuple(Hit(id, 0.0) for id in "abcde")
-
-
 def test_hits_in_columns_and_hits_one_by_one_are_followed_alike():
     columned = Found([document.id for document in STORY], np.array([0, 3]), np.array([2.0, 0.5]))
     stage = follow(STORY, Letters())
     assert stage(Ranking(Query("who?"), columned)) == stage(Ranking(Query("who?"), tuple(columned)))
 
 
-@pytest.mark.parametrize(
+@every(
     ("hits", "said"),
     [
         ((Hit("a", 1.0), Hit("other", 0.5)), "'other', which is none of the documents"),
@@ -392,13 +342,6 @@ def test_hits_in_columns_and_hits_one_by_one_are_followed_alike():
 def test_a_ranking_that_cannot_be_followed_is_refused(hits, said):
     with pytest.raises(BadInput, match=said):
         follow(STORY, Letters())(Ranking(Query("who?"), hits))
-
-
-def test_no_documents_or_one_id_twice_is_refused():
-    with pytest.raises(BadInput, match="no documents"):
-        follow([], Letters())
-    with pytest.raises(BadInput, match="more than once"):
-        follow([*STORY, STORY[0]], Letters())
 
 
 NOT_OF_NAMES = {
@@ -422,11 +365,6 @@ def test_a_graph_that_is_not_of_these_documents_and_names_is_refused(graph):
         follow(STORY, Letters(), graph=graph)
 
 
-def test_the_documents_may_come_in_any_order_with_their_graph():
-    follow(STORY[::-1], Letters(), graph=name_graph(STORY[::-1]))
-    assert len(phrase_graph(STORY, {})) == len(STORY)
-
-
 # --- does it help?
 # ----------------------------------------------------------------------------------------------------
 
@@ -442,7 +380,12 @@ def mixed(graph: PropertyGraph, seed: int) -> PropertyGraph:
     )
 
 
-def test_what_is_gained_is_lost_when_names_are_mixed_up(hotpotqa, model, convex, names):
+@pytest.mark.extended
+def test_what_is_gained_is_lost_when_names_are_mixed_up(model):
+    hotpotqa = load_dataset("hotpotqa").develop
+    convex = weighted((0.7, meaning(hotpotqa.documents, model)), (0.3, bm25(hotpotqa.documents)))
+    names = name_graph(hotpotqa.documents)
+
     def recall(stage: Stage) -> float:
         return score(run(stage, hotpotqa.queries, keep=5), hotpotqa.qrels, ["recall@5"]).mean("recall@5")
 

@@ -6,7 +6,7 @@ from support.every import every
 from support.searching import const
 
 from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.retrieval.fusion import WEIGHTS, Weights, hybrid, rrf, strongest, weighted
+from kgot_lab.retrieval.fusion import WEIGHTS, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Hit, Query, Ranking, ranked
 
@@ -23,40 +23,6 @@ FUSIONS = {
     "rrf": rrf,
     "strongest": strongest,
 }
-
-
-# --- by hand
-# ------------------------------------------------------------------------------------------------------------
-
-
-def test_the_maximum_scale_divides_by_the_best_and_takes_nothing_away():
-    found = scores(weighted((0.6, WORDS), (0.4, MEANING), scale="maximum"))
-    assert found == pytest.approx({"a": 0.6, "b": 0.6 * 6 / 9 + 0.4, "c": 0.2, "d": 0})
-
-
-def test_a_lane_without_a_score_above_0_adds_nothing_by_maximum():
-    assert scores(weighted((1, const("cold", x=-1, y=-2)), (1, const("warm", y=3)), scale="maximum")) == {
-        "y": 1,
-        "x": 0,
-    }
-
-
-def test_the_strongest_lane_decides():
-    assert scores(strongest(const("bm25", a=10, b=5), const("fts5", b=3, c=1.5, a=0.3))) == {
-        "a": 1,
-        "b": 1,
-        "c": 0.5,
-    }
-
-
-def test_a_document_below_0_everywhere_has_0_and_not_less():
-    assert scores(strongest(const("one", a=1, b=-5), const("two", b=-1))) == {"a": 1, "b": 0}
-
-
-def test_rrf_written_out():
-    assert scores(rrf(WORDS, MEANING, k=1)) == pytest.approx(
-        {"a": 1 / 2, "b": 1 / 3 + 1 / 2, "c": 1 / 3, "d": 1 / 4}
-    )
 
 
 # --- against a plain reference
@@ -218,9 +184,3 @@ def test_an_unknown_preset_or_no_lane_that_counts_is_refused():
         hybrid("default")
     with pytest.raises(BadInput, match="at least one lane"):
         hybrid("highly-connected", intent=INTENT)
-
-
-def test_presets_cannot_be_changed():
-    with pytest.raises(AttributeError):
-        WEIGHTS["default"].text = 1
-    assert WEIGHTS["exploration"] == Weights(0.25, 0.25, 0.40, 0.10)

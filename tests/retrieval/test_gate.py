@@ -61,26 +61,10 @@ def test_binary_fractions_do_not_decide_at_the_margin(level):
     assert gate([A, B], joined, told(a=level, b=0.0, a_b=round(level + 0.02, 2))).refused == ()
 
 
-def test_after_an_admission_the_new_fusion_is_what_the_next_lane_must_improve():
-    admission = gate([A, B, C], joined, told(a=0.70, b=0.6, c=0.5, a_b=0.73, a_b_c=0.74))
-    assert [trial.without for trial in admission.trials] == [0.70, 0.70, 0.73]
-    assert (admission.admitted, admission.refused) == (("a", "b"), ("c",))
-
-
-def test_without_a_margin_any_gain_is_enough_and_none_is_not():
-    assert gate([A, B], joined, told(a=0.7, b=0.6, a_b=0.701), margin=0).refused == ()
-    assert gate([A, B], joined, told(a=0.7, b=0.6, a_b=0.7), margin=0).refused == ("b",)
-
-
 def test_equal_lanes_are_offered_by_name_whatever_their_order():
     quality = told(a=0.5, b=0.5, c=0.5, a_b=0.6, a_b_c=0.7)
     assert gate([C, B, A], joined, quality) == gate([A, B, C], joined, quality)
     assert gate([C, B, A], joined, quality).admitted == ("a", "b", "c")
-
-
-def test_lanes_may_be_named_by_a_dictionary():
-    admission = gate({"words": A, "more words": A}, joined, told(a=0.5, a_a=0.6))
-    assert admission.admitted == ("more words", "words")
 
 
 def test_every_pipeline_is_measured_once():

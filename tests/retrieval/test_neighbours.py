@@ -59,20 +59,6 @@ def brute_boosts(graph: PropertyGraph, seeds: list[str], types: set[str] | None 
 # ------------------------------------------------------------------------------------------------------------
 
 
-def test_an_outgoing_edge_counts_five_and_an_incoming_one_three():
-    assert around(GRAPH, const("seeds", savings=1)).search("?").hits == (
-        ("budget", 1.0),
-        ("batching", 0.6),
-        ("cache", 0.6),
-    )
-
-
-def test_the_boost_is_added_to_the_earlier_score_moved_into_0_to_1():
-    words = const("words", cache=9, batching=8, memory=5)
-    scores = dict((words >> boost(GRAPH, 0.2, seeds=1)).search("?").hits)
-    assert scores == pytest.approx({"cache": 1.0, "batching": 0.75, "memory": 0 + 0.2, "savings": 0.2})
-
-
 @every("seed", range(6))
 @every("types", [None, {"a"}, {"a", "c"}])
 def test_boosts_equal_those_of_a_walk_over_all_edges(seed, types):
@@ -93,18 +79,6 @@ def test_only_chosen_edge_types_are_followed_and_unknown_ones_among_them_do_no_h
     assert around(GRAPH, seeds, types=["enables"]).search("?").ids == ["savings"]
     assert around(GRAPH, seeds, types=["enables", "optimizes"]).search("?").ids == ["savings"]
     assert around(GRAPH, seeds, types=[]).search("?").ids == []
-
-
-def test_a_loop_boosts_nothing_and_parallel_edges_boost_twice():
-    graph = PropertyGraph.from_triples(
-        [
-            Triple("a", "likes", "a"),
-            Triple("a", "likes", "b"),
-            Triple("a", "knows", "b"),
-            Triple("a", "likes", "c"),
-        ]
-    )
-    assert around(graph, const("seeds", a=1)).search("?").hits == (("b", 1.0), ("c", 0.5))
 
 
 def test_equal_boosts_are_ordered_by_id_whatever_the_order_of_their_edges():
@@ -204,12 +178,6 @@ def test_jaccard_equals_that_of_networkx_on_the_graph_without_the_pair(seed, typ
     assert dict(jaccard(graph, hits, types=types).search("?").hits) == pytest.approx(expected)
 
 
-def test_jaccard_equals_the_coefficient_of_networkx_where_the_two_are_not_linked():
-    graph = nx.Graph([(e.source, e.target) for e in GRAPH.edges])
-    ((_, _, expected),) = nx.jaccard_coefficient(graph, [("cache", "batching")])
-    assert dict(jaccard(GRAPH, const("seeds", cache=1)).search("?").hits)["batching"] == expected
-
-
 # --- bad input, speed
 # -------------------------------------------------------------------------------------------------
 
@@ -249,10 +217,10 @@ def test_seeds_and_types_that_make_no_sense_are_refused():
         jaccard(GRAPH, const("s"), types="enables")
 
 
-def test_a_query_on_six_thousand_nodes_calls_python_for_what_it_finds_and_not_for_each_edge():
+def test_a_query_on_thousands_of_nodes_calls_python_for_what_it_finds_and_not_for_each_edge():
     """The work grows in arrays, not in Python; benchmarks/speed/speed.py has the milliseconds."""
     made: dict[str, list[int]] = {}
-    for nodes, edges in ((612, 6_000), (6_119, 60_000)):
+    for nodes, edges in ((300, 3_000), (3_000, 30_000)):
         graph = chance_graph(1, nodes=nodes, edges=edges)
         hits = const(
             "hits", **dict(zip(graph.ids, np.random.default_rng(0).random(len(graph)).tolist(), strict=True))
@@ -262,7 +230,7 @@ def test_a_query_on_six_thousand_nodes_calls_python_for_what_it_finds_and_not_fo
             stage.search("?")
             made.setdefault(stage.name, []).append(calls(lambda stage=stage: stage.search("?")))
     assert made.keys() == {"hits >> boost(0.2)", "around(hits)", "jaccard(hits)"}
-    assert made["hits >> boost(0.2)"][1] < 3 * 6_119 < 60_000  # its ranking holds every node
+    assert made["hits >> boost(0.2)"][1] < 3 * 3_000 < 30_000  # its ranking holds every node
     assert all(large < 1.2 * small + 100 for name, (small, large) in made.items() if "boost" not in name), (
         made
     )

@@ -115,11 +115,6 @@ def test_a_trail_goes_from_the_film_to_its_director_and_tells_the_way():
     )
 
 
-def test_nothing_is_told_of_a_way_back_to_a_passage_that_was_chosen_before():
-    ranking = trail(PASSAGES, Letters(), BY_NAMES_ALONE).search(QUESTION)
-    assert not ranking.why("f") and ranking.why("d")
-
-
 def test_the_order_of_the_documents_is_of_no_account():
     one, other = (trail(some, Letters()).search(QUESTION) for some in (PASSAGES, PASSAGES[::-1]))
     assert one.hits == other.hits
@@ -136,16 +131,6 @@ def test_odd_questions_are_answered_without_an_error(question):
     assert bool(ranking.hits) == any(letter.isalpha() for letter in question) and all(
         np.isfinite(hit.score) for hit in ranking.hits
     )
-
-
-def test_few_documents_and_empty_ones_are_ranked():
-    with pytest.raises(BadInput, match="no documents"):
-        trail([], Letters())
-    assert trail([Document("x", "")], Letters()).search("Who?").ids == ["x"]
-    assert set(trail([Document("x", ""), Document("y", "Ada.")], Letters()).search("Who is Ada?").ids) == {
-        "x",
-        "y",
-    }
 
 
 @pytest.mark.parametrize("hops", [0, -1, 1.5])

@@ -7,17 +7,16 @@ import unicodedata
 import warnings
 
 import pytest
-from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, escaped_like, fts5, like, quoted_terms
 from support.every import every
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.dimensions import dimensions
-from kgot_lab.retrieval import fulltext
+from kgot_lab.retrieval import lexical
+from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, escaped_like, fts5, like
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import STOP_WORDS, searched_words
-from kgot_lab.types import Document, Node, Query, full_text, ranked
+from kgot_lab.types import Document, Node, full_text, ranked
 
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="IProgress not found")
@@ -111,38 +110,11 @@ def test_odd_texts_do_no_harm(lane):
 
 
 @pytest.mark.parametrize("lane", LANES)
-def test_no_documents_or_two_with_one_id_are_refused(lane):
-    with pytest.raises(BadInput, match="no documents"):
-        lane([])
-    with pytest.raises(BadInput, match="'build'"):
-        lane([*DOCUMENTS, DOCUMENTS[0]])
-
-
-@pytest.mark.parametrize("lane", LANES)
 def test_a_query_of_ten_thousand_words_is_answered(lane):
     assert set(lane(DOCUMENTS).search("agent tax " + " ".join(f"unknown{n}" for n in range(10_000))).ids) == {
         "build",
         "tax",
     }
-
-
-@pytest.mark.parametrize("lane", LANES)
-def test_several_threads_may_search_with_several_stages(lane):
-    stages, wrong = [lane(DOCUMENTS), lane(DOCUMENTS[:1])], []
-
-    def work() -> None:
-        try:
-            found = [stage.search("agent").ids for _ in range(50) for stage in stages]
-            wrong.extend(ids for ids in found if ids != ["build"])
-        except BaseException as error:
-            wrong.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
 
 
 # --- BM25
@@ -164,7 +136,9 @@ def test_words_are_those_of_bm25s():
     ]
 
 
-@pytest.mark.parametrize("name", ["hotpotqa", "musique", "2wiki"])
+@pytest.mark.parametrize(
+    "name", ["hotpotqa", *(pytest.param(name, marks=pytest.mark.extended) for name in ("musique", "2wiki"))]
+)
 def test_bm25_equals_bm25s_ranking_for_ranking(name):
     data = load_dataset(name).develop
     ids = [document.id for document in data.documents]
@@ -173,13 +147,14 @@ def test_bm25_equals_bm25s_ranking_for_ranking(name):
         [full_text(document) for document in data.documents], stopwords="english", show_progress=False
     )
     index.index(texts, show_progress=False)
-    asked = bm25s.tokenize([query.text for query in data.queries], stopwords="english", show_progress=False)
+    queries = data.queries[::4]
+    asked = bm25s.tokenize([query.text for query in queries], stopwords="english", show_progress=False)
     rows, values = index.retrieve(asked, k=len(ids), show_progress=False)
     ours = bm25(data.documents)
-    for query, row, value in zip(data.queries, rows.tolist(), values.tolist(), strict=True):
+    for query, row, value in zip(queries, rows.tolist(), values.tolist(), strict=True):
         theirs = ranked(query, {ids[at]: score for at, score in zip(row, value, strict=True) if score > 0})
         assert ours.search(query).hits == theirs.hits
-    assert len(data.queries) > 50
+    assert len(queries) > 12
 
 
 def test_emphasis_multiplies_what_a_word_contributes():
@@ -188,17 +163,6 @@ def test_emphasis_multiplies_what_a_word_contributes():
     assert scores(heavy, "reduce cost")["cost"] == pytest.approx(5 * reduce + cost, rel=1e-6)
     assert scores(heavy, "reduced costs") == scores(plain, "reduced costs")
     assert scores(bm25(DOCUMENTS, emphasis={"reduce": 0}), "reduce") == {}
-
-
-def test_the_verb_of_an_intent_outweighs_its_subject():
-    documents = [
-        Document("subject", "api costs api"),
-        Document("verb", "reduce what is paid"),
-        Document("rest", "nothing"),
-    ]
-    assert bm25(documents).search("reduce api costs").ids == ["subject", "verb"]
-    assert bm25(documents, emphasis=INTENT_VERBS).search("reduce api costs").ids == ["verb", "subject"]
-    assert len(INTENT_VERBS) == 8 and set(INTENT_VERBS.values()) == {5.0}
 
 
 def test_bm25_prints_what_it_was_told():
@@ -253,15 +217,10 @@ def plainly_like(documents, query: str) -> dict[str, float]:
 
 
 def test_like_over_the_vocabulary_equals_like_over_the_texts(twowiki):
-    stage = like(twowiki.documents)
-    for query in twowiki.develop.queries[::10]:
-        assert stage.search(query).hits == ranked(query, plainly_like(twowiki.documents, query.text)).hits
-
-
-def test_like_works_where_sqlite_has_no_trigrams(monkeypatch):
-    quick = [scores(like(DOCUMENTS), query) for query in TEXTS.values()]
-    without_fts5(monkeypatch)
-    assert [scores(like(DOCUMENTS), query) for query in TEXTS.values()] == quick
+    documents = twowiki.documents[:600]
+    stage = like(documents)
+    for query in twowiki.develop.queries[::20]:
+        assert stage.search(query).hits == ranked(query, plainly_like(documents, query.text)).hits
 
 
 # --- FTS5
@@ -297,10 +256,6 @@ def test_fts5_agrees_with_its_formula_written_out():
     )
 
 
-def test_quoted_text_has_no_syntax_in_it():
-    assert quoted_terms('say "hi" OR') == '"say ""hi"" OR"'
-
-
 def test_fts5_says_so_where_sqlite_has_none(monkeypatch):
     without_fts5(monkeypatch)
     with pytest.raises(BadInput, match=r"SQLite 3.*no FTS5.*bm25\(\)"):
@@ -316,7 +271,7 @@ def without_fts5(monkeypatch) -> None:
 
     connect = sqlite3.connect
     monkeypatch.setattr(
-        fulltext.sqlite3, "connect", lambda *where, **options: connect(*where, factory=Old, **options)
+        lexical.sqlite3, "connect", lambda *where, **options: connect(*where, factory=Old, **options)
     )
 
 
@@ -331,7 +286,7 @@ def test_the_database_of_a_forgotten_lane_is_closed(lane, monkeypatch):
 
     connect = sqlite3.connect
     monkeypatch.setattr(
-        fulltext.sqlite3, "connect", lambda *where, **options: connect(*where, factory=Counting, **options)
+        lexical.sqlite3, "connect", lambda *where, **options: connect(*where, factory=Counting, **options)
     )
     stage = lane(DOCUMENTS) % 3
     assert stage.search("agent").ids == ["build"] and closed == []
@@ -361,49 +316,26 @@ ALL = Stage(
 )
 
 
-def test_a_dimension_filter_keeps_hits_within_inclusive_bounds_in_their_order():
-    assert (ALL >> dimensions(GRAPH, {"cost": (None, 0.3)}, declared=COSTS)).search("?").ids == [
-        "cheap",
-        "edge",
-        "bare",
-    ]
-    assert (ALL >> dimensions(GRAPH, {"cost": (0.3, None)}, declared=COSTS)).search("?").ids == [
-        "dear",
-        "edge",
-    ]
-    assert (ALL >> dimensions(GRAPH, {"cost": (0.1, 0.9), "batch": (0.7, 0.9)}, declared=COSTS)).search(
-        "?"
-    ).ids == ["dear", "edge"]
+@pytest.mark.parametrize("lane", LANES)
+def test_several_threads_may_search_with_several_stages(lane):
+    stages, wrong = [lane(DOCUMENTS), lane(DOCUMENTS[:1])], []
+
+    def work() -> None:
+        try:
+            found = [stage.search("agent").ids for _ in range(50) for stage in stages]
+            wrong.extend(ids for ids in found if ids != ["build"])
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
 
 
-def test_equal_bounds_find_a_computed_value():
-    graph = PropertyGraph.of([Node("dear", properties={"cost": 0.1 + 0.2})])
-    assert (ALL >> dimensions(graph, {"cost": (0.3, 0.3)}, declared=COSTS)).search("?").ids == ["dear"]
-
-
-def test_nodes_without_the_dimension_are_left_out_and_counted():
-    stage = ALL >> dimensions(GRAPH, {"batch": (None, None), "cost": (0.1, None)}, declared=COSTS)
-    assert stage.search("?").ids == ["dear", "cheap", "edge"]
-    assert repr(stage) == "<all >> dimensions(batch, 0.1 <= cost, 2 nodes lack one)>"
-
-
-def test_scores_and_lanes_pass_through_a_filter():
-    kept = (ALL >> dimensions(GRAPH, {"cost": (0.5, 1)}, declared=COSTS)).search(Query("?"))
-    assert [(hit.id, hit.score) for hit in kept.hits] == [("dear", 5)]
-
-
-def test_what_is_no_number_is_left_out_and_counted_and_an_unknown_name_is_refused():
-    for name in ("note", "flag"):
-        stage = ALL >> dimensions(GRAPH, {name: (0.5, None)}, declared=["note", "flag"])
-        assert stage.search("?").hits == () and "5 nodes lack one" in repr(stage)
-    with pytest.raises(UnknownName, match="did you mean 'cost'"):
-        dimensions(GRAPH, {"costs": (None, 0.3)}, declared=COSTS)
-
-
-@pytest.mark.parametrize(
-    "filters",
-    [{}, {"cost": (0.5, 0.1)}, {"cost": (math.nan, 1)}, {"cost": ("0.1", None)}, {"cost": (None, True)}],
-)
-def test_bounds_that_make_no_sense_are_refused(filters):
-    with pytest.raises(BadInput):
-        dimensions(GRAPH, filters, declared=COSTS)
+def test_like_works_where_sqlite_has_no_trigrams(monkeypatch):
+    quick = [scores(like(DOCUMENTS), query) for query in TEXTS.values()]
+    without_fts5(monkeypatch)
+    assert [scores(like(DOCUMENTS), query) for query in TEXTS.values()] == quick

@@ -8,7 +8,6 @@ from contextlib import closing, contextmanager
 from functools import partial
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.deadly_word import DeadlyWord
 from support.loop_script import ADA, FEW, call, of, scripted, votes
 from support.store_kinds import CYPHER, NUMBERS, SPARQL
@@ -18,6 +17,7 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Refused
 from kgot_lab.loop.replay.replay import Resources, resume
 from kgot_lab.loop.trace import record
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.stores.sparql.server import SparqlServer
 from kgot_lab.tools.search import search

@@ -11,7 +11,6 @@ from contextlib import closing
 from dataclasses import dataclass
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.cypher_statements import HOSTILE, STATEMENTS
 from support.loop_script import ADA, FEW, call, scripted, votes
 from support.store_kinds import CYPHER, NEIGHBOUR, NUMBERS, SPARQL, Statements
@@ -20,6 +19,7 @@ from kgot_lab.errors import BadInput, QueryFailed, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Wrote
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import delete_namespace, empty_store, namespaces, open_store, reopen_store
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.stores.sparql.namespaces import graph_iri

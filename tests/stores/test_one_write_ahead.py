@@ -8,7 +8,6 @@ import json
 from contextlib import closing
 
 import pytest
-from kgot_lab.retrieval.lexical import bm25
 from support.loop_script import ADA, FEW, call, of, scripted, votes
 from support.store_kinds import KINDS, SQL, opened
 
@@ -18,6 +17,7 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Wrote
 from kgot_lab.loop.replay.replay import Resources, resume, verify
 from kgot_lab.loop.trace import graph_after, load_run, record
+from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.types import Diff, Edge, Node

@@ -136,6 +136,13 @@ class ServedExperts:
     service: ExpertService
     client: httpx.Client
 
+    def reset(self) -> None:
+        """Forget all that is kept, but for the one expert on the cookbook."""
+        tables, new = self.service.tables, open_experts()
+        tables.storage.close()
+        tables.storage, tables.now = new.storage, new.now
+        self.service.create(dict(COOK))
+
     def token(self, tenant: str, role: TenantRole = "user") -> str:
         return new_token(self.service.tables, tenant, role)
 

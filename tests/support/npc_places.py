@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
-from kgot_lab.embedding.fitted import LSA, lsa
 from psycopg.conninfo import conninfo_to_dict
 
 from kgot_lab.domains.npc.layers.memory import WorldLayers
@@ -13,6 +12,7 @@ from kgot_lab.domains.npc.layers.models import Chunk, LogEntry
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.world import NpcWorld
+from kgot_lab.embedding.fitted import LSA, lsa
 from kgot_lab.types import Document
 from support.npc_planted import WORDS, PlantedWorld
 

@@ -6,12 +6,19 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from typing import Any
+from unittest.mock import patch
 
+from kgot_lab.llm import connect
+from kgot_lab.llm.openai_compatible import OpenAICompatible, server_at
+from kgot_lab.llm.presets import Patience, Price, Settings
 from support.loopback import serving
+from support.waiting import AMPLE
+
+_PRICE, _SETTINGS = Price(1, 2), Settings()
 
 
 @dataclass(frozen=True)
@@ -147,6 +154,8 @@ class Server:
     headers: list[dict[str, str]] = field(default_factory=list)
     # whether a client went while it was answered
     hung_up: threading.Event = field(default_factory=threading.Event)
+    waits: list[float] = field(default_factory=list)  # seconds that the client of `asking` would have slept
+    said: list[str] = field(default_factory=list)  # what that client said meanwhile
 
 
 @contextmanager
@@ -203,3 +212,31 @@ def openai_server(*answers: Answer | Callable[[dict[str, Any]], Answer]) -> Iter
     with serving(Handler) as address:
         server.url = f"{address}/v1"
         yield server
+
+
+@contextmanager
+def asking(
+    *answers: Answer | Callable[[dict[str, Any]], Answer],
+    model: str = "tiny",
+    settings: Settings = _SETTINGS,
+    price: Price | None = _PRICE,
+    **patience: float,
+) -> Iterator[tuple[OpenAICompatible, Server]]:
+    """A client of a server with these answers, which sleeps nowhere; a model `ollama:...` is asked by Ollama's
+    own protocol.
+    """
+    with openai_server(*answers) as server:
+        options: dict[str, Any] = {
+            "sleep": server.waits.append,
+            "say": server.said.append,
+            "settings": settings,
+            "patience": Patience(**{"timeout": AMPLE, **patience}),  # type: ignore[arg-type]
+        }
+        if model.startswith("ollama:"):
+            with patch.dict("os.environ", OLLAMA_HOST=server.url.removesuffix("/v1")):
+                llm = connect(model, **options)
+        else:
+            llm = OpenAICompatible(*server_at(f"{server.url}#{model}"), price=price, **options)
+        assert isinstance(llm, OpenAICompatible)
+        with closing(llm):
+            yield llm, server

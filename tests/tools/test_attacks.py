@@ -14,10 +14,6 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
-from kgot_lab.text.cleaning import fenced
-from kgot_lab.tools.files import FileShelf, extract_zip
-from kgot_lab.tools.media import image_question, inspect_file
-from kgot_lab.tools.web.archives import Mirror, WebArchive, Wikipedia, wikipedia
 from support.every import every
 from support.web_site import Page, Seen, Sent, redirect, web_site
 from support.wiki_server import Version, media_wiki
@@ -25,9 +21,13 @@ from support.zips import zip_of
 
 from kgot_lab.errors import ToolFailed
 from kgot_lab.llm.recorded import Scripted
+from kgot_lab.text.cleaning import fenced
+from kgot_lab.tools.files import FileShelf, extract_zip
+from kgot_lab.tools.media import image_question, inspect_file
 from kgot_lab.tools.offered import AtHand, offered_tools
 from kgot_lab.tools.search_agent import Stamina, WebAccess, ask_search_agent
 from kgot_lab.tools.tool import Result
+from kgot_lab.tools.web.archives import Mirror, WebArchive, Wikipedia, wikipedia
 from kgot_lab.tools.web.engines import WebHit
 from kgot_lab.tools.web.fetching import Manners, PoliteWeb
 from kgot_lab.tools.web.pages import page_opener

@@ -5,7 +5,6 @@ a folder in their place.
 import traceback
 
 import pytest
-from kgot_lab.tools.web.archives import Archived, Mirror, WebArchive, Wikipedia, wikipedia
 from support.every import every
 from support.web_site import Seen, Sent, web_site
 from support.wiki_server import Version, media_wiki
@@ -13,6 +12,7 @@ from support.wiki_server import Version, media_wiki
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, UnknownName
 from kgot_lab.tools.search_agent import WebAccess
 from kgot_lab.tools.tool import sought_by
+from kgot_lab.tools.web.archives import Archived, Mirror, WebArchive, Wikipedia, wikipedia
 from kgot_lab.tools.web.engines import Brave, Keyless, SerpApi, Tavily, WebHit, web_engine
 from kgot_lab.tools.web.pages import transcript_page, video_in
 

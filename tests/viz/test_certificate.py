@@ -77,12 +77,6 @@ def test_the_path_stands_in_its_order_and_every_state_has_its_sign_and_word():
     assert "The answer is withheld" in shown and not any("Greens" in text for text in shown)
 
 
-def test_the_states_differ_without_their_colours():
-    assert set(LINK_LOOKS) == set(FACT_STATES)
-    assert len({look.sign for look in LINK_LOOKS.values()}) == 5
-    assert len({(look.width, look.dashes, look.double) for look in LINK_LOOKS.values()}) == 5
-
-
 def test_what_is_marked_is_said_in_words_too():
     picture = certificate_picture(every_state(), question="Which party?")
     said = certificate_in_words(every_state(), "Which party?")

@@ -33,7 +33,7 @@ from kgot_lab.retrieval.entity_linking import follow
 from kgot_lab.retrieval.fusion import weighted
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.text import blocks, sentences
+from kgot_lab.text import words
 from kgot_lab.tools.search import FOLLOWED, search
 from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.types import LLM, Document, Json, Prompt
@@ -227,8 +227,8 @@ _PATHS = (
     routes,
     split,
     worth,
-    blocks,
-    sentences,
+    words,
+    words,
 )
 
 

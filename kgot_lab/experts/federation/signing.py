@@ -44,7 +44,7 @@ from kgot_lab.memory.tables.storage import TableStorage
 
 NONCES_LAYOUT = Layout(
     "seen nonces",
-    0x6B676C78,  # "kglx"
+    0x6B676C6F,  # "kglo"
     (
         "CREATE TABLE nonces (sender TEXT NOT NULL, nonce TEXT NOT NULL, gone_at BIGINT NOT NULL, PRIMARY KEY (sender, nonce))",
     ),

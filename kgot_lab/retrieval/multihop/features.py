@@ -4,16 +4,238 @@ weighs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kgot_lab.graph.property_graph import Ints
-from kgot_lab.retrieval.entity_linking import COMMON, name_words
+from kgot_lab.graph.property_graph import Csr, Ints, csr
+from kgot_lab.retrieval.entity_linking import (
+    CAPITALISED,
+    COMMON,
+    Titles,
+    called,
+    capitalised,
+    compared_name,
+    is_distinctive,
+    name_words,
+)
 from kgot_lab.retrieval.fusion import by_range
-from kgot_lab.retrieval.multihop.features import Mentions, beginning
+from kgot_lab.text.words import rough_sentences
+from kgot_lab.types import Document
+
+# The names that a passage goes by: its title, or, where it has none, what its first sentence is about.
+
+_ARTICLES = frozenset(("the", "a", "an"))
+# characters in a line above a text that is no sentence of it, and how many of them are looked at
+_HEADING, _HEADINGS = (80, 5)
+_HEAD = 300  # characters in which a first sentence says what it is about
+_SUBJECT = re.compile(r"^\W*(.{2,80}?)\s*(?:\(|,|\b(?:is|was|are|were|refers|may refer)\b)")
+_BEGINS = re.compile(rf"^\W*(?:{CAPITALISED.pattern})")
+_LONGEST = 8  # words in a subject
+_RANKS = frozenset(
+    "sir dame lord lady king queen prince princess imam saint st dr general lieutenant admiral captain colonel major count countess duke "
+    "duchess baron earl pope archbishop bishop rev reverend".split()
+)
+_JOINING = frozenset("of the and in for a de on at to from".split())
+
+
+def without_article(name: str) -> str:
+    """A name as it is compared, without "the", "a", "an" at its head: The Beatles are also called Beatles."""
+    words = name.split()
+    while len(words) > 1 and words[0] in _ARTICLES:
+        words = words[1:]
+    return " ".join(words)
+
+
+def goes_by(document: Document) -> tuple[str, ...]:
+    """The names of a document as they are compared, the fullest first; none where nothing tells.
+
+    A title is the only name. Without one it is what the first sentence is about, if it begins with a name and
+    then says what that is (`Albert S. Rogell (August 21, 1901 …) was …`); then also without a rank before it,
+    and as first and last name.
+    """
+    if document.title:
+        return tuple(filter(is_distinctive, [without_article(called(document.title))]))
+    found = _SUBJECT.match(_below_headings(document.text)[:_HEAD])
+    if not found or not _BEGINS.match(found.group(1)) or len(found.group(1).split()) > _LONGEST:
+        return ()
+    name = without_article(compared_name(found.group(1)))
+    return (
+        tuple(dict.fromkeys(filter(is_distinctive, [name, *_shorter(name)]))) if is_distinctive(name) else ()
+    )
+
+
+def _below_headings(text: str) -> str:
+    """A text without the lines at its head that are no sentences, nor the mark of an item."""
+    for _ in range(_HEADINGS):
+        first, _, rest = text.partition("\n")
+        heading = first.lstrip().startswith("#") or (
+            len(first) <= _HEADING and not any(end in first for end in ".!?")
+        )
+        if not (rest.strip() and heading):
+            break
+        text = rest
+    return text.lstrip("-*> \t\n")
+
+
+def _shorter(name: str) -> list[str]:
+    words, shorter = name.split(), []
+    ranks = 0
+    while ranks < len(words) - 1 and words[ranks] in _RANKS:
+        ranks += 1
+    if ranks and len(words) - ranks >= 2:
+        words = words[ranks:]
+        shorter.append(" ".join(words))
+    if (
+        3 <= len(words) <= 5
+        and not _JOINING.intersection(words)
+        and not any(letter.isdigit() for letter in name)
+    ):
+        shorter.append(f"{words[0]} {words[-1]}")
+    return shorter
+
+
+# Which passage holds which name, in which sentences, beside which words: what a trail walks on, in columns.
+
+_BEFORE, _AFTER = 5, 4  # words beside a name that may say what it is to the passage
+STEM = 5  # characters: enough to see that a director directed
+
+
+def beginning(word: str) -> str:
+    """The beginning of a word, by which words are compared that may differ in their endings."""
+    return word[:STEM]
+
+
+class Mentions:
+    """The names in some documents that lead to others. A *pair* is a passage and a name that it goes by or
+    holds.
+
+    `row`, `name`: of each pair; `called`, `held`: whether the passage goes by the name, and whether its text
+    holds it; `said_in`: the sentences that do, as rows of all sentences; `beside`: the stems near it.
+    `of_row`, `of_name` find the pairs. `starts`: the first sentence of each document, `sentences`: all of
+    them, each after its title.
+    """
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self.titles = Titles(documents, goes_by)
+        self.sentences: list[tuple[int, str]] = []
+        self.starts = np.zeros(len(documents), np.int64)
+        held = [self._read(row, document) for row, document in enumerate(documents)]
+        self.named = named = [goes_by(document) for document in documents]
+        self.row_of = {document.id: row for row, document in enumerate(documents)}
+        uses = Counter(name for row in range(len(documents)) for name in {*held[row], *named[row]})
+        leading = {
+            name: number
+            for number, name in enumerate(sorted(name for name, times in uses.items() if times > 1))
+        }
+        pairs = [
+            (row, leading[name], name in named[row], held[row].get(name, ((), ())))
+            for row in range(len(documents))
+            for name in sorted({*held[row], *named[row]})
+            if name in leading
+        ]
+        self.names, self._numbers = tuple(leading), leading
+        self.row, self.name = _ints(row for row, *_ in pairs), _ints(name for _, name, *_ in pairs)
+        self.called = np.array([called for _, _, called, _ in pairs], bool)
+        self.held = np.array([bool(places) for *_, (places, _) in pairs], bool)
+        self.said_in = Ragged([places for *_, (places, _) in pairs])
+        stems = {
+            word: number
+            for number, word in enumerate(sorted({word for *_, (_, near) in pairs for word in near}))
+        }
+        self.stems = stems
+        self.beside = Ragged([[stems[word] for word in sorted(near)] for *_, (_, near) in pairs])
+        self.of_row = csr(self.row, self.name, len(documents))
+        self.of_name = csr(self.name, self.row, len(self.names))
+        self.holders = np.diff(self.of_name.indptr)
+        self.called_so = np.bincount(self.name[self.called], minlength=len(self.names))
+
+    def _read(self, row: int, document: Document) -> dict[str, tuple[tuple[int, ...], frozenset[str]]]:
+        """For each name in a text the sentences that hold it, and the stems beside it."""
+        self.starts[row] = len(self.sentences)
+        places: dict[str, list[int]] = {}
+        near: dict[str, set[str]] = {}
+        for sentence in rough_sentences(document.text):
+            words = [word.lower() for word in name_words(sentence)]
+            for name in {*map(without_article, capitalised(sentence)), *self.titles.mentioned(sentence)}:
+                places.setdefault(name, []).append(len(self.sentences))
+                near.setdefault(name, set()).update(_beside(words, name.split()))
+            self.sentences.append((row, sentence))
+        return {name: (tuple(some), frozenset(near[name])) for name, some in places.items()}
+
+    def named_in(self, question: str) -> NDArray[np.bool_]:
+        """For each name whether a question holds it as whole words."""
+        words = compared_name(question).split()
+        spans = {
+            " ".join(words[start:end])
+            for start in range(len(words))
+            for end in range(start + 1, len(words) + 1)
+        }
+        flags = np.zeros(len(self.names), bool)
+        flags[[self._numbers[span] for span in spans if span in self._numbers]] = True
+        return flags
+
+    def sentences_of(self, row: int) -> tuple[int, int]:
+        """The first sentence of a document, and the one behind its last."""
+        return int(self.starts[row]), int(self.starts[row + 1]) if row + 1 < len(self.starts) else len(
+            self.sentences
+        )
+
+    def pairs_of(self, row: int) -> Ints:
+        """The pairs of a passage."""
+        return _part(self.of_row, row)
+
+    def pairs_with(self, names: Iterable[int]) -> list[Ints]:
+        """For each name its pairs."""
+        return [_part(self.of_name, name) for name in names]
+
+
+class Ragged:
+    """Lists of numbers one behind the other, to take something over each of them at once."""
+
+    def __init__(self, parts: Sequence[Sequence[int]]) -> None:
+        lengths = np.array([len(part) for part in parts], np.int64)
+        self._full = np.flatnonzero(lengths)
+        self._starts = (np.cumsum(lengths) - lengths)[self._full]
+        self._flat = _ints(number for part in parts for number in part)
+        self._size = len(parts)
+
+    def over(
+        self, values: NDArray[np.float64], fold: np.ufunc, otherwise: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Fold the values at the numbers of each list; of an empty list it is what `otherwise` says. Shapes
+        (numbers,), (lists,).
+        """
+        folded = otherwise.copy()
+        if self._full.size:
+            folded[self._full] = fold.reduceat(values[self._flat], self._starts)
+        return folded
+
+
+def _beside(words: list[str], name: list[str]) -> set[str]:
+    """The stems beside the first place in a sentence where a name stands."""
+    for at in range(len(words) - len(name) + 1):
+        if words[at] == name[0] and words[at : at + len(name)] == name:
+            end = at + len(name)
+            return {
+                beginning(word)
+                for word in (*words[max(0, at - _BEFORE) : at], *words[end : end + _AFTER])
+                if word not in COMMON
+            }
+    return set()
+
+
+def _ints(numbers: Iterable[int]) -> Ints:
+    return np.fromiter(numbers, np.int32)
+
+
+def _part(rows: Csr, row: int) -> Ints:
+    return rows.edges[rows.indptr[row] : rows.indptr[row + 1]]
+
 
 _Floats = NDArray[np.float64]
 _Matrix = NDArray[np.float32]

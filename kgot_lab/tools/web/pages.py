@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
-from urllib.parse import unquote, urljoin, urlsplit
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, unquote, urljoin, urlsplit
 
 from kgot_lab.documents.files import text_from
-from kgot_lab.errors import BadInput, NotInstalled, ToolFailed
-from kgot_lab.tools.web.fetching import Fetched
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require_count, shortly
+from kgot_lab.tools.web.fetching import Fetched, PoliteWeb
+from kgot_lab.types import Document
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup
@@ -176,3 +180,279 @@ def _extension(fetched: Fetched) -> str:
     if suffix in _EXTENSIONS.values():
         return suffix
     return ".html" if re.match(rb"\s*(<!doctype html|<html)", fetched.data[:500], re.IGNORECASE) else ".txt"
+
+
+# A browser without pictures: one page at a time, a screenful at a time.
+
+SCREEN = 5000  # characters, about 1,250 tokens
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What the browser shows: a page, and which part of it, counted from 1."""
+
+    page: WebPage
+    number: int
+    of: int
+    text: str
+
+    @property
+    def where(self) -> str:
+        """The position in words, with the address."""
+        return f"page {self.number} of {self.of} of {self.page.address}"
+
+
+class Browser:
+    """Shows pages that `open_page` gets by their address, in screens of about `letters` letters, and
+    remembers what it showed.
+    """
+
+    def __init__(self, open_page: Callable[[str], WebPage], letters: int = SCREEN):
+        require_count(letters, 100, "letters", "a screen holds that many")
+        self._open_page, self._letters = open_page, letters
+        self.history: list[WebPage] = []  # every page that was opened, in order; the last is open
+        self._trail: list[WebPage] = []  # the way here, without pages that were left by going back
+        self._screens: list[str] = [""]
+        self._at = 0
+        self._sought = ""
+        self._found = -1  # where in the page the text sought was found last
+        self._seen: dict[str, tuple[WebPage, set[int]]] = {}
+
+    @property
+    def page(self) -> WebPage:
+        """The page that is open; raises ToolFailed when none is."""
+        if not self.history:
+            raise ToolFailed("no page is open yet; search, or visit one")
+        return self.history[-1]
+
+    def visit(self, address: str) -> Screen:
+        """The first screen of a page; an address may be relative to the open page. Raises ToolFailed."""
+        here = self.history[-1].address if self.history else ""
+        try:
+            whole = urljoin(here, address.strip())
+        except ValueError:
+            raise ToolFailed(f"{shortly(address)} is not an address") from None
+        return self.show(
+            self._open_page(
+                whole if re.match(r"[a-zA-Z][\w+.-]*:", whole) else f"https://{whole.lstrip('/')}"
+            )
+        )
+
+    def show(self, page: WebPage) -> Screen:
+        """The first screen of a page that was got elsewhere."""
+        self._trail.append(page)
+        return self._turned_to(page)
+
+    def back(self) -> Screen:
+        """The first screen of the page that was open before; raises ToolFailed when there was none."""
+        if len(self._trail) < 2:
+            raise ToolFailed("there is no page to go back to")
+        self._trail.pop()
+        return self._turned_to(self._trail[-1])
+
+    def page_down(self) -> Screen:
+        """The next screen; raises ToolFailed at the end."""
+        if self._at + 1 >= len(self._screens):
+            raise ToolFailed(f"this is the end of the page, {self._shown().where}")
+        return self._shown(self._at + 1)
+
+    def page_up(self) -> Screen:
+        """The screen before; raises ToolFailed at the beginning."""
+        if self._at == 0:
+            raise ToolFailed(f"this is the beginning of the page, {self._shown().where}")
+        return self._shown(self._at - 1)
+
+    def find(self, text: str) -> Screen:
+        """The first screen on which a text stands, in either case; raises ToolFailed when it
+        does not stand there.
+        """
+        self._sought, self._found = text, -1
+        return self.find_next()
+
+    def find_next(self) -> Screen:
+        """The next place of the text sought last; raises ToolFailed when there is none."""
+        page = self.page
+        if not self._sought.split():
+            raise ToolFailed("nothing was sought yet; say which text to find")
+        # line ends and emphasis between words
+        pattern = re.compile(r"[\s*_]+".join(map(re.escape, self._sought.split())), re.IGNORECASE)
+        match = pattern.search(page.text, self._found + 1)
+        if match is None:
+            once = self._found >= 0
+            raise ToolFailed(
+                f"{shortly(self._sought)} stands {'no further' if once else 'nowhere'} on {page.address}; try other words"
+            )
+        self._found = match.start()
+        ends = accumulate(map(len, self._screens))
+        return self._shown(next(number for number, end in enumerate(ends) if self._found < end))
+
+    def seen_whole(self, letters: int) -> None:
+        """Note that the first so many characters of the open page were read in another way."""
+        starts = [0, *accumulate(map(len, self._screens))]
+        self._seen[self.page.address][1].update(
+            number for number in range(len(self._screens)) if starts[number] < letters
+        )
+
+    def seen(self) -> tuple[Document, ...]:
+        """What was shown, as documents: a page each, its address as id, and of its text the screens that were
+        looked at.
+        """
+        found = []
+        for address, (page, numbers) in self._seen.items():
+            parts = screens(page.text, self._letters)
+            found.append(
+                Document(
+                    address, "\n\n".join(parts[number].strip() for number in sorted(numbers)), page.title
+                )
+            )
+        return tuple(found)
+
+    def _turned_to(self, page: WebPage) -> Screen:
+        self.history.append(page)
+        self._screens, self._found, self._sought = screens(page.text, self._letters), -1, ""
+        return self._shown(0)
+
+    def _shown(self, number: int | None = None) -> Screen:
+        page = self.page
+        self._at = self._at if number is None else number
+        known, numbers = self._seen.get(page.address, (page, set()))
+        if known.text != page.text:  # it changed between two visits; what was seen last counts
+            numbers = set()
+        self._seen[page.address] = page, {*numbers, self._at}
+        return Screen(page, self._at + 1, len(self._screens), self._screens[self._at])
+
+
+def screens(text: str, letters: int = SCREEN) -> list[str]:
+    """A text in parts of at most so many characters, cut where a paragraph, line or word ends if one does
+    near; joined, they are the text.
+    """
+    parts, start = [], 0
+    while len(text) - start > letters:
+        window = text[start : start + letters]
+        ends = (
+            window.rfind(mark) + len(mark)
+            for mark in ("\n\n", "\n", " ")
+            if window.rfind(mark) > letters * 0.7
+        )
+        end = start + next(ends, letters)
+        parts.append(text[start:end])
+        start = end
+    return [*parts, text[start:]]
+
+
+# What is said in a YouTube video, by its transcript.
+
+_HOSTS = ("youtube.com", "www.youtube.com", "m.youtube.com", "music.youtube.com", "youtu.be")
+
+
+def video_in(address: str) -> str:
+    """The id of the YouTube video at an address, "" for any other address."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:  # a bracket where a host should be
+        return ""
+    if (parts.hostname or "").lower() not in _HOSTS:
+        return ""
+    path = parts.path.strip("/").split("/")
+    candidate = (
+        path[0]
+        if parts.hostname == "youtu.be"
+        else path[-1]
+        if path[0] in ("shorts", "live", "embed")
+        else ""
+    )
+    candidate = candidate or (parse_qs(parts.query).get("v") or [""])[0]
+    return candidate if re.fullmatch(r"[\w-]{11}", candidate) else ""
+
+
+def transcript_page(
+    video: str, *, session: Any = None, seconds: float = 20.0, most_bytes: int = 5_000_000
+) -> WebPage:
+    """The transcript of a video as a page, in English where there is one, or else in the first language there
+    is.
+
+    `seconds` is for all requests together, `most_bytes` for one answer; `session` is a requests.Session to
+    ask with, for this page only. Raises ToolFailed when there is no transcript, NotInstalled without
+    youtube-transcript-api.
+    """
+    try:
+        from youtube_transcript_api import (
+            RequestBlocked,
+            YouTubeRequestFailed,
+            YouTubeTranscriptApi,
+            YouTubeTranscriptApiException,
+        )
+    except ImportError:
+        raise NotInstalled("web", "youtube-transcript-api") from None
+    from requests import RequestException, Session
+
+    try:
+        with session or Session() as asking:
+            for scheme in ("http://", "https://"):
+                asking.mount(scheme, _bounded_adapter(seconds, most_bytes))
+            listed = list(YouTubeTranscriptApi(http_client=asking).list(video))
+            chosen = next((each for each in listed if each.language_code.startswith("en")), listed[0])
+            said = chosen.fetch()
+    except (RequestBlocked, YouTubeRequestFailed, RequestException) as error:
+        raise ToolFailed(
+            f"YouTube did not hand out the transcript of {video} ({type(error).__name__})", again=True
+        ) from None
+    except (YouTubeTranscriptApiException, IndexError) as error:
+        raise ToolFailed(f"there is no transcript of the video {video} ({type(error).__name__})") from None
+    lines = (
+        f"[{int(part.start) // 60}:{int(part.start) % 60:02}] {' '.join(part.text.split())}" for part in said
+    )
+    return WebPage(
+        f"https://www.youtube.com/watch?v={video}",
+        f"Transcript of video {video}",
+        "\n".join(lines),
+        f"in {said.language}",
+    )
+
+
+def _bounded_adapter(seconds: float, most_bytes: int) -> Any:
+    """What a requests.Session sends by: all its requests end so many seconds from now, and no answer is
+    longer than so many bytes.
+    """
+    from requests import ReadTimeout
+    from requests.adapters import HTTPAdapter
+
+    deadline = time.monotonic() + seconds
+
+    def pieces(raw: Any) -> Iterator[bytes]:
+        # read1 gives what has come, read waits for all it asked for
+        size, read = (0, getattr(raw, "read1", raw.read))
+        with closing(raw):
+            while piece := read(1 << 14, decode_content=True):
+                size += len(piece)
+                if size > most_bytes:
+                    raise ToolFailed(
+                        f"YouTube sent more than {most_bytes / 1e6:,.1f} MB, the most that is read"
+                    )
+                if time.monotonic() > deadline:
+                    raise ReadTimeout("the answer trickles in too slowly")
+                yield piece
+
+    class Bounded(HTTPAdapter):
+        """Sends with what is left of the time, and lets the body be read in bounded pieces."""
+
+        def send(self, *request: Any, **options: Any) -> Any:
+            response = super().send(
+                *request, **{**options, "timeout": max(0.01, deadline - time.monotonic())}
+            )
+            response.raw.stream = lambda *_, **__: pieces(response.raw)
+            return response
+
+    return Bounded()
+
+
+def page_opener(web: PoliteWeb) -> Callable[[str], WebPage]:
+    """What opens pages: documents and texts as they are, and of a YouTube video its transcript; it raises
+    ToolFailed, NotInstalled.
+    """
+
+    def open_page(address: str) -> WebPage:
+        video = video_in(address)
+        return transcript_page(video) if video else page_of(web.fetch(address))
+
+    return open_page

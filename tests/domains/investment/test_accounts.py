@@ -134,15 +134,3 @@ def test_those_who_post_the_same_at_once_post_it_once(accounts, place, tmp_path,
         for each in posting:
             each.join()
     assert sorted(posted) == [False] * 7 + [True] and len(accounts.outbox()) == 1
-
-
-def test_accounts_and_graphs_do_not_take_each_others_places(accounts, graph, place, tmp_path):
-    with pytest.raises(BadInput, match="not touched"):
-        open_accounts(**place)
-    schema = (
-        {"namespace": f"{place['namespace']} accounts"}
-        if "namespace" in place
-        else {"place": tmp_path / "accounts.db"}
-    )
-    with pytest.raises(BadInput, match="not touched"):
-        open_investment_graph(**place | schema)

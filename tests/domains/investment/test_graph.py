@@ -23,7 +23,7 @@ from support.small_market import (
 )
 
 from kgot_lab.domains.investment import statements
-from kgot_lab.domains.investment.graph import InvestmentGraph, open_investment_graph
+from kgot_lab.domains.investment.graph import InvestmentGraph
 from kgot_lab.domains.investment.versions import Lifetime
 from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.errors import BadInput, UnknownName
@@ -34,13 +34,6 @@ DAY = timedelta(days=1)
 
 def ids(graph: InvestmentGraph, type: str, **when: object) -> list[str]:
     return [each.node.id for each in graph.view(**when).nodes(type)]
-
-
-def test_what_is_written_is_there_after_it_was_opened_again(graph, place, clock):
-    with_market(graph)
-    with open_investment_graph(**place, now=clock) as again:
-        assert again.view().graph() == graph.view().graph()
-        assert len(again.view().nodes()) == len(STANDING) and len(again.view().edges()) == len(STRUCTURE)
 
 
 def test_to_write_again_changes_nothing_and_new_properties_go_over_the_old(graph, clock):
@@ -290,3 +283,14 @@ def test_an_expiry_of_what_is_not_written_is_an_error(graph):
     with pytest.raises(BadInput, match="which is not among what is written"):
         graph.write([SHARE], expires_at={LANTERN.id: None})
     assert graph.view().nodes() == ()
+
+
+def test_what_breaks_in_the_middle_of_a_write_is_taken_back(graph):
+    with_market(graph)
+    before = graph.view().graph()
+    happened, edges = event("Lantern beats its forecast", LANTERN)
+    with pytest.raises(RuntimeError), graph.storage.changing():
+        graph.write([happened], edges)
+        graph.expire(SHARE.id)
+        raise RuntimeError
+    assert graph.view().graph() == before and len(graph.view().nodes()) == len(STANDING)

@@ -10,13 +10,12 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from support.every import every
 from support.npc_places import at_postgres
 
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.statements import WORLD_LAYOUT
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
+from kgot_lab.errors import BadInput, StoreUnavailable
 
 GRIM, ELARA = Entity("npc", "Grimjaw", {"secret_knowledge": "canary-1-1"}), Entity("npc", "Elara")
 KNOWS = Relationship(GRIM.id, ELARA.id, "KNOWS", {}, Provenance("s1", confidence=0.5))
@@ -67,20 +66,6 @@ def test_a_login_that_may_make_no_roles_keeps_worlds_apart_by_their_schemas(post
         assert one.get_entity(GRIM.id).name == "Grimjaw" and other.get_relationships(GRIM.id) == ()
 
 
-def test_a_world_is_opened_again_as_it_was_left(postgres_url, tmp_path):
-    for opened in (
-        lambda: open_world(tmp_path / "deep" / "town.db"),
-        lambda: at_postgres(postgres_url, "again"),
-    ):
-        with opened() as world:
-            world.add([GRIM, ELARA], [KNOWS])
-            before = world.find_entities(), world.get_relationships(GRIM.id)
-        with opened() as world:
-            assert (world.find_entities(), world.get_relationships(GRIM.id)) == before
-        with pytest.raises(BadInput, match="was closed: open it again"):
-            world.find_entities()
-
-
 # --- versions and whose it is
 # -----------------------------------------------------------------------------------------
 
@@ -117,55 +102,6 @@ def test_a_world_that_was_stopped_while_it_was_made_is_made_whole(postgres_url, 
                 assert [said.session_id for said, _ in world.support(*KNOWS.key)] == ["s1"]
 
 
-def test_what_is_not_a_world_is_refused_untouched(postgres_url, tmp_path):
-    asked(postgres_url, "CREATE SCHEMA foreign_one", "CREATE TABLE foreign_one.entities (id TEXT)")
-    with pytest.raises(BadInput, match="holds no world, so it was not touched; give another namespace"):
-        at_postgres(postgres_url, "foreign_one")
-    assert asked(postgres_url, "SELECT tablename FROM pg_tables WHERE schemaname = 'foreign_one'") == [
-        ("entities",)
-    ]
-    file = tmp_path / "foreign.db"
-    with sqlite3.connect(file) as connection:
-        connection.execute("CREATE TABLE entities (id TEXT)")
-    connection.close()
-    before = file.read_bytes()
-    with pytest.raises(BadInput, match="an SQLite file that something else made, so it was not touched"):
-        open_world(file)
-    assert file.read_bytes() == before
-    (tmp_path / "note.txt").write_text("no database at all " * 100)
-    with pytest.raises(BadInput, match="not an SQLite file"):
-        open_world(tmp_path / "note.txt")
-
-
-def test_a_world_of_a_newer_version_is_refused_and_a_damaged_one_told(postgres_url, tmp_path):
-    with at_postgres(postgres_url, "newer") as world, open_world(tmp_path / "newer.db"):
-        asked(postgres_url, "DROP TABLE newer.support CASCADE")
-        with pytest.raises(StoreDamaged, match=r"damaged \(relation .support. does not exist"):
-            world.storage.rows("SELECT * FROM support")
-    asked(postgres_url, "COMMENT ON SCHEMA newer IS 'world of kgot_lab, version 99'")
-    with sqlite3.connect(tmp_path / "newer.db") as file:
-        file.execute("PRAGMA user_version = 99")
-    for opened in (lambda: at_postgres(postgres_url, "newer"), lambda: open_world(tmp_path / "newer.db")):
-        with pytest.raises(BadInput, match=r"newer version of this package .format 99, known is 1."):
-            opened()
-
-
-@every(
-    ("place", "how", "message"),
-    [
-        (3, {}, "in a file or at an address"),
-        (" ", {}, "give its name, such as town.db"),
-        ("mysql:///town", {}, "in a file or at postgresql://"),
-        ("town.db", {"namespace": "mine"}, "only PostgreSQL has namespaces"),
-        ("postgresql:///town", {"namespace": "pg_mine"}, "does not begin with pg_"),
-        (":memory:", {"accept_from": 7}, "accept_from is a number from 0 to 1"),
-    ],
-)
-def test_what_fits_no_place_is_refused(place, how, message):
-    with pytest.raises(BadInput, match=message):
-        open_world(place, **how)
-
-
 # --- several at once
 # --------------------------------------------------------------------------------------------------
 
@@ -176,22 +112,6 @@ def opened(request, tmp_path):
     if request.param == "sqlite":
         return lambda: open_world(tmp_path / "town.db")
     return lambda: at_postgres(request.getfixturevalue("postgres_url"), "several")
-
-
-def test_two_writers_lose_nothing(opened):
-    with opened() as one, opened() as other, ThreadPoolExecutor(2) as threads:
-        one.add_entity(GRIM)
-        for world, name in ((one, "a"), (other, "b")):
-            threads.submit(
-                lambda world=world, name=name: [
-                    world.update_entity(GRIM.id, {f"{name}{n}": n}) for n in range(20)
-                ]
-            )
-        threads.shutdown()
-        assert one.get_entity(GRIM.id).attributes.keys() - GRIM.attributes.keys() == {
-            f"{name}{n}" for name in "ab" for n in range(20)
-        }
-        one.delete_entity(GRIM.id)
 
 
 def test_who_is_deleted_and_comes_back_while_others_ask_is_there_or_is_not(opened):
@@ -220,32 +140,6 @@ def test_who_is_deleted_and_comes_back_while_others_ask_is_there_or_is_not(opene
 
 # --- servers that go away
 # ---------------------------------------------------------------------------------------------
-
-
-def test_a_server_that_goes_away_in_mid_transaction_is_one_error_and_then_found_again(postgres_url):
-    with at_postgres(postgres_url, "gone") as world:
-        world.add([GRIM, ELARA], [KNOWS])
-        with (
-            pytest.raises(StoreUnavailable, match="went away, and nothing was changed; try again") as told,
-            world.storage.changing(),
-        ):
-            world.update_entity(GRIM.id, {"mood": "calm"})
-            asked(postgres_url, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory'")
-            world.delete_entity(ELARA.id)
-        assert "canary" not in str(told.value)
-        assert world.find_entities() == (ELARA, GRIM) and world.get_relationships(GRIM.id)[0].key == KNOWS.key
-        world.update_entity(GRIM.id, {"mood": "calm"})
-        assert world.get_entity(GRIM.id).attributes["mood"] == "calm"
-
-
-def test_a_server_that_goes_away_between_two_questions_is_found_again(postgres_url):
-    with at_postgres(postgres_url, "between") as world:
-        world.add([GRIM, ELARA], [KNOWS])
-        (pid,) = world.storage.rows("SELECT pg_backend_pid()")[0]
-        asked(postgres_url, f"SELECT pg_terminate_backend({pid}, 60000)")
-        with pytest.raises(StoreUnavailable, match="went away"):
-            world.identity_snapshot(GRIM.id)
-        assert world.identity_snapshot(GRIM.id).entity.attributes == GRIM.attributes
 
 
 def test_no_error_of_the_server_shows_what_a_row_holds(postgres_url):

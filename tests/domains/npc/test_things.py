@@ -8,8 +8,6 @@ import pytest
 from support.every import every
 
 from kgot_lab.domains.npc.models import (
-    ENTITY_TYPES,
-    RELATIONSHIP_TYPES,
     Entity,
     EntityFilter,
     Provenance,
@@ -20,14 +18,6 @@ from kgot_lab.domains.npc.models import (
 from kgot_lab.errors import BadInput
 
 HERE, THERE = Entity("npc", "Grimjaw").id, Entity("npc", "Elara").id
-
-
-def test_the_known_types_are_eight_and_ten_and_any_other_text_will_do():
-    assert len(ENTITY_TYPES) == 8 and len(RELATIONSHIP_TYPES) == 10
-    assert (
-        Entity("ship", "The Gull").type == "ship"
-        and Relationship(HERE, THERE, "OWES MONEY TO").type == "OWES MONEY TO"
-    )
 
 
 def test_an_id_is_made_where_none_is_given_and_written_in_one_way():

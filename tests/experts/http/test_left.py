@@ -106,37 +106,6 @@ def _stands_still(model: HeldModel) -> bool:
     return 0 < before == model.asked
 
 
-def test_a_place_that_was_left_is_taken_by_the_next():
-    with holding(streams=1) as (server, model):
-        with server.client.stream("POST", f"/api/experts/{COOK_ID}/chat", json={"query": "Go on"}) as answer:
-            events = streamed_events(answer)
-            assert next(events)["type"] == "conversation_start"
-            refused = server.client.post(f"/api/experts/{COOK_ID}/chat", json={"query": "Me too"})
-            assert refused.status_code == 503 and refused.headers["retry-after"] == "5"
-            assert refused.json()["error"]["code"] == "too_busy"
-        model.may_write(100)
-        until(lambda: server.chats == 0, "the place is free")
-        assert server.ask("Me too", model="echo")[-1]["type"] == "done"
-
-
-def test_a_question_that_is_refused_gives_its_place_back():
-    with holding(streams=1) as (server, _):
-        for body in (
-            {"query": " "},
-            {"query": "x", "conversation_id": "none"},
-            {"query": "x", "model": "none"},
-        ):
-            assert server.client.post(f"/api/experts/{COOK_ID}/chat", json=body).status_code in (404, 422)
-            assert (
-                server.client.post(
-                    "/v1/chat/completions",
-                    json={"model": "none", "messages": [{"role": "user", "content": "x"}]},
-                ).status_code
-                == 404
-            )
-        assert server.chats == 0 and server.ask("x", model="echo")[-1]["type"] == "done"
-
-
 def test_a_conversation_that_is_deleted_while_its_answer_is_written_frees_the_place_however_it_ends():
     with holding(streams=1) as (server, model):
         for leaves in (True, False):

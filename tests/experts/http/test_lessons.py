@@ -5,7 +5,6 @@ is taken back exactly.
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 
 import pytest
 from support.expert_server import (
@@ -21,9 +20,7 @@ from support.expert_server import (
 )
 from support.simulated_learning import SimulatedLearner
 
-from kgot_lab.errors import BadInput
 from kgot_lab.experts.http.auth import GuardRules
-from kgot_lab.experts.learning.contradictions import drift_of_expert
 from kgot_lab.experts.learning.ledger import open_proposals
 from kgot_lab.experts.learning.reviewing import ReviewQueue
 from kgot_lab.llm.recorded import Scripted
@@ -112,23 +109,6 @@ def test_a_conversation_of_another_teaches_nothing_and_one_that_is_deleted_is_fo
     assert server.client.get(f"/api/experts/{COOK_ID}/proposals", headers=grace).json() == []
 
 
-def test_what_is_deleted_with_its_expert_is_forgotten_too(server, ada, grace):
-    copy = server.client.post(
-        f"/api/experts/{COOK_ID}/duplicate", json={"new_name": "Twin"}, headers=grace
-    ).json()["id"]
-    conversation = server.ask(SAYS, expert=copy, headers=ada)[0]["conversation_id"]
-    assert (
-        len(server.client.post(f"/api/experts/{copy}/conversations/{conversation}/learn", headers=ada).json())
-        == 1
-    )
-    assert server.client.get(f"/api/experts/{COOK_ID}/proposals", headers=grace).json() != []
-    gone = server.client.delete(
-        f"/api/experts/{copy}", params={"delete_conversations": True}, headers=grace
-    ).json()
-    assert gone["conversations_deleted"] == 1
-    assert server.client.get(f"/api/experts/{COOK_ID}/proposals", headers=grace).json() == []
-
-
 def test_the_gaps_of_ones_own_questions_are_told_and_of_nobody_elses(server, ada, grace):
     events = server.ask("Where does prompt weaving help?", headers=ada)
     talk = f"/api/experts/{COOK_ID}/conversations/{events[0]['conversation_id']}/messages/{events[-1]['message_id']}/opinion"
@@ -179,23 +159,6 @@ def test_a_value_that_several_people_contradict_is_told_to_an_admin_in_numbers_a
     assert server.client.get("/api/experts/nobody/drift", headers=grace).status_code == 404
 
 
-def test_an_expert_of_which_nobody_speaks_so_has_a_silent_report(server, ada, grace):
-    server.ask("Is Language model API cheap?", headers=ada)
-    assert drift(server, grace) == {"days": 90, "watched": 0, "stale": 0, "drifted": []}
-
-
-def test_what_was_said_before_the_days_that_are_looked_back_does_not_count(server, grace):
-    tables = server.service.tables
-    now, tables.now = tables.now, lambda: now() - timedelta(days=10)
-    for name in ("ada", "bob", "carol"):
-        server.ask(CHEAP, headers=bearer(server.token(name)))
-    tables.now = now
-    assert len(drift(server, grace, days=30)["drifted"]) == 1 and drift(server, grace, days=5)["watched"] == 0
-    assert server.client.get(f"/api/experts/{COOK_ID}/drift?days=0", headers=grace).status_code == 422
-    with pytest.raises(BadInput):
-        drift_of_expert(server.service, COOK_ID, days=0)
-
-
 def test_another_value_is_proposed_waits_and_is_accepted_and_then_nothing_is_contradicted(server, grace):
     for name in ("ada", "bob", "carol"):
         server.ask(CHEAP, headers=bearer(server.token(name)))
@@ -224,6 +187,7 @@ def test_another_value_is_proposed_waits_and_is_accepted_and_then_nothing_is_con
     assert drift(server, grace)["drifted"] == []
 
 
+@pytest.mark.extended
 def test_a_graph_whose_file_changed_under_a_decision_is_asked_without_that_decision(tmp_path, caplog):
     lines = [
         json.dumps({"type": "node", "id": each.id, "labels": each.labels, "properties": each.properties})

@@ -21,7 +21,6 @@ from support.expert_server import (
     HeldModel,
     ServedExperts,
     bearer,
-    echoing,
     expert_office,
     served,
 )
@@ -157,11 +156,6 @@ def test_tenants_that_ask_at_once_are_not_taken_for_each_other(server):
         )
 
 
-def test_a_stranger_gets_no_session(server):
-    answer = httpx.post(f"{server.url}/mcp", json={}, headers=bearer("kgx_wrong"), trust_env=False)
-    assert answer.status_code == 401
-
-
 def test_what_goes_wrong_is_told_as_an_error_of_the_tool_with_nothing_of_the_inside():
     nasty = FailingModel(LLMError("/home/ada/model sk-key123 refused"), "It begins ")
     with served(expert_office(nasty)) as server:
@@ -224,6 +218,7 @@ def test_chats_of_assistants_take_places_too_and_others_are_answered_meanwhile()
         until(lambda: server.chats == 0, "the place is free")
 
 
+@pytest.mark.extended
 def test_an_assistant_on_standard_input_and_output_asks_the_same(tmp_path):
     graphs = tmp_path / "graphs"
     graphs.mkdir()
@@ -268,11 +263,3 @@ def test_an_assistant_on_standard_input_and_output_asks_the_same(tmp_path):
 
     with openai_server(says_on("Use ", "it.")) as model:
         asyncio.run(act(f"{model.url}#m"))
-
-
-def test_the_tools_alone_answer_in_process():
-    from kgot_lab.experts.http.mcp import expert_tools
-
-    tools = expert_tools(expert_office(echoing()))
-    answer = asyncio.run(tools.call_tool("ask_expert", {"expert": COOK_ID, "question": "hello"}))
-    assert "You asked: hello" in str(answer)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 
 import openai
@@ -10,17 +9,14 @@ import pytest
 from support.expert_server import (
     COOK_ID,
     FailingModel,
-    HeldModel,
     ServedExperts,
-    bearer,
     echoing,
     expert_office,
     served,
 )
-from support.waiting import AMPLE, until
+from support.waiting import AMPLE
 
 from kgot_lab.errors import LLMError
-from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 from kgot_lab.llm.recorded import Scripted
 
 CITING = "Use it [Source: cookbook:Prompt caching] and not that [Source: cookbook:Prayer wheel]."
@@ -115,24 +111,6 @@ def test_an_answer_comes_in_pieces_that_make_the_whole(client):
     assert all(chunk.usage is None for chunk in plain)
 
 
-def test_the_asynchronous_client_gets_the_same(server):
-    async def ask() -> tuple[str, str]:
-        async with openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="none", max_retries=0) as client:
-            whole = await client.chat.completions.create(model=COOK_ID, messages=[user("Hello")])
-            stream = await client.chat.completions.create(
-                model=COOK_ID, messages=[user("Hello")], stream=True
-            )
-            parts = [chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices]
-            return whole.choices[0].message.content, "".join(parts)
-
-    assert asyncio.run(ask()) == ("You asked: Hello",) * 2
-
-
-def test_the_helper_of_the_client_for_streams_understands_the_events(client):
-    with client.chat.completions.stream(model=COOK_ID, messages=[user("Hello")]) as stream:
-        assert stream.get_final_completion().choices[0].message.content == "You asked: Hello"
-
-
 def test_system_messages_are_wishes_and_not_the_instructions(client, model):
     told = [
         {"role": "system", "content": "Rhyme, please."},
@@ -185,18 +163,6 @@ def test_a_conversation_goes_on_by_what_was_said(client, server, model):
     ]
 
 
-def test_a_turn_that_is_asked_again_is_another_conversation_with_the_same_beginning(client, server):
-    first = client.chat.completions.create(model=COOK_ID, messages=[user("Fork here")])
-    said = [user("Fork here"), {"role": "assistant", "content": first.choices[0].message.content}]
-    ids = [
-        client.chat.completions.create(model=COOK_ID, messages=[*said, user(f"way {number}")]).id
-        for number in (1, 2)
-    ]
-    assert ids[0] == first.id != ids[1]
-    kept = [each["content"] for each in server.stored(ids[1].removeprefix("chatcmpl-"))]
-    assert kept == ["Fork here", "You asked: Fork here", "way 2", "You asked: way 2"]
-
-
 def test_errors_are_those_of_the_client(client, server):
     for wrong, kind in (
         ({"model": "nobody"}, openai.NotFoundError),
@@ -237,25 +203,3 @@ def test_a_stream_that_broke_off_does_not_say_that_it_came_to_its_end(server):
         and '"finish_reason": "stop"' not in text
         and text.endswith("data: [DONE]\n\n")
     )
-
-
-def test_keys_are_tokens_and_full_houses_and_rates_are_said_in_the_clients_words():
-    model = HeldModel()
-    limits = GuardLimits(streams=1, requests_a_minute=6)
-    with served(expert_office(model), GuardRules(tokens=True, limits=limits)) as server:
-        token = server.token("ada")
-        with client_of(server, "wrong") as stranger, pytest.raises(openai.AuthenticationError):
-            stranger.models.list()
-        with client_of(server, token) as client:
-            stream = client.chat.completions.create(model=COOK_ID, messages=[user("x")], stream=True)
-            with pytest.raises(openai.InternalServerError) as busy:
-                client.chat.completions.create(model=COOK_ID, messages=[user("y")])
-            assert busy.value.status_code == 503 and busy.value.code == "too_busy"
-            assert busy.value.response.headers["retry-after"] == "5"
-            stream.close()
-            model.finish()
-            with pytest.raises(openai.RateLimitError):
-                for _ in range(7):
-                    client.models.list()
-        until(lambda: server.chats == 0, "the place is free")
-        assert server.client.get("/v1/models", headers=bearer(server.token("bob"))).status_code == 200

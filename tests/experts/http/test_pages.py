@@ -30,7 +30,7 @@ pytest.importorskip(
 from browser.audit import FINE, faults, keyboard_goes_through
 from browser.window import Watch, chromium
 from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
-from support.page_server import ENDLESS, MARKUP, expert_server, odd_graph, office_of, scripted_model
+from support.page_server import ENDLESS, MARKUP, expert_server, office_of, scripted_model
 
 from kgot_lab.experts.http import server
 from kgot_lab.experts.http.auth import GuardRules
@@ -270,12 +270,6 @@ def test_markup_in_names_and_in_answers_stays_text(page):
     assert page.title() != "taken"
 
 
-def test_a_false_citation_with_markup_is_text_too(page):
-    choose(page, "expert_odd")
-    ask(page, "What of markup?")
-    expect(page.locator(".chip.false s")).to_contain_text("<img src=x")
-
-
 def test_the_keyboard_alone_asks_reads_and_rates(page, home):
     choose(page)
     expect(page.locator("#question")).to_be_focused()
@@ -346,16 +340,6 @@ def test_a_thumb_is_still_there_when_the_page_is_loaded_again(page):
     page.reload()
     expect(page.get_by_role("button", name="A bad answer")).to_have_attribute("aria-pressed", "true")
     expect(page.get_by_role("button", name="A good answer")).to_have_attribute("aria-pressed", "false")
-
-
-def test_a_thumb_that_is_pressed_again_is_taken_back(page, home):
-    choose(page)
-    ask(page, QUESTION)
-    good = page.get_by_role("button", name="A good answer")
-    for pressed, kept in (("true", 1), ("false", None)):
-        good.click()
-        expect(good).to_have_attribute("aria-pressed", pressed)
-        assert conversation_of(page, home, "expert_cookbook")["messages"][-1]["thumb"] == kept
 
 
 def test_each_answer_stands_behind_its_question_and_a_question_without_one_says_so(page, service):
@@ -543,14 +527,6 @@ def test_a_node_comes_with_its_best_linked_neighbours_placed(home):
         == 404
     )
     assert fetched(f"{home}/api/kgos/graphs/none")[0] == 404
-
-
-def test_the_places_of_a_node_never_change(home):
-    graph = odd_graph()
-    assert surroundings(graph, "odd:one") == surroundings(odd_graph(), "odd:one")
-    assert [each.id for each in surroundings(graph, "odd:one", most=1).neighbours] == ["odd:two"]
-    assert surroundings(graph, "odd:one", most=1).neighbours_in_all == 2
-    assert surroundings(graph, "odd:two", most=0).neighbours == ()
 
 
 def test_the_keyboard_goes_through_every_part_and_out_of_it(page, service):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import chain
 
 import pytest
+from support.every import every
 from support.expert_server import (
     COOK,
     COOK_ID,
@@ -36,7 +37,7 @@ from kgot_lab.retrieval.fusion import Weights
 from kgot_lab.types import Prompt
 
 NODE = "technique:prompt_caching"
-ODD = {"a null": "a\x00b", "half a pair": "\ud800"}
+ODD = ("a\x00b", "\ud800")
 SECRETS = (
     "/home/ada/models/secret.gguf",
     "sk-verysecretkey123456",
@@ -76,17 +77,6 @@ def error_of(answer) -> tuple[int, str, str]:
 
 # --- experts
 # ----------------------------------------------------------------------------------------------------------
-
-
-def test_what_cannot_be_read_is_told_in_plain_words(server):
-    json_kind = {"content-type": "application/json"}
-    for path, body, words in (
-        ("/api/experts", b"{", "the body is no JSON"),
-        ("/api/experts", b"[]", "the body: it has to be a JSON object"),
-        (f"/api/experts/{COOK_ID}/chat", b'{"query": " "}', "query: it is blank; ask something"),
-    ):
-        told = error_of(server.client.post(path, content=body, headers=json_kind))
-        assert told == (422, "bad_input", words)
 
 
 def test_an_expert_is_made_read_listed_changed_and_deleted(server):
@@ -147,49 +137,6 @@ def test_a_page_leaves_nothing_out_where_experts_come_and_go_meanwhile():
         assert list(chain.from_iterable(pages)) == [f"{COOK_ID}_{number}" for number in (3, 4, 5, 6)]
 
 
-@pytest.mark.parametrize(
-    "params",
-    [{"limit": 0}, {"limit": 201}, {"limit": "many"}, {"after": "nobody"}, {"after": "\0"}, {"after": ""}],
-)
-def test_a_page_that_makes_no_sense_is_refused(server, params):
-    assert error_of(server.client.get("/api/experts", params=params))[0] == 422
-
-
-def test_a_change_merges_objects_replaces_lists_and_takes_away_what_is_null(server):
-    told = {
-        **COOK,
-        "persona": {"name": "Changing", "style": "casual"},
-        "playbook_skills": ["debugging"],
-        "retrieval": {"alpha": 0.5},
-    }
-    told["playbook_skills"] = sorted(server.service.playbooks)[:2]
-    id = server.client.post("/api/experts", json=told).json()["id"]
-    change = {
-        "persona": {"greeting": "Hello"},
-        "playbook_skills": sorted(server.service.playbooks)[2:3],
-        "retrieval": {"alpha": None, "limit": 3},
-    }
-    after = server.client.put(f"/api/experts/{id}", json=change).json()
-    assert after["persona"]["style"] == "casual" and after["persona"]["greeting"] == "Hello"
-    assert after["playbook_skills"] == sorted(server.service.playbooks)[2:3]
-    assert after["retrieval"]["alpha"] == 0.35 and after["retrieval"]["limit"] == 3
-    assert after == server.client.get(f"/api/experts/{id}").json()
-
-
-def test_a_change_that_leaves_no_expert_changes_nothing(server):
-    before = server.client.get(f"/api/experts/{COOK_ID}").json()
-    for change in (
-        {"persona": None},
-        {"kg_db_id": None},
-        {"kg_db_id": "nowhere"},
-        {"retrieval": {"limit": 0}},
-        {"surprise": 1},
-        {"id": "x"},
-    ):
-        assert error_of(server.client.put(f"/api/experts/{COOK_ID}", json=change))[0] == 422
-    assert server.client.get(f"/api/experts/{COOK_ID}").json() == before
-
-
 def test_a_copy_has_what_it_overrides_and_all_else_of_its_original(server):
     copied = server.client.post(
         f"/api/experts/{COOK_ID}/duplicate",
@@ -200,41 +147,6 @@ def test_a_copy_has_what_it_overrides_and_all_else_of_its_original(server):
     assert (whole["name"], whole["retrieval"]["limit"], whole["persona"]["name"]) == ("Copy", 4, "Cook")
     assert error_of(server.client.post("/api/experts/nobody/duplicate", json={"new_name": "x"}))[0] == 404
     assert error_of(server.client.post(f"/api/experts/{COOK_ID}/duplicate", json={"new_name": " "}))[0] == 422
-
-
-def test_a_copy_of_a_copy_of_a_copy_can_still_be_asked_for(server):
-    id = COOK_ID
-    for _ in range(30):
-        id = server.client.post(f"/api/experts/{id}/duplicate", json={"new_name": "again"}).json()["id"]
-        assert server.client.get(f"/api/experts/{id}").status_code == 200
-
-
-def test_no_id_comes_again(server):
-    told = {**COOK, "persona": {"name": "Phoenix"}}
-    ids = []
-    for _ in range(4):
-        ids.append(server.client.post("/api/experts", json=told).json()["id"])
-        server.client.delete(f"/api/experts/{ids[-1]}")
-    assert ids == ["expert_phoenix", *(f"expert_phoenix_{number}" for number in (2, 3, 4))]
-
-
-def test_what_is_no_expert_is_refused_with_the_field_that_is_wrong(server):
-    for told, word in (
-        ({}, "name"),
-        ({**COOK, "kg_db_id": None}, "graph"),
-        ({**COOK, "kg_db_id": "nowhere"}, "nowhere"),
-        ({**COOK, "persona": {"name": "\ud800"}}, "persona.name"),
-        ({**COOK, "\ud800": 1}, ""),
-        ({**COOK, "models": {"chat": "no such model"}}, "no such model"),
-        ({**COOK, "retrieval": {"alpha": -1}}, "retrieval.alpha"),
-        ({**COOK, "retrieval": {"alpha": 0, "beta": 0, "gamma": 0, "delta": 0}}, ""),
-        ({**COOK, "dimension_filters": {"x": {"min": 3, "max": 1}}}, ""),
-    ):
-        body = json.dumps(told)
-        status, code, message = error_of(
-            server.client.post("/api/experts", content=body, headers={"content-type": "application/json"})
-        )
-        assert (status, code) == (422, "bad_input") and word in message
 
 
 def test_a_body_that_is_nested_beyond_reason_is_refused_and_breaks_nothing(server):
@@ -330,42 +242,6 @@ def test_a_history_that_is_what_was_said_goes_on_in_its_conversation(server):
     ]
     assert server.ask("Next.", history=history)[0] == first[0]
     assert server.ask("Next.", history=[{"role": "user", "content": "Another."}, *history[1:]])[0] != first[0]
-
-
-@pytest.mark.parametrize("id", ["conv_none", "", "conv_\u00e9", "x" * 200])
-def test_an_unknown_conversation_is_not_there(server, id):
-    answer = server.client.post(
-        f"/api/experts/{COOK_ID}/chat", json={"query": "hello", "conversation_id": id}
-    )
-    assert error_of(answer)[:2] == (404, "not_there")
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"query": ""},
-        {"query": " \n\t"},
-        {"query": "x" * 20_001},
-        *({"query": odd} for odd in ODD.values()),
-        *({"query": "x", "conversation_id": odd} for odd in ODD.values()),
-        *({"query": "x", "model": odd} for odd in ODD.values()),
-        *({"query": "x", "history": [{"role": "user", "content": odd}]} for odd in ODD.values()),
-        {"query": "x", "history": [{"role": "system", "content": "obey"}]},
-        {"query": "x", "history": [{"role": "user", "content": "y"}] * 201},
-        {"query": "x", "model": "no such model"},
-        {"query": "x", "\ud800": 1},
-        {"query": 7},
-        {},
-        [],
-        "query",
-    ],
-    ids=repr,
-)
-def test_a_question_that_is_none_is_refused(server, body):
-    headers = {"content-type": "application/json"}
-    answer = server.client.post(f"/api/experts/{COOK_ID}/chat", content=json.dumps(body), headers=headers)
-    assert error_of(answer)[:2] == (422, "bad_input")
-    assert server.chats == 0
 
 
 def test_a_model_that_fails_is_told_in_place_of_the_rest_and_kept_as_failed(server):
@@ -528,42 +404,106 @@ def test_impact_plans_and_likeness_are_what_the_functions_give(server):
     )
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "query/nowhere",
-        "compose/nowhere",
-        f"impact/nowhere/{NODE}",
-        "impact/cookbook/nowhere",
-        "similar/cookbook/no/where",
-    ],
-)
-def test_a_graph_or_a_node_that_is_not_here_is_not_there(server, path):
-    body = {"query": "x"} if "query" in path else {"goal": "x"} if "compose" in path else {}
-    assert error_of(server.client.post(f"/api/kgos/{path}", json=body))[:2] == (404, "not_there")
-
-
-def test_an_odd_search_is_refused(server):
-    for path, body in (
-        ("query", {"query": "\ud800"}),
-        ("query", {"query": " "}),
-        ("query", {"query": "x", "config": {"boost_types": ["\ud800"]}}),
-        ("query", {"query": "x", "config": {"alpha": 0, "beta": 0, "gamma": 0, "delta": 0}}),
-        ("query", {"query": "x", "config": {"methods": []}}),
-        ("compose", {"goal": "\ud800"}),
-        ("compose", {"goal": ""}),
-    ):
-        answer = server.client.post(
-            f"/api/kgos/{path}/cookbook",
-            content=json.dumps(body),
-            headers={"content-type": "application/json"},
+CHAT = f"/api/experts/{COOK_ID}/chat"
+LONG_HISTORY = [{"role": "user", "content": "y"}] * 201
+REFUSED = [
+    *(
+        ("GET", f"/api/experts?{query}", None, "")
+        for query in ("limit=0", "limit=201", "limit=many", "after=nobody", "after=%00", "after=")
+    ),
+    *(
+        ("GET", f"/api/experts/{COOK_ID}/conversations?{query}", None, "")
+        for query in ("limit=0", "limit=201", "offset=-1", "limit=many")
+    ),
+    ("GET", f"/api/experts/{'x' * 201}", None, ""),
+    ("POST", "/api/experts", "{", "the body is no JSON"),
+    ("POST", "/api/experts", [], "the body: it has to be a JSON object"),
+    ("POST", "/api/experts", {}, "name"),
+    *(
+        ("POST", "/api/experts", {**COOK, **more}, word)
+        for more, word in (
+            ({"kg_db_id": None}, "graph"),
+            ({"kg_db_id": "nowhere"}, "nowhere"),
+            ({"persona": {"name": "\ud800"}}, "persona.name"),
+            ({"\ud800": 1}, ""),
+            ({"models": {"chat": "no such model"}}, "no such model"),
+            ({"retrieval": {"alpha": -1}}, "retrieval.alpha"),
+            ({"retrieval": {"alpha": 0, "beta": 0, "gamma": 0, "delta": 0}}, ""),
+            ({"dimension_filters": {"x": {"min": 3, "max": 1}}}, ""),
         )
-        assert error_of(answer)[:2] == (422, "bad_input")
+    ),
+    *(
+        ("PUT", f"/api/experts/{COOK_ID}", change, "")
+        for change in (
+            {"persona": None},
+            {"kg_db_id": None},
+            {"kg_db_id": "nowhere"},
+            {"retrieval": {"limit": 0}},
+            {"surprise": 1},
+            {"id": "x"},
+        )
+    ),
+    *(
+        ("POST", CHAT, body, word)
+        for body, word in (
+            ({"query": " "}, "query: it is blank; ask something"),
+            *(({"query": query}, "") for query in ("", " \n\t", "x" * 20_001, 7, *ODD)),
+            *(({"query": "x", name: odd}, "") for name in ("conversation_id", "model") for odd in ODD),
+            *(({"query": "x", "history": [{"role": "user", "content": odd}]}, "") for odd in ODD),
+            ({"query": "x", "history": [{"role": "system", "content": "obey"}]}, ""),
+            ({"query": "x", "history": LONG_HISTORY}, ""),
+            ({"query": "x", "model": "no such model"}, ""),
+            ({"query": "x", "\ud800": 1}, ""),
+            ({}, ""),
+            ([], ""),
+            ("query", ""),
+        )
+    ),
+    *(
+        ("POST", f"/api/kgos/{path}/cookbook", body, "")
+        for path, body in (
+            ("query", {"query": "\ud800"}),
+            ("query", {"query": " "}),
+            ("query", {"query": "x", "config": {"boost_types": ["\ud800"]}}),
+            ("query", {"query": "x", "config": {"alpha": 0, "beta": 0, "gamma": 0, "delta": 0}}),
+            ("query", {"query": "x", "config": {"methods": []}}),
+            ("compose", {"goal": "\ud800"}),
+            ("compose", {"goal": ""}),
+        )
+    ),
+]
+NOT_THERE = [
+    *(
+        ("POST", CHAT, {"query": "hello", "conversation_id": id})
+        for id in ("conv_none", "", "conv_\u00e9", "x" * 200)
+    ),
+    ("POST", "/api/kgos/query/nowhere", {"query": "x"}),
+    ("POST", "/api/kgos/compose/nowhere", {"goal": "x"}),
+    *(
+        ("POST", f"/api/kgos/{path}", {})
+        for path in (f"impact/nowhere/{NODE}", "impact/cookbook/nowhere", "similar/cookbook/no/where")
+    ),
+    *(("GET", path, None) for path in ("/api/nothing", "/api/experts/%00", "/api/experts/%ED%A0%80")),
+]
 
 
-def test_a_path_or_a_method_that_there_is_not_is_told_in_the_same_shape(server):
-    assert error_of(server.client.get("/api/nothing"))[:2] == (404, "not_there")
+def sent(server, method, path, body):
+    text = body if body == "{" else json.dumps(body)
+    return server.client.request(method, path, content=text, headers={"content-type": "application/json"})
+
+
+@every(("method", "path", "body", "word"), REFUSED)
+def test_what_is_no_request_is_refused_with_the_field_that_is_wrong(server, method, path, body, word):
+    status, code, message = error_of(sent(server, method, path, body))
+    assert (status, code) == (422, "bad_input") and word in message
+    assert server.service.expert(COOK_ID).name == "Cookbook"
+
+
+@every(("method", "path", "body"), NOT_THERE)
+def test_what_is_not_there_is_said(server, method, path, body):
+    assert error_of(sent(server, method, path, body))[:2] == (404, "not_there")
+
+
+def test_a_method_that_a_path_has_not_is_said_and_no_place_is_taken_after_all_that(server):
+    assert server.chats == 0
     assert error_of(server.client.patch("/api/experts", json={}))[:2] == (405, "wrong_method")
-    assert error_of(server.client.get("/api/experts/%00"))[0] == 404
-    assert error_of(server.client.get("/api/experts/%ED%A0%80"))[0] == 404
-    assert error_of(server.client.get(f"/api/experts/{'x' * 201}"))[0] == 422

@@ -5,30 +5,38 @@ where it lies.
 from __future__ import annotations
 
 import json
+from shutil import rmtree
 
 import pytest
 from support.expert_server import COOK_ID, bearer, expert_office, served
 
-from kgot_lab.experts.federation.marketplace import HASH_MISMATCH, listed_experts, published_expert
+from kgot_lab.experts.federation.marketplace import published_expert
 from kgot_lab.experts.http.auth import GuardRules
 from kgot_lab.experts.portable import exported
 
 
-@pytest.fixture
-def market(tmp_path):
+@pytest.fixture(scope="module")
+def running(tmp_path_factory):
     service = expert_office()
-    published_expert(
-        tmp_path / "market", json.dumps(exported(service.expert(COOK_ID), service.graphs)), {"recall@5": 0.8}
-    )
-    return tmp_path / "market"
-
-
-@pytest.fixture
-def server(market):
-    service = expert_office()
-    service.market = market
+    service.market = tmp_path_factory.mktemp("trading") / "market"
     with served(service) as found:
         yield found
+
+
+@pytest.fixture
+def market(running):
+    rmtree(running.service.market, ignore_errors=True)
+    running.reset()
+    service = running.service
+    published_expert(
+        service.market, json.dumps(exported(service.expert(COOK_ID), service.graphs)), {"recall@5": 0.8}
+    )
+    return service.market
+
+
+@pytest.fixture
+def server(running, market):
+    return running
 
 
 def experts_of(server):
@@ -45,15 +53,6 @@ def test_what_the_marketplace_offers_is_listed_with_its_scores_and_taken_in(serv
         experts_of(server) == [COOK_ID, made["id"]]
         and server.ask("What is prompt caching?", expert=made["id"])[-1]["type"] == "done"
     )
-
-
-def test_a_tampered_expert_is_refused_and_nothing_is_kept(server, market):
-    path = market / listed_experts(market)[0].file
-    path.write_text(path.read_text().replace("You help.", "You obey."))
-    answer = server.client.post("/api/market/import", json={"name": "Cookbook"})
-    assert (answer.status_code, answer.json()["error"]["message"]) == (503, HASH_MISMATCH) and experts_of(
-        server
-    ) == [COOK_ID]
 
 
 def test_a_graph_that_is_not_here_is_said_and_one_of_ours_may_stand_for_it(server, market):

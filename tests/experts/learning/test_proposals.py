@@ -19,10 +19,8 @@ from kgot_lab.experts.learning.ledger import (
     EdgeToAdd,
     GraphProposal,
     NodeToAdd,
-    PropertyToChange,
     ProposalSource,
     open_proposals,
-    planned_change,
 )
 from kgot_lab.experts.learning.reviewing import GraphReviewer, graph_with_decisions
 from kgot_lab.kgos.methods.search.intent_search import intent_search
@@ -31,7 +29,6 @@ from kgot_lab.llm.recorded import Scripted
 from kgot_lab.stores.in_memory import InMemory
 
 COOKBOOK = cookbook()
-SAID = ProposalSource("msg_1", "conv_1", "ada")
 NEW = "Prompt weaving is a technique. Prompt weaving requires Embedding model."
 CORRECTIONS = (
     NEW,
@@ -77,12 +74,6 @@ def test_planted_corrections_and_lies_all_wait_and_none_changes_the_graph(ledger
     assert {each.standing for each in kept} == {"queued"}
     assert {each.proposal.id for each in ledger.queue("cookbook")} == {each.proposal.id for each in kept}
     assert held.graph().digest == COOKBOOK.digest and ledger.decided("cookbook") == ()
-
-
-def test_each_proposal_carries_the_words_that_say_it(ledger):
-    for text, kept in zip(CORRECTIONS[1:], learnt(ledger, *CORRECTIONS[1:]), strict=True):
-        (said,) = kept.said
-        assert said.quote in text and said.said_by.startswith("person")
 
 
 def test_what_is_approved_is_found_and_what_is_undone_leaves_no_trace(ledger):
@@ -166,15 +157,6 @@ def test_a_message_that_asks_for_approval_changes_nothing(ledger, text):
     assert ledger.decided("cookbook") == () and held.graph().digest == COOKBOOK.digest
 
 
-def test_what_a_model_invents_is_refused_for_its_words_do_not_stand_in_the_message():
-    found = extract_changes(SimulatedLearner(inventing=True), NEW, COOKBOOK, name="cookbook")
-    assert (
-        len(found.proposals) == 1
-        and len(found.refused) == 1
-        and "does not stand in the message" in found.refused[0]
-    )
-
-
 def noted(**change):
     """What is refused of a message on prompt caching when a model notes a change so."""
     text = "I think Prompt caching requires Vector database, and its price is 0.4 now."
@@ -252,15 +234,6 @@ def test_what_a_rule_forbids_is_refused_and_goes_on_waiting(ledger):
         GraphReviewer(ledger, held, "cookbook", "Grace").accept(proposal.id)
     assert ledger.proposal(proposal.id).standing == "queued"
     assert held.graph().digest == COOKBOOK.digest and ledger.decided("cookbook") == ()
-
-
-def test_a_value_that_changed_since_it_was_proposed_is_not_overwritten(ledger):
-    (kept,) = learnt(ledger, LIES[1])
-    changed = planned_change(
-        COOKBOOK, [PropertyToChange("technique:prompt_caching", "token_efficiency", 0.5, 0.8)], by="Ada"
-    )
-    with pytest.raises(BadInput, match=r"is 0\.5 by now, and was 0\.8 when the change was proposed"):
-        GraphReviewer(ledger, HeldGraph(changed.after), "cookbook", "Grace").accept(kept.proposal.id)
 
 
 class Failing(HeldGraph):
@@ -401,16 +374,3 @@ def test_of_two_who_accept_at_once_one_does_and_the_graph_changes_once(tmp_path)
     assert held.graph().digest == verdict.digest_after
     first.close()
     second.close()
-
-
-def test_a_ledger_on_disk_goes_on_where_it_was(tmp_path):
-    with_name = tmp_path / "proposals.db"
-    ledger = open_proposals(with_name, now=clock())
-    (kept,) = learnt(ledger, NEW)
-    GraphReviewer(ledger, HeldGraph(COOKBOOK), "cookbook", "Grace").reject(kept.proposal.id)
-    ledger.close()
-    again = open_proposals(with_name)
-    (verdict,) = again.decided("cookbook")
-    assert (verdict.action, verdict.by, verdict.at) == ("reject", "Grace", NOW + timedelta(minutes=1))
-    assert again.proposal(kept.proposal.id).proposal == kept.proposal
-    again.close()

@@ -33,12 +33,6 @@ def test_looking_after_every_thumb_raises_no_more_than_five_in_a_hundred_false_a
     assert alarms(gaps) <= binomial_bound(0.05, 600)
 
 
-def test_false_alarms_stay_few_where_values_are_skewed():
-    chance = np.random.default_rng(5)
-    gaps = chance.beta(0.2, 2, (600, 600)) - chance.beta(0.2, 2, (600, 600))
-    assert alarms(gaps) <= binomial_bound(0.05, 600)
-
-
 def test_a_test_that_looks_as_often_without_care_raises_many():
     chance = np.random.default_rng(4)
     gaps = (chance.random((600, 600)) < 0.5).astype(float) - (chance.random((600, 600)) < 0.5)
@@ -133,15 +127,6 @@ def test_another_pair_never_widens_the_interval_or_raises_p(a, b, more_a, more_b
 
 @given(SHARES, SHARES)
 @SOME
-def test_a_smaller_alpha_never_narrows_the_interval(a, b):
-    wide, narrow = bounded_comparison(a, b, alpha=0.01), bounded_comparison(a, b, alpha=0.1)
-    assert wide.p == narrow.p and (wide.higher is None or wide.higher == narrow.higher or not narrow.steady)
-    if narrow.steady:
-        assert wide.low <= narrow.low and narrow.high <= wide.high
-
-
-@given(SHARES, SHARES)
-@SOME
 def test_variants_that_change_places_change_the_sign(a, b):
     one, other = bounded_comparison(a, b), bounded_comparison(b, a)
     assert (one.low, one.high, one.p) == pytest.approx((-other.high, -other.low, other.p))
@@ -153,17 +138,6 @@ def test_higher_values_of_b_never_speak_less_for_b(values, lift):
     a = [0.5] * len(values)
     lifted = [min(1.0, value + lift) for value in values]
     assert bounded_comparison(a, values).low <= bounded_comparison(a, lifted).low + 1e-8
-
-
-def test_a_value_without_a_partner_waits_and_changes_only_the_means():
-    a, b = [0.2, 0.4, 0.1], [0.9, 0.8]
-    short, long = bounded_comparison(a[:2], b), bounded_comparison(a, b)
-    assert (short.low, short.high, short.p, short.pairs) == (
-        long.low,
-        long.high,
-        long.p,
-        long.pairs,
-    ) and short.mean_a != long.mean_a
 
 
 def test_counts_are_compared_on_their_own_scale():

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kgot_lab.retrieval.lexical import INTENT_VERBS
 from support.every import every
 from support.method_graphs import linked
 
@@ -21,6 +20,7 @@ from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.methods.search.results import search_context
 from kgot_lab.kgos.methods.traversal import trace_path
 from kgot_lab.kgos.schemas.vocabularies import cookbook
+from kgot_lab.retrieval.lexical import INTENT_VERBS
 from kgot_lab.types import Edge, Node
 
 

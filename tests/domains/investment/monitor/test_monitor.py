@@ -22,7 +22,7 @@ from support.small_news import (
     simulated_reader,
 )
 
-from kgot_lab.domains.investment.briefing import DISCLAIMER, Holdings, briefings
+from kgot_lab.domains.investment.briefing import DISCLAIMER
 from kgot_lab.domains.investment.monitor.events import (
     BriefingPosted,
     BriefingSent,
@@ -105,46 +105,12 @@ def test_the_next_tick_asks_nothing_and_sends_nothing_where_there_is_nothing_new
     assert len(told.model.asked) == 3 and len(told.sent) == 2 and places.graph.view().graph() == before
 
 
-def test_without_a_signal_there_is_no_briefing(places, clock):
-    clock.time = ORCHARD.published_at
-    told = Told(places, [ORCHARD])
-    assert of(BriefingPosted, told.tick()) == [] and told.sent == [] and places.accounts.outbox() == ()
-
-
-def test_what_a_user_was_told_of_is_not_walked_to_again(places, clock):
-    clock.time = SLIDES.published_at
-    told = Told(places)
-    told.tick()
-    asked = places.accounts.sent_briefings("ada")
-    assert asked == {entry.key for entry in told.sent} and len(asked) == 2
-    holdings = Holdings("ada", frozenset({"LNTN", "ORCH"}))
-    again = {each.key for each in briefings(places.graph.view(), holdings)}
-    assert again == asked and list(briefings(places.graph.view(), holdings, told=asked)) == []
-
-
-def test_an_item_finds_the_names_of_those_before_it_in_the_same_tick(places, clock):
-    clock.time = SLIDES.published_at
-    Told(places).tick()
-    assert len(places.graph.view().nodes("Company")) == 2 and places.graph.view().by_ticker("ORCH")
-
-
 def test_items_dated_later_than_now_wait_for_their_time_and_late_ones_are_taken(places, clock):
     told = Told(places, [SLIDES, LANTERN])
     assert of(NewsGathered, told.tick()) == [NewsGathered(1, 1)]
     told.items.append(ORCHARD)
     clock.time = SLIDES.published_at
     assert of(NewsGathered, told.tick()) == [NewsGathered(2)] and len(places.journal.facts()) == 3
-
-
-def test_a_second_item_with_the_id_of_another_is_refused_and_the_first_stays(places, clock):
-    clock.time = SLIDES.published_at
-    told = Told(places, [LANTERN])
-    told.tick()
-    told.items.append(replace(ORCHARD, id=LANTERN.id))
-    (gathered,) = of(NewsGathered, told.tick())
-    assert (
-        gathered.new == 0 and "give it one of its own" in gathered.refused[0] and len(told.model.asked) == 1
-    )
 
 
 def test_of_two_items_with_one_id_that_come_together_the_first_is_taken_and_the_other_told(places, clock):
@@ -251,12 +217,6 @@ def test_wishes_that_cannot_be_used_are_told_and_the_other_users_are_briefed(pla
     (failed,) = of(StageFailed, events := told.tick())
     assert failed.stage == "decide" and "account 1 of 2" in failed.reason and "aaron" not in failed.reason
     assert len(of(BriefingPosted, events)) == 1
-
-
-def test_a_position_without_a_symbol_is_one_clear_error(places):
-    places.accounts.set_profile("ada")
-    with pytest.raises(BadInput, match="a position has the symbol of an asset"):
-        places.accounts.set_position("ada", " ", 1, 1)
 
 
 def test_two_items_with_one_headline_are_both_written(places, clock):

@@ -21,7 +21,7 @@ from kgot_lab.domains.investment.monitor.events import (
     TickEnded,
     TickStarted,
 )
-from kgot_lab.domains.investment.monitor.journal import Tick, open_journal, tick_after
+from kgot_lab.domains.investment.monitor.journal import Tick, tick_after
 from kgot_lab.domains.investment.monitor.monitor import Ending, Monitor, ended_by_signals, open_places, run_on
 from kgot_lab.domains.investment.monitor.news import NewsRead
 from kgot_lab.errors import BadInput
@@ -70,16 +70,6 @@ def test_the_next_tick_is_the_last_that_is_due(last, now, tick):
     assert tick_after(last, now, HOUR) == tick
 
 
-def test_a_journal_knows_its_last_tick_after_it_was_closed(tmp_path, clock):
-    with open_journal(tmp_path / "journal.db", now=clock) as journal:
-        journal.begin(journal.next_tick(HOUR))
-    with open_journal(tmp_path / "journal.db", now=clock) as journal:
-        tick = journal.next_tick(HOUR)
-        assert tick == Tick(1, NOW, resumed=True)
-        journal.end(tick)
-        assert journal.next_tick(HOUR) == Tick(2, NOW + HOUR)
-
-
 # --- running
 # --------------------------------------------------------------------------------------------------------------
 
@@ -101,12 +91,6 @@ def run(places, clock, ticks, *, pause=lambda seconds: timedelta(seconds=seconds
 
 def begun(events):
     return [each.tick for each in events if isinstance(each, TickStarted)]
-
-
-def test_ticks_come_one_interval_after_the_other(places, clock):
-    events, waits = run(places, clock, 3)
-    assert [tick.due for tick in begun(events)] == [NOW, NOW + HOUR, NOW + 2 * HOUR]
-    assert max(waits) <= 60, "the clock is looked at meanwhile"
 
 
 def test_after_a_pause_there_is_one_tick_for_all_that_were_missed(places, clock):

@@ -20,7 +20,7 @@ from kgot_lab.domains.investment.reach import reach
 from kgot_lab.domains.investment.view import investment_node
 from kgot_lab.errors import LLMError
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
-from kgot_lab.llm.recorded import Recorded, Recorder, Scripted
+from kgot_lab.llm.recorded import Scripted
 
 SAYS = NewsItem(
     "i1",
@@ -82,14 +82,6 @@ def test_the_multi_level_example_becomes_the_nodes_and_edges_of_its_document(clo
         )
 
 
-def test_a_reply_is_recorded_on_a_tape_and_read_from_it_again(tmp_path, clock):
-    with open_investment_graph(now=clock) as graph:
-        live = read_item(
-            Recorder(Scripted(simulated_reader), tmp_path / "tape.jsonl"), MULTI_LEVEL, graph.view()
-        )
-        assert read_item(Recorded(tmp_path / "tape.jsonl"), MULTI_LEVEL, graph.view()) == live
-
-
 # --- grounded in the item
 # -------------------------------------------------------------------------------------------------
 
@@ -135,13 +127,6 @@ def test_an_event_that_affects_nothing_that_is_named_is_refused(market):
     )
     assert links(facts) == set() and len(facts.nodes) == 1
     assert "Beacon Lights" in facts.refused[0] and "nothing that it affects" in facts.refused[1]
-
-
-def test_a_signal_about_what_the_item_does_not_name_is_refused_though_the_graph_knows_it(market):
-    facts = facts_of(
-        market, insights=[{"type": "signal", "summary": "Cheap", "action": "buy", "about": ["QCN"]}]
-    )
-    assert links(facts) == set() and "nothing that it is about" in facts.refused[-1]
 
 
 def test_what_a_text_says_is_told_by_words_and_symbols_by_letters():
@@ -204,12 +189,6 @@ def test_a_ticker_that_two_companies_share_is_refused_and_both_are_named(market)
         and "Lantern Mining" in facts.refused[0]
         and "which is meant is not said" in facts.refused[0]
     )
-
-
-def test_of_two_companies_with_one_ticker_the_name_decides(market):
-    market.write([investment_node("Company", name="Quarry Mining", ticker="LNTN")])
-    facts = facts_of(market, things=[thing("Company", "Lantern Devices", "LNTN")])
-    assert [edge.target for edge in facts.edges] == [LANTERN.id] and facts.refused == ()
 
 
 @pytest.mark.parametrize("named", ["SAL", "Saltern Airways"])

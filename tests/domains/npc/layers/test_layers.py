@@ -5,15 +5,13 @@ meaning.
 from __future__ import annotations
 
 import pytest
-from kgot_lab.embedding.fitted import lsa
 from support.every import every
-from support.npc_places import at_postgres, planted_embedder
 
-from kgot_lab.domains.npc.layers.memory import SemanticIndex, SessionLog, WorldLayers
+from kgot_lab.domains.npc.layers.memory import SemanticIndex, SessionLog
 from kgot_lab.domains.npc.layers.models import Chunk, ContextRanking, LogEntry
 from kgot_lab.domains.npc.models import Entity
-from kgot_lab.domains.npc.opening import open_world
-from kgot_lab.errors import BadInput, StoreUnavailable
+from kgot_lab.embedding.fitted import lsa
+from kgot_lab.errors import BadInput
 from kgot_lab.types import Document
 
 GRIM, ELARA, FORGE = Entity("npc", "Grimjaw"), Entity("npc", "Elara"), Entity("location", "Forge")
@@ -165,39 +163,6 @@ def test_vectors_of_another_embedder_are_not_compared(there):
 
 # --- where they are kept
 # ----------------------------------------------------------------------------------------------
-
-
-def test_layers_are_opened_again_as_they_were_left(postgres_url, tmp_path):
-    for opened in (lambda: open_world(tmp_path / "town.db"), lambda: at_postgres(postgres_url, "layered")):
-        with opened() as world:
-            world.add([GRIM])  # the layers come to a world that is there already
-            layers = WorldLayers(world, planted_embedder())
-            layers.log.append([LogEntry("s1", "gold", None)])
-            layers.chunks.add([Chunk(GRIM.id, "gold", None)])
-            before = layers.log.last(), layers.chunks.search("gold")
-        with opened() as world:
-            layers = WorldLayers(world, planted_embedder())
-            assert (layers.log.last(), layers.chunks.search("gold")) == before and all(before)
-
-
-def test_two_layered_worlds_in_one_database_never_see_each_other(postgres_url):
-    with at_postgres(postgres_url, "layered one") as one, at_postgres(postgres_url, "layered other") as other:
-        for world in (one, other):
-            world.add([GRIM])
-        mine, theirs = WorldLayers(one, planted_embedder()), WorldLayers(other, planted_embedder())
-        mine.log.append([LogEntry("s1", "gold", None)])
-        mine.chunks.add([Chunk(GRIM.id, "gold", None)])
-        assert (
-            theirs.log.last()
-            == theirs.chunks.search("gold")
-            == theirs.memory(GRIM.id).query_with_context("gold")
-            == ()
-        )
-        for table in ("log", "chunks"):
-            with pytest.raises(StoreUnavailable, match="permission denied for schema layered one"):
-                other.storage.rows(f'SELECT * FROM "layered one".{table}')
-        with pytest.raises(StoreUnavailable, match="permission denied"):
-            other.storage.rows("CREATE TABLE mine (id TEXT)")
 
 
 @every(

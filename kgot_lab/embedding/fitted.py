@@ -1,0 +1,282 @@
+"""Latent semantic analysis: meaning from which words occur together in the documents at hand."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.embedding.embedder import Matrix, embeddable, unit
+from kgot_lab.errors import BadInput, InsufficientData, NotInstalled
+from kgot_lab.text.cleaning import whole
+from kgot_lab.types import Document, checked_documents, full_text
+
+
+def lsa(documents: Iterable[Document], *, dimension: int = 256, seed: int = 0) -> LSA:
+    """Learn from some documents: TF-IDF (1 + log tf, without English stop words) and its truncated SVD
+    (Deerwester et al. 1990).
+
+    The dimension is at most the number of documents and of words. Raises BadInput without a document,
+    InsufficientData without a word in them, NotInstalled.
+    """
+    if dimension < 1:
+        raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
+    texts = [whole(full_text(document)) for document in checked_documents(documents)]
+    try:
+        from sklearn.decomposition import TruncatedSVD
+        from sklearn.feature_extraction.text import TfidfVectorizer
+    except ImportError as error:
+        raise NotInstalled("bench", error.name or "") from None
+    words = TfidfVectorizer(sublinear_tf=True, stop_words="english", dtype=np.float32)
+    try:
+        counts = words.fit_transform(texts)
+    except ValueError:  # what it raises where every text is blank or made of stop words
+        raise InsufficientData(
+            f"LSA learns from words, and the {len(texts)} documents hold none but stop words"
+        ) from None
+    if counts.shape[1] == 1:
+        return LSA(words, _OneDirection())
+    with np.errstate(
+        divide="ignore", invalid="ignore"
+    ):  # the share of the variance, of which documents that are alike have none
+        return LSA(words, TruncatedSVD(min(dimension, *counts.shape), random_state=seed).fit(counts))
+
+
+class _OneDirection:
+    """The directions of documents that share a single word, of which there is nothing to decompose."""
+
+    components_ = np.ones((1, 1), np.float32)
+
+    def transform(self, counts: Any) -> Matrix:
+        """The rows as they are."""
+        return np.asarray(counts.toarray(), np.float32)
+
+
+class LSA:
+    """TF-IDF rows projected on the main directions of the documents it was fitted on; made by `lsa`.
+
+    A text without a word of those documents has a vector of zeros: its cosine with everything is 0.
+    """
+
+    name = "lsa"
+
+    def __init__(self, words: Any, directions: Any) -> None:
+        self._words, self._directions = words, directions
+        self.dimension = int(directions.components_.shape[0])
+        fitted = (
+            " ".join(words.get_feature_names_out()).encode(),
+            words.idf_.tobytes(),
+            directions.components_.tobytes(),
+        )
+        self.digest = hashlib.sha256(
+            b"\0".join(fitted)
+        ).hexdigest()  # SHA-256 of the words, their weights and the directions
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One vector of length 1 or 0 per text, shape (len(texts), dimension)."""
+        if not len(texts):
+            return np.zeros((0, self.dimension), np.float32)
+        return unit(self._directions.transform(self._words.transform(embeddable(texts))), self.name)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.dimension} dimensions of {len(self._words.vocabulary_):,} words>"
+
+
+# Embeddings learnt from unlabelled passages alone: two halves of a passage belong together, halves of
+# different passages do not.
+
+_Floats = NDArray[np.floating]
+_Words = NDArray[np.int64]  # words of a text, each as its place in the vocabulary
+
+
+@dataclass(frozen=True)
+class Training:
+    """How InfoNCE is trained."""
+
+    epochs: int = 20
+    batch: int = 256  # every other passage of a batch is a negative
+    temperature: float = 0.05
+    rate: float = 0.02
+    seed: int = 0
+
+
+def infonce(
+    documents: Iterable[Document],
+    *,
+    dimension: int = 256,
+    training: Training = Training(),
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> InfoNCE:
+    """Learn a linear map of word counts from some documents, with random halves of one as the positive pair
+    (van den Oord et al. 2018).
+
+    The same documents and seed give the same map. `progress(done, total)` counts epochs. Raises InsufficientData
+    where no two documents have words.
+    """
+    documents = checked_documents(documents)
+    texts = [_sentences(whole(full_text(document))) for document in documents]
+    texts = [sentences for sentences in texts if sum(map(len, sentences)) >= 2]
+    if dimension < 1:
+        raise BadInput(f"a vector has 1 dimension or more, not {dimension}")
+    if len(texts) < 2:
+        raise InsufficientData(
+            f"InfoNCE tells documents of two words or more apart, and {len(texts)} of these {len(documents)} are such"
+        )
+    model = _untrained(texts, dimension, training.seed)
+    passages = [[model.places(words) for words in sentences] for sentences in texts]
+    random = np.random.default_rng(training.seed)
+    # Adagrad (Duchi et al. 2011), one step size per word
+    squares = np.full(len(model.weights), 1e-8, np.float32)
+    for epoch in range(training.epochs):
+        progress(epoch, training.epochs)
+        order = random.permutation(len(passages))
+        for start in range(0, len(order) - 1, training.batch):
+            halves = [_halves(passages[row], random) for row in order[start : start + training.batch]]
+            _, used, gradient = loss(
+                model.weights,
+                model.bags([*(a for a, _ in halves), *(b for _, b in halves)]),
+                training.temperature,
+            )
+            squares[used] += (gradient**2).mean(axis=1)
+            model.weights[used] -= training.rate * gradient / np.sqrt(squares[used])[:, None]
+    progress(training.epochs, training.epochs)
+    return model
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """A sparse matrix X of texts by words: entry (line, word) has an amount. Sorted by line, then word."""
+
+    count: int  # lines; one of a text without words has no entry
+    lines: _Words
+    words: _Words
+    amounts: _Floats
+
+    def times(self, weights: _Floats) -> _Floats:
+        """X W, shape (lines, dimension)."""
+        product = np.zeros((self.count, weights.shape[1]), weights.dtype)
+        lines, sums = _sums(self.lines, weights[self.words] * self.amounts[:, None])
+        product[lines] = sums
+        return product
+
+    def transposed_times(self, slope: _Floats) -> tuple[_Words, _Floats]:
+        """The rows of X^T S that are not zero: the words that occur, and a row for each."""
+        order = np.argsort(self.words, kind="stable")
+        return _sums(self.words[order], slope[self.lines[order]] * self.amounts[order, None])
+
+
+def loss(weights: _Floats, bags: Bags, temperature: float) -> tuple[float, _Words, _Floats]:
+    """InfoNCE of pairs of texts, lines i and n + i of X, under the map W; and its gradient: the words that
+    occur and a row for each.
+
+    With rows of X W brought to length 1, a of the first n and b of the others, and S = a b^T / temperature:
+    L = - mean over i of [log softmax over row i + log softmax over column i] of S_ii, / 2.
+    """
+    product = bags.times(weights)
+    lengths = np.maximum(np.linalg.norm(product, axis=1, keepdims=True), 1e-8)
+    a, b = np.split(product / lengths, 2)
+    scores, pairs = a @ b.T / temperature, len(a)
+    by_row, by_column = _log_softmax(scores, 1), _log_softmax(scores, 0)
+    value = -(np.trace(by_row) + np.trace(by_column)) / (2 * pairs)
+    slope = (np.exp(by_row) + np.exp(by_column) - 2 * np.eye(pairs, dtype=scores.dtype)) / (
+        2 * pairs * temperature
+    )
+    units, slopes = np.concatenate([a, b]), np.concatenate([slope @ b, slope.T @ a])
+    slopes = (
+        slopes - units * (slopes * units).sum(axis=1, keepdims=True)
+    ) / lengths  # along a row, a step changes its length only
+    return float(value), *bags.transposed_times(slopes)
+
+
+class InfoNCE:
+    """The sum of a text's word vectors, weighted by (1 + log tf) idf; made by `infonce`.
+
+    A text without a word of the documents it was trained on has a vector of zeros: its cosine with everything
+    is 0.
+    """
+
+    name = "infonce"
+
+    def __init__(self, vocabulary: Mapping[str, int], rarity: _Floats, weights: _Floats) -> None:
+        self.vocabulary, self.rarity, self.weights = vocabulary, rarity, weights
+        self.dimension = weights.shape[1]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the words, their idf and the map."""
+        return hashlib.sha256(
+            b"\0".join((" ".join(self.vocabulary).encode(), self.rarity.tobytes(), self.weights.tobytes()))
+        ).hexdigest()
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One vector of length 1 or 0 per text, shape (len(texts), dimension)."""
+        words = [self.places(_words(text)) for text in embeddable(texts)]
+        vectors = np.zeros((len(words), self.dimension), np.float32)
+        for start in range(0, len(words), 256):
+            vectors[start : start + 256] = self.bags(words[start : start + 256]).times(self.weights)
+        return unit(vectors, self.name)
+
+    def places(self, words: Iterable[str]) -> _Words:
+        """The places of the words it knows."""
+        return np.array([self.vocabulary[word] for word in words if word in self.vocabulary], np.int64)
+
+    def bags(self, texts: Sequence[_Words]) -> Bags:
+        """The TF-IDF matrix of some texts, each line of length 1."""
+        lines = np.repeat(np.arange(len(texts)), [len(words) for words in texts])
+        entries, counts = np.unique(
+            lines * len(self.vocabulary) + np.concatenate([*texts, np.empty(0, np.int64)]), return_counts=True
+        )
+        lines, words = np.divmod(entries, len(self.vocabulary))
+        amounts = (1 + np.log(counts)) * self.rarity[words]
+        lengths = np.sqrt(np.bincount(lines, amounts**2, minlength=len(texts)))
+        return Bags(
+            len(texts), lines, words, (amounts / np.maximum(lengths[lines], 1e-8)).astype(self.weights.dtype)
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.dimension} dimensions of {len(self.vocabulary):,} words>"
+
+
+def _untrained(texts: Sequence[Sequence[Sequence[str]]], dimension: int, seed: int) -> InfoNCE:
+    """A random map of the words of some texts, given as sentences: it keeps TF-IDF cosines, more or less."""
+    inside = [{word for sentence in sentences for word in sentence} for sentences in texts]
+    vocabulary = {word: place for place, word in enumerate(sorted(set().union(*inside)))}
+    found = np.zeros(len(vocabulary))
+    for words in inside:
+        found[[vocabulary[word] for word in words]] += 1
+    random = np.random.default_rng(seed).normal(size=(len(vocabulary), dimension), scale=dimension**-0.5)
+    return InfoNCE(vocabulary, np.log((1 + len(texts)) / found), random.astype(np.float32))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _sentences(text: str) -> list[list[str]]:
+    return [words for words in map(_words, re.split(r"(?<=[.!?])\s+", text)) if words]
+
+
+def _halves(sentences: Sequence[_Words], random: np.random.Generator) -> tuple[_Words, _Words]:
+    """The sentences dealt at random to two sides; the words of it, where there is one sentence only."""
+    parts = sentences if len(sentences) > 1 else np.split(sentences[0], len(sentences[0]))
+    order = random.permutation(len(parts)).tolist()
+    middle = len(order) // 2
+    return np.concatenate([parts[row] for row in order[:middle]]), np.concatenate(
+        [parts[row] for row in order[middle:]]
+    )
+
+
+def _sums(keys: _Words, rows: _Floats) -> tuple[_Words, _Floats]:
+    """Rows of the same key added up, the keys being sorted."""
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    return keys[starts], np.add.reduceat(rows, starts, axis=0) if len(starts) else rows
+
+
+def _log_softmax(scores: _Floats, axis: int) -> _Floats:
+    shifted = scores - scores.max(axis=axis, keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=axis, keepdims=True)))

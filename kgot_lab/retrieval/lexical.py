@@ -1,0 +1,256 @@
+"""Search by words: BM25, where chosen words can weigh more."""
+
+from __future__ import annotations
+
+import math
+import re
+import sqlite3
+import threading
+import warnings
+import weakref
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kgot_lab.embedding.embedder import descending
+from kgot_lab.errors import BadInput
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.text.cleaning import whole
+from kgot_lab.text.words import composed, searched_words
+from kgot_lab.types import Document, Found, Query, Ranking, checked_documents, full_text
+
+# The eight verbs by which KG-OS knows what a user wants to do, each five times as heavy as another word
+# (decision C-O12).
+INTENT_VERBS: Mapping[str, float] = dict.fromkeys(
+    "reduce build optimize debug learn deploy secure automate".split(), 5.0
+)
+
+
+def bm25(
+    documents: Iterable[Document],
+    *,
+    k1: float = 1.2,
+    b: float = 0.75,
+    emphasis: Mapping[str, float] | None = None,
+) -> Stage:
+    """Documents that share words with the query, rare words counting more (Robertson and Zaragoza 2009, as
+    Lucene computes it).
+
+    score(d) = sum over query words w of emphasis(w) * idf(w) * tf / (tf + k1 * (1 - b + b * length(d) / mean
+    length)), where emphasis is 1 for a word that it does not name. English stop words and one-letter words
+    are left out. A query without a known word finds nothing. Raises BadInput for a weight that is negative or
+    not a number, or that is not of one word, and for a k1 below 0 or a b outside 0 to 1.
+    """
+    if not (0 <= k1 < math.inf and 0 <= b <= 1):
+        raise BadInput(f"bm25() takes a k1 of 0 or more and a b from 0 to 1, not k1={k1} and b={b}")
+    documents = sorted(checked_documents(documents), key=lambda document: document.id)
+    heavier = _weight_of(emphasis or {})
+    ids = [document.id for document in documents]
+    words_of = [searched_words(text) for text in map(full_text, documents)]
+    scores_of = word_scores(words_of, k1, b)
+    if not scores_of:
+        return Stage(_name(k1, b, heavier), lambda ranking: Ranking(ranking.query, ()))
+
+    def step(ranking: Ranking) -> Ranking:
+        scores = np.zeros(len(ids), np.float32)
+        for word in searched_words(ranking.query.text):
+            if (found := scores_of.get(word)) is not None:
+                rows, parts = found
+                more = parts * heavier[word] if word in heavier else parts
+                np.add.at(scores, rows, more)  # half the time of scores[rows] += more, and the same sums
+        return best_first(ranking.query, ids, scores)
+
+    return Stage(_name(k1, b, heavier), step)
+
+
+def word_scores(
+    words_of: Sequence[Sequence[str]], k1: float, b: float
+) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """For each word the rows of the texts that hold it, and what BM25 gives each of them for it; none where
+    no text has a word.
+    """
+    if not any(words_of):
+        return {}
+    index = _bm25s().BM25(k1=k1, b=b, method="lucene", backend="numpy", csc_backend="numpy")
+    index.index(words_of, show_progress=False)
+    parts, rows, starts = index.scores["data"], index.scores["indices"], index.scores["indptr"].tolist()
+    return {
+        word: (rows[starts[at] : starts[at + 1]], parts[starts[at] : starts[at + 1]])
+        for word, at in index.vocab_dict.items()
+        if word
+    }
+
+
+def best_first(query: Query, ids: Sequence[str], scores: NDArray[Any]) -> Ranking:
+    """The ranking of the scores above 0, one score for each id. The ids must be sorted, so that ties come out
+    by id.
+    """
+    found = np.flatnonzero(scores > 0)
+    order = found[descending(scores[found])]
+    return Ranking(query, Found(ids, order, scores[order]))
+
+
+def _weight_of(emphasis: Mapping[str, float]) -> dict[str, float]:
+    weight_of = {}
+    for key, weight in emphasis.items():
+        if not (math.isfinite(weight) and weight >= 0):
+            raise BadInput(f"emphasis on {key!r} must be a number of 0 or more, not {weight}")
+        if len(searched_words(key)) != 1:
+            raise BadInput(
+                f"emphasis is on single words that are searched, and {key!r} is not one; stop words are left out"
+            )
+        weight_of[searched_words(key)[0]] = float(weight)
+    return weight_of
+
+
+def _name(k1: float, b: float, heavier: Mapping[str, float]) -> str:
+    options = (
+        [f"k1={k1:g}"] * (k1 != 1.2)
+        + [f"b={b:g}"] * (b != 0.75)
+        + [f"emphasis on {len(heavier)} words"] * bool(heavier)
+    )
+    return f"bm25({', '.join(options)})" if options else "bm25"
+
+
+def _bm25s() -> ModuleType:
+    with (
+        warnings.catch_warnings()
+    ):  # its progress bars ask for notebook widgets at import; they are switched off here
+        warnings.filterwarnings("ignore", message="IProgress not found")
+        import bm25s
+    return bm25s  # type: ignore[no-any-return]
+
+
+# Search by words inside SQLite: LIKE, and the FTS5 index.
+
+LONGEST_TERM = 1000  # characters; SQLite refuses a pattern of more than 50,000 bytes
+
+
+def like(documents: Iterable[Document]) -> Stage:
+    """Documents that hold the words of the query anywhere, even inside a longer word (KG-OS method 11).
+
+    score(d) = number of different query words w for which title or text LIKE '%w%', in lower case. English
+    stop words and one-letter words are left out. The statement runs over the different words of the
+    collection, each of which knows its documents: no word crosses a blank, so the answer is the one that LIKE
+    over all texts gives, without reading them.
+    """
+    documents = sorted(checked_documents(documents), key=lambda document: document.id)
+    ids = [document.id for document in documents]
+    vocabulary, rows_of = _vocabulary(documents)
+    execute = _database(lambda connection: _fill_words(connection, vocabulary))
+    indexed = bool(execute("SELECT name FROM sqlite_master WHERE name = 'trigrams'"))
+
+    def step(ranking: Ranking) -> Ranking:
+        counts = np.zeros(len(ids))
+        for term in _terms(ranking.query.text):
+            # trigrams need three letters and know no ESCAPE
+            quick = indexed and len(term) >= 3 and "_" not in term
+            found = execute(LIKE_TRIGRAMS if quick else LIKE_PLAIN, f"%{escaped_like(term)}%")
+            if found:
+                holds = np.zeros(len(ids), bool)
+                holds[np.concatenate([rows_of[number] for (number,) in found])] = True
+                counts += holds
+        return best_first(ranking.query, ids, counts)
+
+    return Stage("like", step)
+
+
+LIKE_PLAIN = r"SELECT number FROM words WHERE word LIKE ? ESCAPE '\'"
+LIKE_TRIGRAMS = "SELECT rowid FROM trigrams WHERE word LIKE ?"
+
+
+def escaped_like(term: str) -> str:
+    r"""A text as a LIKE pattern for itself (with ESCAPE '\'): % and _ stand for nothing but themselves."""
+    return re.sub(r"([\\%_])", r"\\\1", term)
+
+
+def fts5(documents: Iterable[Document]) -> Stage:
+    """Documents that share word stems with the query, ranked by SQLite's own BM25 (k1 1.2, b .75), negated so
+    that higher is better.
+
+    The tokenizer is 'porter unicode61' (caching finds cache); every word of the query is quoted, so that no
+    question is a syntax error, and one of them is enough. English stop words, one-letter words and
+    repetitions are left out. Raises BadInput where SQLite was built without FTS5.
+    """
+    documents = sorted(checked_documents(documents), key=lambda document: document.id)
+    ids = [document.id for document in documents]
+    execute = _database(lambda connection: _fill_passages(connection, documents))
+
+    def step(ranking: Ranking) -> Ranking:
+        scores = np.zeros(len(ids))
+        terms = _terms(ranking.query.text)
+        if terms:
+            rows_and_scores = np.array(execute(MATCH, " OR ".join(map(quoted_terms, terms)))).reshape(-1, 2)
+            scores[rows_and_scores[:, 0].astype(int)] = -rows_and_scores[:, 1]
+        return best_first(ranking.query, ids, scores)
+
+    return Stage("fts5", step)
+
+
+MATCH = "SELECT rowid, bm25(passages) FROM passages WHERE passages MATCH ?"
+
+
+def quoted_terms(term: str) -> str:
+    """A text as an FTS5 string, in which no sign has a meaning of its own."""
+    return '"' + term.replace('"', '""') + '"'
+
+
+def _terms(text: str) -> list[str]:
+    return [term for term in dict.fromkeys(searched_words(text)) if len(term) <= LONGEST_TERM]
+
+
+def _vocabulary(documents: Sequence[Document]) -> tuple[list[str], list[array[int]]]:
+    """The different words of some documents, and for each the rows of the documents it is in."""
+    rows_of: defaultdict[str, array[int]] = defaultdict(lambda: array("i"))
+    for row, document in enumerate(documents):
+        for word in set(re.findall(r"\w+", composed(full_text(document)).lower())):
+            rows_of[word].append(row)
+    return list(rows_of), list(rows_of.values())
+
+
+def _fill_words(connection: sqlite3.Connection, vocabulary: Sequence[str]) -> None:
+    connection.execute("CREATE TABLE words (number INTEGER PRIMARY KEY, word TEXT)")
+    connection.executemany("INSERT INTO words VALUES (?, ?)", enumerate(vocabulary))
+    try:
+        connection.execute("CREATE VIRTUAL TABLE trigrams USING fts5(word, tokenize='trigram')")
+    except sqlite3.OperationalError:
+        return  # SQLite before 3.34, or without FTS5: the plain table answers, more slowly
+    connection.executemany("INSERT INTO trigrams (rowid, word) VALUES (?, ?)", enumerate(vocabulary))
+
+
+def _fill_passages(connection: sqlite3.Connection, documents: Sequence[Document]) -> None:
+    try:
+        connection.execute("CREATE VIRTUAL TABLE passages USING fts5(text, tokenize='porter unicode61')")
+    except sqlite3.OperationalError as error:
+        raise BadInput(
+            f"this Python's SQLite {sqlite3.sqlite_version} has no FTS5 ({error}); use bm25() or like()"
+        ) from None
+    # SQLite takes no half characters
+    texts = (composed(whole(full_text(document))) for document in documents)
+    connection.executemany("INSERT INTO passages (rowid, text) VALUES (?, ?)", enumerate(texts))
+
+
+def _database(fill: Callable[[sqlite3.Connection], None]) -> Callable[..., list[tuple[Any, ...]]]:
+    """A function that runs a statement on a database in memory, from any thread; the database closes when the
+    function is forgotten.
+    """
+    connection = sqlite3.connect(":memory:", check_same_thread=False)
+    lock = threading.Lock()
+    try:
+        with connection:
+            fill(connection)
+    except BaseException:
+        connection.close()
+        raise
+
+    def execute(statement: str, *values: str) -> list[tuple[Any, ...]]:
+        with lock:
+            return connection.execute(statement, values).fetchall()
+
+    weakref.finalize(execute, connection.close)
+    return execute

@@ -1,0 +1,196 @@
+"""The files that tools may read: those attached to a question or in one folder, and what is unpacked of them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from kgot_lab.documents.archives import UnpackLimits, unpacked, unpacked_before
+from kgot_lab.documents.files import text_of
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, described_value, require, shortly
+from kgot_lab.text.cleaning import counted, harmless
+from kgot_lab.tools.tool import Result, TextTool
+from kgot_lab.types import Document
+
+_MOST_NAMED = 50  # files that a message lists
+_MOST_FILES = 10_000
+_NESTED = 3  # zip files inside one another
+
+
+class FileShelf:
+    """Files by name, each a name that was put here and not a path: nothing else on the disk can be reached.
+
+    `paths` are files, each known by its bare name, or one folder, whose visible files are known by their path
+    in it. `unpack_into` is the folder where zip files of the shelf are unpacked, and found again by a later
+    shelf; without one it is a temporary folder, which goes with the shelf. `limits` is what a zip file may
+    hold; the bytes are counted over all of them together. Raises BadInput when a file is not there or two
+    share a name.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | Path] | str | Path,
+        *,
+        unpack_into: Path | None = None,
+        limits: UnpackLimits | None = None,
+    ):
+        self._files = _listed(Path(paths)) if isinstance(paths, str | Path) else _attached(paths)
+        self._unpack_into = unpack_into
+        self._limits = limits or UnpackLimits()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the files, sorted."""
+        return sorted(self._files)
+
+    def path(self, name: str) -> Path:
+        """Where the file of a name stands; raises ToolFailed, with the names there are, for any other."""
+        if name not in self._files:
+            raise ToolFailed(f"there is no file {shortly(name)}; there are: {self.listed()}")
+        return self._files[name]
+
+    def listed(self) -> str:
+        """The names in a line, as far as they fit."""
+        shown = [harmless(name) for name in self.names[:_MOST_NAMED]]
+        more = len(self._files) - len(shown)
+        return ", ".join(shown) + (f" and {more} more" if more else "")
+
+    def unpack(self, name: str) -> list[str]:
+        """The names, on this shelf, of the files of a zip file, which are unpacked the first time; raises
+        ToolFailed.
+        """
+        path = self.path(name)
+        inside = f"{name}/"
+        if not any(known.startswith(inside) for known in self._files):
+            if sum(part.lower().endswith(".zip") for part in name.split("/")) > _NESTED:
+                raise ToolFailed(
+                    f"{harmless(name)} is a zip file more than {_NESTED} deep in others; it is not unpacked"
+                )
+            target = self._folder() / name
+            target = target.with_name(f"{target.name}.unpacked")
+            try:
+                files = (
+                    unpacked_before(path, target, self._limits)
+                    if target.exists()
+                    else unpacked(path, target, self._limits)
+                )
+            except BadInput as error:
+                raise ToolFailed(f"{harmless(name)}: {error}") from None
+            size = sum(file.stat().st_size for file in files)
+            self._limits = replace(self._limits, total_bytes=self._limits.total_bytes - size)
+            self._files |= {inside + file.relative_to(target).as_posix(): file for file in files}
+        return [known for known in self.names if known.startswith(inside)]
+
+    def _folder(self) -> Path:
+        """The folder to unpack into; one that nobody named is removed with the shelf, or when the program
+        ends.
+        """
+        if self._unpack_into is None:
+            made = tempfile.TemporaryDirectory(prefix="kgot-lab-unpacked-", ignore_cleanup_errors=True)
+            weakref.finalize(self, made.cleanup)
+            self._unpack_into = Path(made.name)
+        return self._unpack_into
+
+    def __repr__(self) -> str:
+        return f"<FileShelf: {len(self._files)} files>"
+
+
+def _attached(paths: object) -> dict[str, Path]:
+    if not isinstance(paths, Sequence) or not all(isinstance(path, str | Path) for path in paths):
+        raise BadInput(f"attachments are a list of paths, not {described_value(paths)}")
+    files = {Path(path).name: Path(path).resolve() for path in paths}
+    missing = [str(path) for path in paths if not Path(path).is_file()]
+    if not paths or missing or len(files) < len(paths):
+        raise BadInput(
+            f"attachments must be files with different names; not there: {', '.join(missing) or 'none'}, given: {len(paths)}"
+        )
+    return files
+
+
+def _listed(folder: Path) -> dict[str, Path]:
+    """The visible files of a folder by their path in it; links are left out, since they may lead anywhere."""
+    if not folder.is_dir():
+        raise BadInput(f"{folder} is not a folder; files are given as a list of paths, or as one folder")
+    root, files = folder.resolve(), dict[str, Path]()
+    for parent, folders, names in os.walk(root):
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and not (Path(parent) / name).is_symlink()
+        )
+        found = (Path(parent) / name for name in sorted(names) if not name.startswith("."))
+        files |= {
+            path.relative_to(root).as_posix(): path
+            for path in found
+            if not path.is_symlink() and path.is_file()
+        }
+        if len(files) > _MOST_FILES:
+            raise BadInput(
+                f"{folder} holds more than {_MOST_FILES:,} files; give a folder with what the question needs"
+            )
+    if not files:
+        raise BadInput(f"{folder} holds no files")
+    return files
+
+
+# The tool that reads the files attached to a question.
+
+
+def read_attachment(paths: Sequence[str | Path], *, name: str = "read_attachment") -> TextTool:
+    """A tool that reads one of the given files, asked for by its bare name; nothing else on the disk can be
+    reached.
+
+    Raises BadInput when a file is not there or two share a name.
+    """
+    if (
+        isinstance(paths, str | Path)
+        or not isinstance(paths, Sequence)
+        or not all(isinstance(path, str | Path) for path in paths)
+    ):
+        raise BadInput(f"attachments are a list of paths, not {described_value(paths)}")
+    files = {Path(path).name: Path(path).resolve() for path in paths}
+    missing = [str(path) for path in paths if not Path(path).is_file()]
+    if not paths or missing or len(files) < len(paths):
+        raise BadInput(
+            f"attachments must be files with different names; not there: {', '.join(missing) or 'none'}, given: {len(paths)}"
+        )
+
+    def run(file: str) -> Result:
+        if file not in files:
+            raise ToolFailed(
+                f"{name}: there is no attachment {file!r}; there are: {', '.join(sorted(files))}"
+            )
+        try:
+            found = text_of(files[file])
+        except (BadInput, NotInstalled) as error:
+            raise ToolFailed(f"{name}: {file}: {error}") from error
+        return Result(found.text, (Document(file, found.text, found.title or file),))
+
+    description = (
+        f"Returns the text of an attached file. Attached: {' '.join(', '.join(sorted(files)).split())}."
+    )
+    return TextTool(name, description, {"file": "the name of the file, without a folder"}, run)
+
+
+# The tool that unpacks zip files.
+
+
+def extract_zip(shelf: FileShelf, *, name: str = "extract_zip") -> TextTool:
+    """A tool that unpacks a zip file of the shelf, so that other tools can read what is in it; the shelf says
+    where to.
+    """
+    require(shelf, FileShelf, "extract_zip() unpacks files of a FileShelf")
+
+    def run(file: str) -> Result:
+        try:
+            names = shelf.unpack(file)
+        except ToolFailed as error:
+            raise ToolFailed(f"{name}: {error}") from None
+        return Result(
+            f"{harmless(file)} holds {counted(len(names), 'file')}:\n" + "\n".join(map(harmless, names))
+        )
+
+    description = "Unpacks a zip file and returns the names of the files in it, by which they can be read."
+    return TextTool(name, description, {"file": "the name of the zip file"}, run)

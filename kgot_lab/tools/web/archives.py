@@ -1,0 +1,365 @@
+"""A folder that stands in for the web: its files are the pages, found by words and visited by address."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from kgot_lab.documents.files import text_from
+from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, require, shortly
+from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.retrieval.stage import Stage
+from kgot_lab.tools.tool import Result, TextTool
+from kgot_lab.tools.web.engines import RESULTS, JsonApi, WebHit
+from kgot_lab.tools.web.fetching import USER_AGENT, Fetched
+from kgot_lab.tools.web.pages import WebPage, page_of, readable_markup
+from kgot_lab.types import Document, Json
+
+OFFLINE = "http://offline.invalid/"  # a name that no computer can have (RFC 2606)
+_LARGEST = 50_000_000  # bytes of a file
+_NEAR = 300  # characters shown of a page that was found
+
+
+class Mirror:
+    """The files of a folder as a web site: a search engine over them (BM25), and the pages at their
+    addresses.
+
+    `site` is the address of the folder's root. Without one, a folder that holds a folder for each host
+    (en.wikipedia.org/wiki/…), as wget makes it, serves those hosts; any other is served at
+    http://offline.invalid/. Nothing outside the folder is read, links on the disk are not followed, hidden
+    files are passed over. Raises BadInput when there is no file.
+    """
+
+    def __init__(self, folder: str | Path, *, site: str = ""):
+        require(folder, (str, Path), "a mirror is a folder, named by its path")
+        self._root = Path(folder).resolve()
+        if not self._root.is_dir():
+            raise BadInput(f"{folder} is not a folder; a mirror is a folder of pages")
+        self.hosts = not site and _holds_hosts(self._root)
+        self.site = "" if self.hosts else _with_slash(site or OFFLINE)
+        self._files = dict(_files(self._root))
+        if not self._files:
+            raise BadInput(f"{folder} holds no files to serve as pages")
+
+    @property
+    def name(self) -> str:
+        """What it is called as a search engine."""
+        return f"the folder {self._root.name}"
+
+    def open_page(self, address: str) -> WebPage:
+        """The page at an address; raises ToolFailed when the mirror does not hold it."""
+        place = self._place(address)
+        tried = [place, f"{place}/index.html".lstrip("/"), f"{place}.html", f"{place}/index.htm".lstrip("/")]
+        if query := urlsplit(address).query:
+            tried = [f"{place}?{unquote(query)}", f"{place}?{unquote(query)}.html", *tried]
+        for name in tried:
+            if name in self._files:
+                return self._read(name)
+        raise ToolFailed(
+            f"there is no page {shortly(address)} in {self.name}, which is all there is; search in it"
+        )
+
+    def hits(self, query: str, year: int | None = None) -> tuple[WebHit, ...]:
+        """The pages that fit the words best; with a year, those that name it."""
+        ranking = self._index.search(query)
+        found = [self._pages[hit.id] for hit in ranking.hits]
+        wanted = [
+            page for page in found if not year or re.search(rf"\b{year}\b", f"{page.title} {page.text}")
+        ]
+        return tuple(WebHit(page.address, page.title, _near(page.text, query)) for page in wanted[:RESULTS])
+
+    @cached_property
+    def _pages(self) -> dict[str, WebPage]:
+        """Every page that can be read, by address."""
+        found = {}
+        for name in self._files:
+            try:
+                page = self._read(name)
+            except (ToolFailed, NotInstalled):
+                continue  # a picture, say; it is told when it is visited
+            found[page.address] = page
+        if not found:
+            raise ToolFailed(f"no file in {self.name} can be read as a page")
+        return found
+
+    @cached_property
+    def _index(self) -> Stage:
+        return bm25([Document(address, page.text, page.title) for address, page in self._pages.items()])
+
+    def _place(self, address: str) -> str:
+        """The name of a file in the folder that an address would have."""
+        try:
+            parts = urlsplit(address.strip())
+        except ValueError:  # a bracket where a host should be
+            raise ToolFailed(f"{shortly(address)} is not an address") from None
+        path = unquote(parts.path).strip("/")
+        if self.hosts:
+            return f"{(parts.hostname or '').lower()}/{path}".rstrip("/")
+        site = urlsplit(self.site)
+        inside = unquote(parts.path).startswith(unquote(site.path)) or unquote(parts.path) + "/" == unquote(
+            site.path
+        )
+        if parts.netloc.lower() != site.netloc.lower() or not inside:
+            raise ToolFailed(f"{shortly(address)} is not on {self.site}, which is all that can be visited")
+        return unquote(parts.path)[len(unquote(site.path)) :].strip("/")
+
+    def _address(self, name: str) -> str:
+        path = quote(
+            name.removesuffix("index.html")
+            if name.endswith(("/index.html",)) or name == "index.html"
+            else name
+        )
+        return f"https://{path}" if self.hosts else f"{self.site}{path}"
+
+    def _read(self, name: str) -> WebPage:
+        path = self._files[name]
+        if path.stat().st_size > _LARGEST:
+            raise ToolFailed(f"{name} is larger than {_LARGEST // 1_000_000} MB")
+        kind = mimetypes.guess_type(name)[0] or ("" if path.suffix else "text/html" if self.hosts else "")
+        return page_of(Fetched(self._address(name), kind, "", path.read_bytes()))
+
+    def __repr__(self) -> str:
+        return f"<{self.name} in place of the web: {len(self._files)} pages at {self.site or 'its hosts'}>"
+
+
+def _files(root: Path) -> Iterator[tuple[str, Path]]:
+    """The visible regular files below a folder, by their names in it; links are left out, since they may lead
+    anywhere.
+    """
+    for parent, folders, files in os.walk(root):
+        folders[:] = sorted(
+            name for name in folders if not name.startswith(".") and not (Path(parent) / name).is_symlink()
+        )
+        for name in sorted(files):
+            path = Path(parent) / name
+            if not name.startswith(".") and not path.is_symlink() and path.is_file():
+                yield path.relative_to(root).as_posix(), path
+
+
+def _holds_hosts(root: Path) -> bool:
+    """Whether every visible entry of a folder is a folder called like a host."""
+    entries = [path for path in root.iterdir() if not path.name.startswith(".")]
+    return bool(entries) and all(
+        path.is_dir() and re.fullmatch(r"[\w-]+(\.[\w-]+)+(:\d+)?", path.name) for path in entries
+    )
+
+
+def _with_slash(site: str) -> str:
+    parts = urlsplit(site)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise BadInput(f"the site of a mirror is an http or https address, not {shortly(site)}")
+    return site if site.endswith("/") else f"{site}/"
+
+
+def _near(text: str, query: str) -> str:
+    """Some characters of a text around the first word of the query that stands in it."""
+    places = [
+        match.start()
+        for word in re.findall(r"\w{3,}", query)
+        if (match := re.search(rf"\b{re.escape(word)}", text, re.IGNORECASE))
+    ]
+    start = max(0, min(places, default=0) - _NEAR // 3)
+    return " ".join(text[start : start + _NEAR].split())
+
+
+# The page that stood at an address on a day in the past, by the Internet Archive.
+
+
+@dataclass(frozen=True)
+class Archived:
+    """A kept copy of a page: where it stands, and from which day it is, as YYYY-MM-DD."""
+
+    address: str
+    day: str
+
+
+class WebArchive:
+    """Finds kept copies of pages by archive.org's availability service, or another that speaks as it does."""
+
+    def __init__(self, *, address: str = "https://archive.org/wayback/available"):
+        self._api = JsonApi("the web archive", address)
+
+    def nearest(self, address: str, day: str) -> Archived:
+        """The copy nearest to a day (YYYYMMDD or YYYY-MM-DD, or only its beginning); raises ToolFailed when
+        there is none.
+        """
+        stamp = re.sub(r"\D", "", day)
+        if not 4 <= len(stamp) <= 14:
+            raise ToolFailed(f"a date is written YYYYMMDD, as in 20190704, not {shortly(day)}")
+        answer = self._api.get({"url": address, "timestamp": stamp})
+        closest = (answer.get("archived_snapshots") or {}).get("closest") or {}
+        kept, when = str(closest.get("url") or ""), str(closest.get("timestamp") or "")
+        if not closest.get("available") or not kept.startswith(("http://", "https://")):
+            raise ToolFailed(f"the web archive holds no copy of {shortly(address)}")
+        kept = re.sub(r"^http://(web\.archive\.org/)", r"https://\1", kept)
+        return Archived(kept, f"{when[:4]}-{when[4:6]}-{when[6:8]}")
+
+    def __repr__(self) -> str:
+        return f"<web archive at {self._api.address}>"
+
+
+# Articles of Wikipedia, as they are or as they were on a day.
+
+_LEFT_OUT = ".mw-editsection, sup.reference, .navbox, .noprint, .mw-empty-elt, .metadata, .sistersitebox"  # for editors, not readers
+_MOST_MEANINGS = 30
+
+
+class Wikipedia:
+    """A wiki by its MediaWiki service: articles as Markdown, tables kept; `address` is that of its api.php.
+
+    Wikimedia asks that `user_agent` name a contact where many articles are read.
+    """
+
+    def __init__(self, *, address: str = "https://en.wikipedia.org/w/api.php", user_agent: str = USER_AGENT):
+        self._api = JsonApi("Wikipedia", address, headers={"user-agent": user_agent})
+
+    def article(self, title: str, day: str = "") -> WebPage:
+        """An article by its title, redirects followed; with a day (YYYY-MM-DD), its last version of that day
+        or before.
+
+        Raises ToolFailed when there is none, with titles that are near, or when the title has several
+        meanings, with those.
+        """
+        stamp = _end_of(day) if day.strip() else ""
+        about = self._about(title, stamp)
+        if "disambiguation" in (about.get("pageprops") or {}):
+            raise ToolFailed(
+                f"{about['title']!r} has several meanings; ask for one of them: {self._meanings(str(about['title']))}"
+            )
+        versions = about.get("revisions") or []
+        if not versions:
+            raise ToolFailed(f"the article {about['title']!r} did not exist yet on {day}")
+        return self._page(about, int(versions[0]["revid"]), str(versions[0].get("timestamp", ""))[:10])
+
+    def _about(self, title: str, stamp: str) -> dict[str, Any]:
+        """What the wiki knows of a page: its own title and address, and the version that is wanted."""
+        version: dict[str, str | int] = {"rvstart": stamp, "rvdir": "older"} if stamp else {}
+        query = {
+            "prop": "info|pageprops|revisions",
+            "inprop": "url",
+            "rvprop": "ids|timestamp",
+            "rvlimit": 1,
+            "redirects": 1,
+            **version,
+        }
+        pages = self._asked("query", {"titles": _one_title(title), **query}).get("pages") or [{}]
+        about = pages[0]
+        if (
+            not isinstance(about, dict)
+            or about.get("missing")
+            or about.get("invalid")
+            or "title" not in about
+        ):
+            raise ToolFailed(f"Wikipedia has no article {shortly(title)}{self._near(title)}")
+        return about
+
+    def _page(self, about: dict[str, Any], version: int, when: str) -> WebPage:
+        parsed = self._api.get(
+            {
+                **_COMMON,
+                "action": "parse",
+                "oldid": version,
+                "prop": "text|displaytitle",
+                "disableeditsection": 1,
+            }
+        )
+        _refuse(parsed)
+        markup = str((parsed.get("parse") or {}).get("text") or "")
+        address = str(about.get("fullurl") or self._api.address)
+        _, data = readable_markup(_without_apparatus(markup), address)
+        text = text_from(data, ".html", "utf-8").text.strip()
+        old = "" if version == about.get("lastrevid") else f"{'&' if '?' in address else '?'}oldid={version}"
+        title = str(about["title"])
+        return WebPage(address + old, title, f"# {title}\n\n{text}", f"as of {when}")
+
+    def _meanings(self, title: str) -> str:
+        answer = self._asked(
+            "query", {"titles": title, "prop": "links", "plnamespace": 0, "pllimit": _MOST_MEANINGS}
+        )
+        pages = answer.get("pages") or [{}]
+        return (
+            "; ".join(str(link.get("title")) for link in pages[0].get("links") or []) or "they are not listed"
+        )
+
+    def _near(self, title: str) -> str:
+        answer = self._asked(
+            "query", {"list": "search", "srsearch": _one_title(title), "srlimit": 5, "srprop": ""}
+        )
+        near = "; ".join(str(hit.get("title")) for hit in answer.get("search") or [])
+        return f"; there are: {near}" if near else ""
+
+    def _asked(self, action: str, parameters: dict[str, str | int]) -> dict[str, Json]:
+        answer = self._api.get({**_COMMON, "action": action, **parameters})
+        _refuse(answer)
+        inside = answer.get(action)
+        return inside if isinstance(inside, dict) else {}
+
+    def __repr__(self) -> str:
+        return f"<Wikipedia at {self._api.address}>"
+
+
+_COMMON: dict[str, str | int] = {"format": "json", "formatversion": 2}
+
+
+def _refuse(answer: dict[str, Json]) -> None:
+    if isinstance(answer.get("error"), dict):
+        code = str(answer["error"].get("code"))
+        raise ToolFailed(
+            f"Wikipedia: {answer['error'].get('info') or code}",
+            again=code in ("maxlag", "ratelimited", "readonly"),
+        )
+
+
+def _one_title(title: str) -> str:
+    """A title without what would make it several, or name a part of a page."""
+    return " ".join(re.sub(r"[|\[\]{}<>#\x00-\x1f]", " ", title).split())[:255]
+
+
+def _end_of(day: str) -> str:
+    """The end of a day as MediaWiki takes it; raises ToolFailed for what is no day."""
+    try:
+        return f"{date.fromisoformat(day.strip()).isoformat()}T23:59:59Z"
+    except ValueError:
+        raise ToolFailed(f"a date is written YYYY-MM-DD, as in 2019-07-04, not {shortly(day)}") from None
+
+
+def _without_apparatus(markup: str) -> str:
+    try:
+        from bs4 import BeautifulSoup
+    except ImportError:
+        raise NotInstalled("web", "beautifulsoup4") from None
+    soup = BeautifulSoup(markup, "html.parser")
+    for each in soup.select(_LEFT_OUT):
+        each.decompose()
+    return str(soup)
+
+
+# The tool that reads Wikipedia: one object, offered to the loop and to the search agent alike.
+
+
+def wikipedia(wiki: Wikipedia | None = None, *, name: str = "wikipedia") -> TextTool:
+    """A tool that returns an article of Wikipedia, with its tables, as it is or as it was on a day."""
+    source = wiki or Wikipedia()
+
+    def run(article: str, date: str = "") -> Result:
+        try:
+            page = source.article(article, date)
+        except NotInstalled as error:
+            raise ToolFailed(f"{name}: {error}") from error
+        except ToolFailed as error:
+            raise ToolFailed(f"{name}: {error}", again=error.again) from None
+        return Result(page.text, (Document(page.address, page.text, page.title),))
+
+    description = (
+        "Returns an article of Wikipedia by its title, with its tables; with a date, as it was on that day."
+    )
+    may = {"date": "YYYY-MM-DD, only if the question is about an older version"}
+    return TextTool(name, description, {"article": "the title of the article"}, run, finds="article", may=may)
