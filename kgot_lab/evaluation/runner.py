@@ -38,7 +38,6 @@ from kgot_lab.evaluation.results import (
     save_receipt,
     to_be_deleted,
 )
-from kgot_lab.evaluation.runner import declared_version, embedders_in, named_embedder
 from kgot_lab.evaluation.runs import BY_ID, Retriever, Run, latency, timed_search, unique
 from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.io.locking import one_at_a_time

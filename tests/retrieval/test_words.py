@@ -11,12 +11,11 @@ from support.every import every
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput
-from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval import lexical
 from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, escaped_like, fts5, like
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import STOP_WORDS, searched_words
-from kgot_lab.types import Document, Node, full_text, ranked
+from kgot_lab.types import Document, full_text, ranked
 
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="IProgress not found")
@@ -293,27 +292,6 @@ def test_the_database_of_a_forgotten_lane_is_closed(lane, monkeypatch):
     del stage
     gc.collect()
     assert len(closed) == 1
-
-
-# --- dimensions
-# ---------------------------------------------------------------------------------------------------------
-
-GRAPH = PropertyGraph.of(
-    [
-        Node("cheap", properties={"cost": 0.1, "batch": 1}),
-        Node("edge", properties={"cost": 0.3, "batch": 0.7}),
-        Node("dear", properties={"cost": 0.9, "batch": 0.9}),
-        Node("bare", properties={"cost": 0.2}),
-        Node("text", properties={"note": "0.9", "flag": True}),
-    ]
-)
-COSTS = ("cost", "batch")  # no names of the 56
-ALL = Stage(
-    "all",
-    lambda ranking: ranked(
-        ranking.query, {"dear": 5, "cheap": 4, "edge": 3, "bare": 2, "text": 1, "no node": 0}
-    ),
-)
 
 
 @pytest.mark.parametrize("lane", LANES)

@@ -8,7 +8,7 @@ from threadpoolctl import threadpool_info
 
 from kgot_lab.errors import BadInput
 from kgot_lab.similarity.approximate import IndexEffort, approximate, approximate_delta
-from kgot_lab.similarity.blocks import WantedPairs, best_threads
+from kgot_lab.similarity.blocks import WantedPairs
 from kgot_lab.similarity.delta import Thresholds
 from kgot_lab.similarity.join import Effort, Stopped, delta_pairs, nearest, similar_pairs
 

@@ -209,9 +209,9 @@ def graph_of_tables(
     ids = nodes.texts(profile.id)
     kept, unread = _readable_nodes(nodes.table, ids)
     row_of = {id: row for row, id in enumerate(compress(ids, kept)) if id is not None}
-    besides = (profile.id, profile.called, profile.type)
+    named_columns = (profile.id, profile.called, profile.type)
     of_nodes, wrong = row_properties(
-        nodes, profile.properties, besides, lambda row: f"node {shortly(ids[row])}"
+        nodes, profile.properties, named_columns, lambda row: f"node {shortly(ids[row])}"
     )
     names, types = nodes.texts(profile.called), nodes.texts(profile.type)
     named = [
