@@ -198,13 +198,9 @@ class _Walk:
                     self.skipped.append(Remark(_name(inside / name), "a link"))
                 else:
                     self.paths.append(_name(inside / name))
-        self.skipped += [
-            Remark(
-                _name(Path(each.filename).relative_to(folder)),
-                f"the folder cannot be opened ({each.strerror})",
-            )
-            for each in refused
-        ]
+        for each in refused:
+            why = f"the folder cannot be opened ({each.strerror})"
+            self.skipped.append(Remark(_name(Path(each.filename).relative_to(folder)), why))
 
 
 def _holds(folder: Path, name: str) -> bool:

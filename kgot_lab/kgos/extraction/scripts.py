@@ -17,20 +17,12 @@ from typing import Any
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.kgos.extraction.facts import PACKAGE, Definition, FileFacts, Mention
 
-_FUNCTIONS = (
-    "function_declaration",
-    "generator_function_declaration",
-    "function_expression",
-    "generator_function",
-    "arrow_function",
+_FUNCTIONS = tuple(
+    "function_declaration generator_function_declaration function_expression generator_function arrow_function".split()
 )
 _CLASSES = ("class_declaration", "abstract_class_declaration", "class")
-_ASSIGNMENTS = (
-    "variable_declarator",
-    "assignment_expression",
-    "pair",
-    "public_field_definition",
-    "field_definition",
+_ASSIGNMENTS = tuple(
+    "variable_declarator assignment_expression pair public_field_definition field_definition".split()
 )
 _LONGEST = 300  # characters of a signature
 
@@ -257,14 +249,8 @@ class _Script:
         type = "method" if place.owner == place.id and place.owner else "function"
         parameters = _text(_field(node, "parameters")) or f"({_text(node.child_by_field_name('parameter'))})"
         returned = _text(_field(node, "return_type"))
-        self._define(
-            from_node or node,
-            id,
-            type,
-            name,
-            place,
-            " ".join(f"{name}{parameters}{returned}".split())[:_LONGEST],
-        )
+        signature = " ".join(f"{name}{parameters}{returned}".split())[:_LONGEST]
+        self._define(from_node or node, id, type, name, place, signature)
         inner = _Place(id, place.owner, dict(place.names))
         self._declare(body, inner)
         self._walk(body, inner) if body.type == "statement_block" else self._one(body, inner)
@@ -360,14 +346,8 @@ def _first_comment(root: Any) -> str:
     if first is None or first.type != "comment":
         return ""
     rest = first.next_named_sibling
-    return (
-        _comment_before(rest)
-        if rest is not None
-        and rest.type != "comment"
-        and first.start_point[0] == 0
-        and rest.type in ("import_statement", "expression_statement")
-        else ""
-    )
+    is_of_file = rest is not None and rest.type in ("import_statement", "expression_statement")
+    return _comment_before(rest) if is_of_file and first.start_point[0] == 0 else ""
 
 
 def _error_line(root: Any) -> int:

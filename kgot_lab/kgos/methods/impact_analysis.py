@@ -253,7 +253,7 @@ def _told(index: GraphIndex, direction: Towards, follow: Follow, worth: Reals) -
         "backward": "to what it depends on",
         "both": "to what depends on it and on what it does",
     }
-    followed: list[bool] = worth.reshape(-1, 2).any(axis=1).tolist()
+    followed = (worth[0::2] + worth[1::2]).tolist()
     left = sorted(
         name for name, is_followed in zip(index.graph.type_names, followed, strict=True) if not is_followed
     )

@@ -121,15 +121,13 @@ def _with_signature(
     ask: Callable[..., _Made], parameters: Iterable[tuple[str, Any, str, Any]], returned: type[_Made]
 ) -> Callable[..., _Made]:
     """A function of keywords that the protocol reads as if its parameters were written in it."""
-    written = [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=default,
-            annotation=Annotated[type, Field(description=about)],
+    keyword, written = inspect.Parameter.KEYWORD_ONLY, []
+    for name, type, about, default in parameters:
+        written.append(
+            inspect.Parameter(
+                name, keyword, default=default, annotation=Annotated[type, Field(description=about)]
+            )
         )
-        for name, type, about, default in parameters
-    ]
     ask.__signature__ = inspect.Signature(written, return_annotation=returned)  # type: ignore[attr-defined]
     ask.__annotations__ = {each.name: each.annotation for each in written} | {"return": returned}
     return ask

@@ -115,17 +115,10 @@ def row_properties(
                 table[text], wrong[text] = {}, str(error)
         of_json = [table[text] for text in texts]
         if wrong:
-            unread += [
-                Unread(
-                    8,
-                    columns.table,
-                    place + 1,
-                    told(place),
-                    f"its {in_json} {wrong[text]}, so it has none of them",
-                )
-                for place, text in enumerate(texts)
-                if text in wrong
-            ]
+            for place, text in enumerate(texts):
+                if text in wrong:
+                    why = f"its {in_json} {wrong[text]}, so it has none of them"
+                    unread.append(Unread(8, columns.table, place + 1, told(place), why))
     left_out = {in_json, *besides}
     own = {name: _plain(column) for name, column in columns.values.items() if name not in left_out}
     more = {name: column for name, column in own.items() if any(value is not None for value in column)}

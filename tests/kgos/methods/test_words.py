@@ -6,12 +6,12 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kgot_lab.io.files import bundled
 from support.every import every
 from support.method_graphs import linked
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.methods.goals import want_to
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
 from kgot_lab.kgos.methods.intents import INTENTS, classify_intent

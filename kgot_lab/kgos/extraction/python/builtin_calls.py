@@ -196,10 +196,8 @@ BUILTINS: Mapping[str, Builtin] = {
     **dict.fromkeys(("list", "tuple", "set", "frozenset", "dict", "sorted", "reversed", "aiter"), _passes),
     "map": _map,
     "filter": _filter,
-    "min": _best,
-    "max": _best,
-    "next": _next,
-    "anext": _next,
+    **dict.fromkeys(("min", "max"), _best),
+    **dict.fromkeys(("next", "anext"), _next),
     "iter": _iter,
     "enumerate": _enumerate,
     "zip": _zip,
@@ -207,14 +205,7 @@ BUILTINS: Mapping[str, Builtin] = {
     "setattr": _setattr,
     "type": _type,
     "super": _super,
-    "len": _sends("__len__"),
-    "str": _sends("__str__"),
-    "repr": _sends("__repr__"),
-    "bool": _sends("__bool__"),
-    "hash": _sends("__hash__"),
-    "abs": _sends("__abs__"),
-    "int": _sends("__int__"),
-    "float": _sends("__float__"),
+    **{name: _sends(f"__{name}__") for name in "len str repr bool hash abs int float".split()},
 }
 
 

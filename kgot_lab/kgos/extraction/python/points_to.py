@@ -18,20 +18,11 @@ from kgot_lab.kgos.extraction.python.flow import ANY_KEY, variable_in
 from kgot_lab.kgos.extraction.python.program import Program, Solver, Value, linearised
 
 _DEEPEST = 6  # parts of a name of another package: what is longer is taken for its beginning
-_PASSING = {
-    "functools.partial",
-    "copy.copy",
-    "copy.deepcopy",
-    "contextlib.contextmanager",
-    "asyncio.create_task",
-}
-_PASSING_ON = (
-    "functools.lru_cache",
-    "functools.cache",
-    "functools.wraps",
-    "functools.total_ordering",
-    "dataclasses.dataclass",
-    "typing.",
+_PASSING = set(
+    "functools.partial copy.copy copy.deepcopy contextlib.contextmanager asyncio.create_task".split()
+)
+_PASSING_ON = tuple(
+    "functools.lru_cache functools.cache functools.wraps functools.total_ordering dataclasses.dataclass typing.".split()
 )
 _CLASS_METHODS = ("__new__", "__init_subclass__", "__class_getitem__")  # without the decorator
 # methods that an operation of the language, as a loop or an index, may run; more are a guess
