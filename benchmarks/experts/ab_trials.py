@@ -108,7 +108,7 @@ def simulated(
 
 def verdicts(effect: float, trials: int, conversations: int) -> dict[str, Any]:
     """What whole verdicts, with every reason to decline, say of simulated raters."""
-    from kgot_lab.experts.trials.measures import SimulatedVariant, simulated_outcomes
+    from benchmarks.experts.simulated_raters import SimulatedVariant, simulated_outcomes
     from kgot_lab.experts.trials.verdict import trial_verdict
 
     better = SimulatedVariant(up=0.6 + effect)
