@@ -51,6 +51,7 @@ from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import plain_text, probability
 from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.memory.tables.storage import InTables
 from kgot_lab.types import Json
 
 # How entities and relationships are put into the tables: attributes by key, one row of support for each
@@ -233,7 +234,7 @@ def _named(key: _Key) -> dict[str, Any]:
 _FEW = 8  # steps that one statement walks: it reaches a place once for each number of steps, so it would go round a circle for every step
 
 
-class NpcWorld(EntityGraph):
+class NpcWorld(InTables, EntityGraph):
     """An EntityGraph. Its own methods see everything, as its author does, but for what was rejected; `sight`
     is for those in it.
 
@@ -246,19 +247,6 @@ class NpcWorld(EntityGraph):
     ) -> None:
         self.storage, self.now = storage, now
         self.accept_from = probability(accept_from, "accept_from")
-
-    def __enter__(self) -> NpcWorld:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"<NpcWorld on {self.storage!r}>"
-
-    def close(self) -> None:
-        """Close the storage."""
-        self.storage.close()
 
     # --- changing
     # -----------------------------------------------------------------------------------------------------

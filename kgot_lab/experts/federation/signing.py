@@ -38,7 +38,7 @@ from kgot_lab.io.text_files import read_regular, utf8_text
 from kgot_lab.memory.claims.times import instant, utc_now
 from kgot_lab.memory.tables.layout import Layout
 from kgot_lab.memory.tables.opening import open_tables
-from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.memory.tables.storage import InTables, TableStorage
 
 # Which envelopes were received: each counts once, for all processes of an instance that share the file.
 
@@ -56,7 +56,7 @@ _HELD = "SELECT count(*) FROM nonces WHERE sender = :sender"
 _KEEP = "INSERT INTO nonces (sender, nonce, gone_at) VALUES (:sender, :nonce, :gone_at)"
 
 
-class SeenNonces:
+class SeenNonces(InTables):
     """Remembers the nonces of envelopes until these have expired, at most so many of a sender at a time.
 
     Where it is full, that sender is refused rather than an old nonce forgotten, which could be replayed then;
@@ -66,9 +66,6 @@ class SeenNonces:
     def __init__(self, storage: TableStorage, *, most: int = 10_000) -> None:
         require_count(most, 1, "most", "so many nonces of a sender are remembered")
         self.storage, self.most = storage, most
-
-    def __repr__(self) -> str:
-        return f"<SeenNonces in {self.storage!r}>"
 
     def take(self, envelope: Envelope, now: datetime) -> None:
         """Note an envelope; raises RefusedEnvelope where it was received before, or its sender has sent too
@@ -83,10 +80,6 @@ class SeenNonces:
                 raise refused("too many")
             gone = instant(envelope.expires_at + CLOCK_SKEW, "when an envelope expires")
             self.storage.rows(_KEEP, own | {"gone_at": gone})
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self.storage.close()
 
 
 def open_nonces(place: Path | str = ":memory:", *, most: int = 10_000) -> SeenNonces:

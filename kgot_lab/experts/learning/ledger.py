@@ -22,7 +22,7 @@ from kgot_lab.memory.claims.claim import plain_text
 from kgot_lab.memory.claims.times import instant, moment, utc_now
 from kgot_lab.memory.tables.layout import Layout
 from kgot_lab.memory.tables.opening import open_tables
-from kgot_lab.memory.tables.storage import ClaimRow, TableStorage
+from kgot_lab.memory.tables.storage import ClaimRow, InTables, TableStorage
 from kgot_lab.types import Diff, Edge, Json, Node
 
 # All SQL of proposals and of what was decided on them, in what SQLite and PostgreSQL have in common.
@@ -280,17 +280,11 @@ class ProposalVerdict:
     settled: bool
 
 
-class ProposalLedger:
+class ProposalLedger(InTables):
     """Proposals and decisions in tables; `now` is its clock."""
 
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
         self.storage, self.now = storage, now
-
-    def __repr__(self) -> str:
-        return f"<ProposalLedger in {self.storage!r}>"
-
-    def close(self) -> None:
-        self.storage.close()
 
     # --- what was said
     # ------------------------------------------------------------------------------------------------

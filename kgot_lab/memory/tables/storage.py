@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 ClaimRow = tuple[Any, ...]
 
@@ -30,3 +30,22 @@ class ClaimStorage(TableStorage, Protocol):
     """Tables of claims, to which the statements of `statements` are put, and which can be erased for good."""
 
     def scrub(self) -> None: ...  # what was deleted leaves every file
+
+
+class InTables:
+    """What is kept in tables of its own, and closed with them, at the end of a `with` block too."""
+
+    storage: TableStorage
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} in {self.storage!r}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the tables."""
+        self.storage.close()
