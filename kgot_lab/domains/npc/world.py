@@ -242,6 +242,8 @@ class NpcWorld(InTables, EntityGraph):
     review.
     """
 
+    storage: WorldStorage
+
     def __init__(
         self, storage: WorldStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now
     ) -> None:

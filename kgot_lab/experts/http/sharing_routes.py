@@ -48,19 +48,19 @@ _Id = Annotated[str, Path(max_length=200)]
 _Json = dict[str, Any]
 
 
-class _Import(BaseModel):
-    model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
-    graphs: Annotated[dict[str, Annotated[str, Field(max_length=100)]], Field(max_length=20)] = {}
-    dry: bool = False
+_OwnGraphs = Annotated[dict[str, Annotated[str, Field(max_length=100)]], Field(max_length=20)]
 
 
-class ImportSent(_Import):
+class ImportSent(BaseModel):
     """An exported expert; `graphs` says which graph of this server stands for one of its own, `dry` only looks whether it fits.
 
     What an export gave may be sent as it is.
     """
 
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     expert: _Json
+    graphs: _OwnGraphs = {}
+    dry: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -98,7 +98,7 @@ class TrialShown(BaseModel):
     comparisons: dict[str, _Json]
 
 
-def _imported(service: ExpertService, told: object, sent: _Import) -> _Json:
+def _imported(service: ExpertService, told: object, sent: ImportSent | MarketImport) -> _Json:
     """Take an exported expert in, unless it is only looked whether it fits."""
     found = taken(told, service, graphs=sent.graphs)
     made = None if sent.dry else service.add(found.config)
@@ -213,10 +213,13 @@ class OfferedExpert(BaseModel):
     scores: dict[str, float] | None
 
 
-class MarketImport(_Import):
+class MarketImport(BaseModel):
     """The name of an expert of the marketplace; `graphs` says which graph of this server stands for one of its own, `dry` only looks."""
 
+    model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     name: Annotated[str, Field(min_length=1, max_length=200)]
+    graphs: _OwnGraphs = {}
+    dry: bool = False
 
 
 def trading_router(service: ExpertService, market: pathlib.Path | str) -> APIRouter:
