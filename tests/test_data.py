@@ -9,9 +9,8 @@ import subprocess
 import sys
 
 import pytest
+from kgot_lab.io.files import bundled
 from support.every import every
-
-from kgot_lab.io.bundled import bundled
 
 DATA = bundled("README.md").parent
 README = (DATA / "README.md").read_text(encoding="utf-8")

@@ -55,7 +55,7 @@ def test_a_name_that_no_extra_has_would_be_found():
 
 
 def test_the_languages_of_the_sandbox_name_extras_too():
-    from kgot_lab.sandbox.languages import LANGUAGES
+    from kgot_lab.sandbox.launchers import LANGUAGES
 
     assert {language.extra for language in LANGUAGES.values()} <= {"", *EXTRAS}
 

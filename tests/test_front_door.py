@@ -8,6 +8,7 @@ from pathlib import Path
 import networkx as nx
 import pandas as pd
 import pytest
+from kgot_lab.io.files import bundled
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from support.tiny_collection import tiny
@@ -27,7 +28,6 @@ from kgot_lab.errors import (
 )
 from kgot_lab.evaluation.reports import report
 from kgot_lab.evaluation.runs import run
-from kgot_lab.io.bundled import bundled
 from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.llm.recorded import Recorder
 from kgot_lab.loop.events import Wrote

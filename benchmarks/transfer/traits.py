@@ -12,6 +12,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from kgot_lab.io.files import write_whole
 
 from benchmarks.structure.analogies import Choices
 from benchmarks.structure.answered import content_digest
@@ -20,7 +21,6 @@ from kgot_lab.analogy.alignment import Aligner, AlignmentWeights
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import Numbers
-from kgot_lab.io.atomic_write import write_whole
 
 TRIED_FORMS, TRIED_DENIALS, TRIED_EVENTS = (0.0, 0.3, 0.6), (0.0, 0.1), (0.0, 0.2, 0.4, 0.6)
 MASKED = "skeleton, masked"

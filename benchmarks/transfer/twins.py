@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from kgot_lab.io.files import bundled
+
 from benchmarks.structure.analogies import Choice, Choices, choices, hashed
 from kgot_lab.errors import UnknownName
-from kgot_lab.io.bundled import bundled
 
 TELLINGS = ("same phrases", "reworded", "same phrases, turned beside", "reworded, turned beside")
 

@@ -17,6 +17,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from kgot_lab.io.files import bundled
 from support.birthplaces import ASKED, SETS, TINY, WAYS_TO_ANSWER, reader, told_in_brief, without
 from support.waiting import AMPLE, until
 
@@ -49,7 +50,6 @@ from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import Vectors, text_key
 from kgot_lab.errors import BadInput, LLMError, UnknownName
 from kgot_lab.evaluation.significance import interval
-from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.events import Answered, Asked, ToolReturned
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Reply, Usage, full_text

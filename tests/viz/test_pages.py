@@ -7,17 +7,17 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from kgot_lab.io.files import bundled
 from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Support, note
 from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.io.bundled import bundled
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import EVENTS, Event, ToolCall, Wrote
 from kgot_lab.loop.formatting import tell
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz import page, svg, table
 from kgot_lab.viz.graph.marks import look_of

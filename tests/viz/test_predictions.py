@@ -7,10 +7,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kgot_lab.io.files import bundled
 from support.constant_guess import constant_guess
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
-from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Chose, Read, Refused, Repaired, Voted, Wrote
 from kgot_lab.loop.trace import graph_after, load_run

@@ -9,6 +9,7 @@ from itertools import count
 
 import networkx as nx
 import pytest
+from kgot_lab.io.files import bundled
 
 from benchmarks.methods.kgos_graph import (
     ACROSS,
@@ -26,7 +27,6 @@ from benchmarks.methods.report import write_size, written_report
 from benchmarks.methods.social import DEPENDS, KNOWS, social
 from benchmarks.methods.social_walkers import walkers_there
 from benchmarks.methods.social_walks import operations
-from kgot_lab.io.bundled import bundled
 from kgot_lab.kgos.schemas.foreign_files import read_foreign
 
 WHOLE = kgos_graph()

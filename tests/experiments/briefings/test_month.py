@@ -8,11 +8,11 @@ import json
 from collections import Counter
 
 import pytest
+from kgot_lab.io.files import bundled
 
 from benchmarks.news.month import INVENTED_MONTH, load_month
 from kgot_lab.domains.investment.briefing import Wishes
 from kgot_lab.errors import BadInput
-from kgot_lab.io.bundled import bundled
 from kgot_lab.kgos.schemas.check import faults
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.types import Edge

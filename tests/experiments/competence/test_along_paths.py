@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from kgot_lab.io.files import bundled
 
 from benchmarks.competence.curves import LoopSetting, SimulatedEnd, competence_curve, simulated_ends
 from benchmarks.competence.exact import (
@@ -23,7 +24,6 @@ from benchmarks.competence.texts import misread_names, told_answer
 from benchmarks.competence.worlds import World, chain_world, comparing_world, world_of_triples, world_on_file
 from kgot_lab.errors import LLMError
 from kgot_lab.evaluation.significance import share
-from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Parsed, Refused
 from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE, Limits

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from kgot_lab.io.files import bundled
 
 from benchmarks.competence.gold import GoldChain, GoldSet, GoldStep, gold_of_triples
 from benchmarks.competence.plain_facts import PLAIN_FACTS, PlainFacts
@@ -14,7 +15,6 @@ from benchmarks.competence.worlds import (
     world_on_file,
 )
 from kgot_lab.errors import BadInput, QueryFailed
-from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.modes.paths.mentions import mention_facts, new_sentences
 from kgot_lab.stores import open_store
 from kgot_lab.text.words import named_words

@@ -21,7 +21,7 @@ from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.sessions import WorldReview
 from kgot_lab.errors import LLMError
-from kgot_lab.memory.extractor import Extractor
+from kgot_lab.memory.extraction import Extractor
 
 TOWN, EVENING = written_town(), written_evening()
 NAMES = {id: key for key, id in TOWN.ids.items()}
