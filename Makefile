@@ -112,8 +112,7 @@ bench: $(VENV)/.test  ## measure overhead, sandbox, retrieval and question answe
 	$(BIN)/python -m benchmarks.recall.recall --scale
 	$(BIN)/python -m benchmarks.pass_through.pass_through
 	$(BIN)/python -m benchmarks.structure.structure --open
-	$(BIN)/python -m benchmarks.transfer.transfer
-	$(BIN)/python -m benchmarks.transfer.short_texts
+	$(BIN)/python -m benchmarks.structure.short_texts
 	$(BIN)/python -m benchmarks.delta.delta_recall --open
 	$(BIN)/python -m benchmarks.join.join
 	$(BIN)/python -m benchmarks.views.graph_view
@@ -134,8 +133,7 @@ results: $(VENV)/.test  ## derive the reported numbers again from the files in b
 	$(BIN)/python -m benchmarks.pass_through.pass_through --table
 	$(BIN)/python -m benchmarks.structure.structure --table
 	$(BIN)/python -m benchmarks.structure.judge --table
-	$(BIN)/python -m benchmarks.transfer.transfer --table
-	$(BIN)/python -m benchmarks.transfer.short_texts --table
+	$(BIN)/python -m benchmarks.structure.short_texts --table
 	$(BIN)/python -m benchmarks.delta.delta_recall --table
 	$(BIN)/python -m benchmarks.stores.stores --table
 	$(BIN)/python -m benchmarks.stores.durability --table

@@ -86,8 +86,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     processes share the tests.
     """
     for item in items:
-        in_folder = item.nodeid.startswith(EXTENDED_FOLDERS) and not item.get_closest_marker("smoke")
-        if in_folder or needs_server(item):
+        if item.nodeid.startswith(EXTENDED_FOLDERS) or needs_server(item):
             item.add_marker(pytest.mark.extended)
     if "PYTEST_XDIST_WORKER" in os.environ:
         from support.handing_out import in_order

@@ -103,14 +103,6 @@ def test_statement_attacks_says_which_package_a_store_needs(kind, module, extra)
     assert module in said and f"kgot_lab[{extra}]" in said
 
 
-def test_a_command_says_that_it_needs_the_local_model(clone, monkeypatch, tmp_path):
-    monkeypatch.setenv("KGOT_LAB_MODEL", str(tmp_path / "none.gguf"))
-    assert (
-        "xllamacpp" in (said := stopped([clone / "questions" / "question_answering.py"]))
-        or "none.gguf" in said
-    )
-
-
 def test_the_cases_beside_truth_maintenance_packages_come_to_what_the_docs_say_of_claims():
     told = runpy.run_path(str(ROOT / "benchmarks" / "memory" / "truth_maintenance.py"))
     assert [told["outcome"](case) for case in told["of_claims"]().values()] == [

@@ -48,12 +48,6 @@ def test_every_extra_that_a_missing_piece_names_exists():
     )
 
 
-def test_a_name_that_no_extra_has_would_be_found():
-    assert named_in('raise NotInstalled("documents", "markitdown")') == ["documents"]
-    assert named_in("hint = \"pip install 'kgot_lab[lab,gone]'\"") == ["lab", "gone"]
-    assert named_in('def version(name, extra="notebooks"): ...') == ["notebooks"]
-
-
 def test_the_languages_of_the_sandbox_name_extras_too():
     from kgot_lab.sandbox.launchers import LANGUAGES
 

@@ -8,37 +8,22 @@ from pathlib import Path
 import networkx as nx
 import pandas as pd
 import pytest
-from kgot_lab.io.files import bundled
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
-from support.tiny_collection import tiny
 
 import kgot_lab as lab
-from kgot_lab.analogy.delta_edges import DELTA, FoundEdges
-from kgot_lab.analogy.skeletons import Skeletons
-from kgot_lab.embedding.fitted import lsa
 from kgot_lab.errors import (
     BadInput,
     LLMError,
-    ModelMissing,
-    NotInstalled,
-    ReplayMiss,
     TraceError,
     UnknownName,
 )
-from kgot_lab.evaluation.reports import report
-from kgot_lab.evaluation.runs import run
-from kgot_lab.llm.model_file import VARIABLE
-from kgot_lab.llm.recorded import Recorder
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.events import Wrote
-from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores.opening import resolved
-from kgot_lab.viz.analogy import StructureView
-from kgot_lab.viz.explorer.explorer import Lanes
 from kgot_lab.viz.graph.view import GraphView
-from kgot_lab.viz.static.table import Table
 from kgot_lab.viz.stepping.stepper import Stepper
 
 QUESTION = "Where was Ada Lovelace born?"
@@ -65,7 +50,6 @@ def python(code, *options):
     ).stdout
 
 
-# --- the names
 # ------------------------------------------------------------------------------------------------------------
 
 
@@ -120,13 +104,6 @@ def test_a_room_can_still_be_imported_from_the_package():
     assert python("from kgot_lab import retrieval; print(retrieval.__name__)") == "kgot_lab.retrieval\n"
 
 
-def test_python_m_is_the_command_line():
-    said = python("", "-m", "kgot_lab", "--help")
-    assert "ask" in said and "Grow a knowledge graph" in said
-    assert python("", "-m", "kgot_lab", "--version").strip() == lab.__version__
-
-
-# --- ask
 # ------------------------------------------------------------------------------------------------------------------
 
 
@@ -156,13 +133,6 @@ def test_a_question_is_answered_in_one_line(folder, given):
         and made.question == QUESTION
     )
     assert lab.Triple("Ada Lovelace", "born in", "London") in graph_after(made.events).to_triples()
-
-
-def test_a_question_about_a_file_needs_no_documents(tmp_path):
-    notes = tmp_path / "notes.md"
-    notes.write_text("# Notes\n\nAda Lovelace was born in London.\n")
-    reading = {"calls": [{"tool": "read_attachment", "arguments": {"file": "notes.md"}}]}
-    assert lab.ask(QUESTION, model=model(tools=reading), attachments=[notes], preset=FEW).answer == "London"
 
 
 def test_the_run_is_written_where_a_trace_is_named_and_an_error_says_so(tmp_path):
@@ -222,19 +192,6 @@ def test_the_same_call_goes_on_with_a_run_that_stopped_as_the_error_says(folder,
         assert lab.verify(lab.load_run(tmp_path / "run.jsonl")) is None
 
 
-def test_an_interrupted_run_and_one_without_an_event_go_on_too(tmp_path):
-    stops = Stops(1, KeyboardInterrupt)
-    path = tmp_path / "run.jsonl"
-    with pytest.raises(KeyboardInterrupt) as stopped:
-        lab.ask(QUESTION, ADA, stops, preset=FEW, trace=path)
-    assert "the same call goes on with it" in stopped.value.__notes__[0]
-    path.write_text(path.read_text().splitlines(keepends=True)[0])
-    assert (
-        lab.ask(QUESTION, ADA, stops, preset=FEW, trace=path).answer == "London"
-        and lab.load_run(path).finished
-    )
-
-
 def test_a_trace_of_something_else_is_refused_untouched_and_without_a_way_to_go_on(tmp_path):
     path = tmp_path / "run.jsonl"
     lab.ask(QUESTION, ADA, model(), preset=FEW, trace=path)
@@ -256,30 +213,6 @@ def test_a_trace_of_something_else_is_refused_untouched_and_without_a_way_to_go_
     assert before == {path: path.read_text() for path in tmp_path.iterdir()}
 
 
-def test_the_same_recorded_model_answers_as_often_as_it_is_asked(tmp_path):
-    first = lab.ask(
-        QUESTION, ADA, Recorder(model(), tmp_path / "tape.jsonl"), preset=FEW, trace=tmp_path / "run.jsonl"
-    )
-    for recording in ("tape.jsonl", "run.jsonl"):
-        tape = lab.connect(f"recorded:{tmp_path / recording}")
-        for _ in range(3):
-            again = lab.ask(QUESTION, ADA, tape, preset=FEW)
-            assert all(map(same_event, again.events, first.events)) and len(again.events) == len(first.events)
-
-
-def test_a_run_that_goes_on_with_recorded_replies_takes_the_next_ones_and_says_when_there_are_none(tmp_path):
-    whole = lab.ask(QUESTION, ADA, model(), preset=FEW, trace=tmp_path / "whole.jsonl")
-    with pytest.raises(LLMError):
-        lab.ask(QUESTION, ADA, Stops(6), preset=FEW, trace=tmp_path / "run.jsonl")
-    short = lab.connect(f"recorded:{tmp_path / 'run.jsonl'}")
-    with pytest.raises(ReplayMiss) as missing:
-        lab.ask(QUESTION, ADA, short, preset=FEW, trace=tmp_path / "run.jsonl")
-    assert "the same call with a model that can answer goes on with it" in missing.value.__notes__[0]
-    tape = lab.connect(f"recorded:{tmp_path / 'whole.jsonl'}")
-    on = lab.ask(QUESTION, ADA, tape, preset=FEW, trace=tmp_path / "run.jsonl")
-    assert all(map(same_event, on.events, whole.events)) and len(on.events) == len(whole.events)
-
-
 def test_a_store_that_is_given_stays_open_and_a_named_one_keeps_the_graph(tmp_path):
     with lab.open_store() as store:
         lab.ask(QUESTION, ADA, model(), preset=FEW, store=store)
@@ -297,15 +230,6 @@ def test_a_store_that_is_given_stays_open_and_a_named_one_keeps_the_graph(tmp_pa
         assert kept.schema().edges == 1
     with pytest.raises(BadInput, match="already holds a graph"):
         lab.ask(QUESTION, ADA, model(), preset=FEW, store=tmp_path / "graph.log")
-
-
-def test_without_its_file_the_local_model_says_what_to_do_and_nothing_is_fetched(monkeypatch, tmp_path):
-    monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    with pytest.raises((ModelMissing, NotInstalled)) as missing:
-        lab.ask(QUESTION, ADA)
-    assert "kgot-lab model" in str(missing.value) or "pip install" in str(missing.value)
-    assert not (tmp_path / "cache").exists()
 
 
 def test_files_that_could_not_be_read_are_told_of(folder):
@@ -358,11 +282,9 @@ door.lab.ask(door.QUESTION, door.ADA, door.model(), preset=door.FEW).answer
     ] == ["'London'"]
 
 
-# --- show
 # -----------------------------------------------------------------------------------------------------------------
 
 TRIPLES = [lab.Triple("Ada", "born in", "London"), lab.Triple("Ada", "knows", "Charles")]
-DAM = ("The dam held until the water rose.", "The borrower paid until the rates rose.")
 
 
 def networkx_graph():
@@ -399,19 +321,6 @@ def test_every_kind_of_graph_is_shown_as_the_same_graph(kind):
     assert set(view.graph.to_triples()) == set(TRIPLES)
 
 
-def test_two_columns_are_edges_without_a_type_and_others_are_properties():
-    (edge, _) = lab.show(
-        frame(source=["Ada", "Ada"], target=["London", "Charles"], year=[1815, 1833])
-    ).graph.edges
-    assert (edge.type, edge.properties) == ("related_to", {"year": 1815})
-
-
-def test_a_store_is_shown_as_its_graph():
-    with lab.open_store() as store:
-        store.apply(lab.PropertyGraph.of().diff(lab.PropertyGraph.from_triples(TRIPLES)))
-        assert set(lab.show(store).graph.to_triples()) == set(TRIPLES)
-
-
 def test_a_run_its_events_and_a_fork_of_it_are_stepped_through():
     recorded = lab.load_run(bundled("traces/winter_storm.jsonl"))
     assert isinstance(lab.show(recorded), Stepper) and lab.show(recorded.events).events == recorded.events
@@ -428,49 +337,6 @@ def test_a_run_is_walked_again_and_verified_in_a_store_of_its_own():
     assert lab.verify(recorded) is None is lab.verify(recorded.events)
 
 
-@pytest.mark.parametrize(
-    "given", [bm25(ADA), {"text": bm25(ADA)}, Lanes(text=bm25(ADA))], ids=["stage", "mapping", "lanes"]
-)
-def test_an_explorer_takes_a_stage_a_mapping_or_lanes(given):
-    explorer = lab.explore(given, ADA, queries=["Charles Babbage"])
-    assert explorer.ranking.ids == bm25(ADA).search("Charles Babbage").ids
-
-
-def test_a_ranking_is_shown_with_scores_and_what_made_them():
-    ranking = bm25(ADA).search("Where was Charles Babbage born?")
-    shown = lab.show(ranking, limit=2)
-    (sheet,) = shown.sheets
-    assert (
-        isinstance(shown, Table)
-        and [row[1] for row in sheet.rows] == ranking.ids[:2]
-        and sheet.total == len(ranking.hits)
-    )
-    assert sheet.rows[0][2] == f"{ranking.hits[0].score:.4g}" and "bm25: score" in sheet.rows[0][3]
-
-
-def test_a_comparison_of_two_texts_is_laid_side_by_side():
-    skeletons = Skeletons(dict.fromkeys(DAM, "Something held until pressure rose."), "by hand")
-    texts = [*DAM, *skeletons.values(), "Rates rose."]
-    embedder = lsa([lab.Document(str(number), text) for number, text in enumerate(texts)], dimension=2)
-    pair = lab.compare_texts(*DAM, skeletons, embedder)
-    assert pair.skeleton == 1.0 and isinstance(lab.show(pair), StructureView)
-    edges = FoundEdges(DELTA, (lab.Edge("dam", DELTA, "loan", pair.properties()),))
-    assert lab.show(edges, texts=dict(zip(("dam", "loan"), DAM, strict=True))).texts == DAM
-    with pytest.raises(BadInput, match="the text of 'dam' is needed"):
-        lab.show(edges)
-
-
-def test_a_report_is_shown_as_its_tables():
-    data = tiny()
-    stages = {"one": bm25(data.documents), "half": bm25(data.documents[::2])}
-    runs = [run(stage, data.queries, name=name, dataset=data.name) for name, stage in stages.items()]
-    made = report(runs, data, lab.Plan("half", rounds=200))
-    reached, gaps = lab.show(made).sheets[:2]
-    assert {row[0].rstrip("*") for row in reached.rows} == set(stages)
-    assert "against half" in gaps.caption and any(cell.endswith("*") for row in reached.rows for cell in row)
-
-
-# --- stores
 # ---------------------------------------------------------------------------------------------------------------
 
 
@@ -493,16 +359,6 @@ def test_a_report_is_shown_as_its_tables():
 )
 def test_a_name_an_address_or_a_file_means_a_kind_of_store(where, kind):
     assert resolved(where) == (kind, None if where == kind else where)
-
-
-@pytest.mark.parametrize("where", ["graph.sqlite", "graph.log", "graph.jsonl"])
-def test_a_file_keeps_the_graph(tmp_path, where):
-    for _ in range(2):
-        with lab.open_store(tmp_path / where) as store:
-            if not store.schema().nodes:
-                store.apply(lab.PropertyGraph.of().diff(lab.PropertyGraph.from_triples(TRIPLES)))
-    with lab.open_store(str(tmp_path / where)) as store:
-        assert set(store.graph().to_triples()) == set(TRIPLES)
 
 
 @pytest.mark.parametrize("kind", ["in_memory", "cypher_embedded", "sparql_embedded", "sqlite"])

@@ -69,23 +69,6 @@ def test_an_environment_that_an_older_python_left_is_noticed(checkout):
     assert done.returncode == 2 and done.stderr.splitlines()[0] == told
 
 
-def test_an_environment_whose_python_is_gone_is_noticed_though_it_was_set_up(checkout):
-    environment(checkout, checkout / "gone")
-    (checkout / ".venv" / ".run").touch()
-    done = make(checkout, "run")
-    told = "the Python that made .venv is gone: delete it (rm -rf .venv) and try again"
-    assert done.returncode == 2 and done.stderr.splitlines()[0] == told
-
-
-def test_an_environment_that_is_set_up_is_used_whatever_python_is_named(checkout):
-    environment(checkout, Path(sys.executable))
-    (checkout / ".venv" / ".run").touch()
-    (checkout / ".venv" / "bin" / "kgot-lab").write_text('#!/bin/sh\necho "it ran $1"\n')
-    (checkout / ".venv" / "bin" / "kgot-lab").chmod(0o755)
-    done = make(checkout, "run", "PYTHON=./old")
-    assert (done.returncode, done.stdout.splitlines()[-1], done.stderr) == (0, "it ran demo", "")
-
-
 def test_make_and_pip_need_the_same_python():
     named = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["requires-python"]
     major, minor = re.fullmatch(r">=(\d+)\.(\d+)", named).groups()

@@ -1,8 +1,4 @@
-import copy
-import pickle
 import random
-import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +6,8 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.dense import best_sentence, meaning
-from kgot_lab.retrieval.fusion import columns, fused, gathered, hit_rows, scores_of, weighted
-from kgot_lab.retrieval.stage import Stage, best
+from kgot_lab.retrieval.fusion import gathered, hit_rows, weighted
+from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Found, Hit, Query, Ranking, ranked
 
 IDS = ["a", "b", "c", "d"]
@@ -22,7 +18,6 @@ def found(rows=(2, 0, 3), scores=(0.5, 0.25, -1.0), kind=np.float32) -> Found:
     return Found(IDS, np.array(rows, np.int64), np.array(scores, kind))
 
 
-# --- hits in columns
 # --------------------------------------------------------------------------------------------------
 
 
@@ -36,12 +31,6 @@ def test_hits_in_columns_equal_the_tuple_of_the_same_hits():
     )
     assert hash(found()) == hash(TUPLE) and {found(): 1}[TUPLE] == 1
     assert repr(found()) == repr(TUPLE)
-
-
-@every("other", ["", b"", [], range(0), 0, None])
-def test_no_hits_equal_only_no_hits(other):
-    assert Found(IDS, np.array([], np.int64), np.array([])) == ()
-    assert Found(IDS, np.array([], np.int64), np.array([])) != other
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -84,60 +73,11 @@ def test_hits_in_columns_can_be_read_like_a_tuple():
     )
 
 
-def test_a_copy_for_another_process_is_the_tuple_without_the_other_ids():
-    for copied in (pickle.loads(pickle.dumps(found())), copy.deepcopy(found()), copy.copy(found())):
-        assert type(copied) is tuple and copied == TUPLE
-    assert len(pickle.dumps(Found([str(n) for n in range(10_000)], np.array([7]), np.array([1.0])))) < 200
-
-
-# --- rankings
-# ---------------------------------------------------------------------------------------------------------
-
-
-def test_rankings_of_the_same_hits_are_equal_however_they_are_kept():
-    query = Query("?", "q")
-    columned, plain = Ranking(query, found(), "s"), Ranking(query, TUPLE, "s")
-    assert (
-        columned == plain and hash(columned) == hash(plain) and columned.ids == plain.ids == ["c", "a", "d"]
-    )
-    assert columned != replace(columned, hits=found()[:2]) and columned != replace(columned, system="t")
-    assert pickle.loads(pickle.dumps(columned)) == columned and best(columned, 2) == best(plain, 2)
-    assert replace(columned, hits=columned.hits[:1]).ids == ["c"]
-    assert all(type(id) is str for id in columned.ids)
-
-
-def test_the_best_k_are_cut_from_columns():
-    stage = Stage("lane", lambda ranking: Ranking(ranking.query, found()))
-    for k in (1, 2, 3, 99):
-        assert (stage % k).search("?").hits == TUPLE[:k]
-    with pytest.raises(BadInput, match="1 or more"):
-        stage % 0
-
-
-def test_a_reason_names_score_and_rank_of_a_hit_in_columns():
-    (reason,) = Ranking(Query("?"), found(), "lane").why("a")
-    assert (reason.lane, reason.score, reason.rank) == ("lane", 0.25, 2)
-    assert Ranking(Query("?"), found(), "lane").why("b") == ()
-
-
-# --- columns joined
 # ---------------------------------------------------------------------------------------------------
 
 
 def ranking_of(hits, system="lane") -> Ranking:
     return Ranking(Query("?"), hits, system)
-
-
-def test_rows_and_scores_are_the_same_from_columns_and_from_hits():
-    for hits in (found(), TUPLE, found()[:0], ()):
-        ranking = ranking_of(hits)
-        rows, scores = columns(ranking, IDS)
-        assert [IDS[row] for row in rows] == ranking.ids and scores.tolist() == [hit.score for hit in hits]
-        assert (rows.dtype, scores.dtype) == (np.int64, np.float64)
-        assert (
-            rows.tolist() == hit_rows(ranking, list(IDS)).tolist()
-            and scores.tolist() == scores_of(ranking).tolist()
-        )
 
 
 def test_a_hit_that_is_no_document_is_refused_by_name():
@@ -146,36 +86,9 @@ def test_a_hit_that_is_no_document_is_refused_by_name():
             hit_rows(ranking_of(hits), ["c", "a"])
 
 
-@every("seed", range(20))
-def test_gathered_rows_lead_back_to_every_hit(seed):
-    chance = np.random.default_rng(seed)
-    shared, rankings = [f"d{n}" for n in range(30)], []
-    for lane in range(3):
-        rows = chance.permutation(30)[: chance.integers(0, 31)]
-        scores = np.sort(chance.normal(size=len(rows)))[::-1]
-        hits = Found(shared if seed % 2 or lane else [f"d{n}" for n in range(30)], rows, scores)
-        rankings.append(ranking_of(tuple(hits) if seed % 3 == 0 and lane == 1 else hits))
-    ids, lists = gathered(rankings)
-    assert set(ids) == {id for ranking in rankings for id in ranking.ids} and len(set(ids)) == len(ids)
-    for ranking, (rows, scores) in zip(rankings, lists, strict=True):
-        assert (
-            tuple(Hit(ids[row], score) for row, score in zip(rows, scores.tolist(), strict=True))
-            == ranking.hits
-        )
-
-
 def test_nothing_is_gathered_from_nothing():
     assert gathered([]) == ([], [])
     assert gathered([ranking_of(())])[0] == []
-
-
-@every("seed", range(20))
-def test_a_fused_ranking_is_sorted_by_score_and_then_by_id(seed):
-    chance = np.random.default_rng(seed)
-    ids = [f"d{n}" for n in chance.permutation(40)]
-    scores = chance.integers(-3, 3, 40).astype(float) / 2
-    query = Query("?")
-    assert fused(query, ids, scores, ()) == ranked(query, dict(zip(ids, scores.tolist(), strict=True)))
 
 
 def test_columns_and_hits_fuse_to_the_same_ranking():
@@ -188,7 +101,6 @@ def test_columns_and_hits_fuse_to_the_same_ranking():
     )
 
 
-# --- the nearest
 # ------------------------------------------------------------------------------------------------------
 
 
@@ -229,20 +141,6 @@ def test_keeping_the_best_is_the_same_as_cutting_them_from_all(lane, seed):
             assert lane(documents, Compass(), keep=keep).search(question).hits == everything[:keep]
 
 
-@every("seed", range(10))
-def test_a_document_is_as_near_as_the_nearest_of_its_sentences_after_its_title(seed):
-    documents, compass = of_chance(seed), Compass()
-    lane = best_sentence(documents, compass)
-    for question in ("A", "BCD"):
-        asked, expected = compass.embed([question])[0], {}
-        for document in documents:
-            parts = [part.strip() for part in re.findall(r"[^.!?]*[.!?]", document.text)] or [""]
-            texts = [f"{document.title}. {part}" if document.title else part for part in parts]
-            expected[document.id] = max(float(vector @ asked) for vector in compass.embed(texts))
-        found = lane.search(question)
-        assert dict(found.hits) == pytest.approx(expected, abs=1e-6) and len(found.hits) == len(documents)
-
-
 def test_a_blank_question_is_near_nothing_and_keeping_none_is_refused():
     for lane in (meaning, best_sentence):
         assert (
@@ -257,27 +155,6 @@ def test_a_blank_question_is_near_nothing_and_keeping_none_is_refused():
             lane([], Compass())
 
 
-def test_the_sentences_of_real_passages_are_told_apart_and_none_is_lost():
-    text = 'Ada wrote. "So it is", or not? (Not so) Then, at 3 p.m. she left the U.S. 20 years on!  Fin'
-    asked = []
-
-    class Asked(Compass):
-        def embed(self, texts):
-            asked.extend(texts)
-            return super().embed(texts)
-
-    best_sentence([Document("a", text, "Ada")], Asked())
-    parts = [
-        "Ada wrote.",
-        '"So it is", or not?',
-        "(Not so) Then, at 3 p.m. she left the U.S.",
-        "20 years on!",
-        "Fin",
-    ]
-    assert asked == [f"Ada. {part}" for part in parts]
-
-
-# --- in print
 # ---------------------------------------------------------------------------------------------------------
 
 

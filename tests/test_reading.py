@@ -7,13 +7,13 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from kgot_lab.io.files import read_regular_text, wide_encoding
 from support.every import every
 
 from kgot_lab.benchmark.questions.question import own_questions
 from kgot_lab.documents.files import text_from
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import from_beir
+from kgot_lab.io.files import read_regular_text, wide_encoding
 from kgot_lab.stores.files import read_graph
 
 WIDE = ("utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
@@ -42,17 +42,6 @@ def test_asian_letters_in_utf_32_are_told_too(encoding):
     assert wide_encoding(ASIAN.encode(encoding)) == encoding
 
 
-@every(
-    "data",
-    (
-        b"", b"\0", bytes(1_000), bytes(range(256)) * 20, SPOKEN.encode(), SPOKEN.encode("utf-8-sig"), ASIAN.encode(),
-        b"one zero\0 in a text of eight bits a letter", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\0\0\0\x01\0\x08\6\0\0\0",
-    ),
-)  # fmt: skip
-def test_what_is_neither_is_taken_for_neither(data):
-    assert wide_encoding(data) == ""
-
-
 @pytest.mark.parametrize("encoding", WIDE)
 @pytest.mark.parametrize("name", FILES)
 def test_a_file_of_ours_in_another_encoding_is_refused_by_name(tmp_path, name, encoding):
@@ -72,13 +61,6 @@ def test_graphml_in_utf_32_is_refused_by_name(tmp_path, encoding):
     (tmp_path / "graph.graphml").write_bytes('<?xml version="1.0"?><graphml/>'.encode(encoding))
     with pytest.raises(BadInput, match=r"graph\.graphml is a text in UTF-32"):
         read_graph(tmp_path / "graph.graphml")
-
-
-def test_graphml_may_be_in_utf_16(tmp_path):
-    graph = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph><node id="Zoë"/></graph></graphml>'
-    told = f'<?xml version="1.0" encoding="UTF-16"?>{graph}'
-    (tmp_path / "graph.graphml").write_bytes(told.encode("utf-16"))
-    assert read_graph(tmp_path / "graph.graphml").ids == ("Zoë",)
 
 
 @pytest.mark.parametrize("encoding", WIDE)

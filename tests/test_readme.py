@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 import typer.main
-from kgot_lab.io.files import bundled
 from support.every import every
 
 from kgot_lab.cli.app import app
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.trace import load_run
 
 ROOT = Path(__file__).parent.parent
@@ -169,12 +169,6 @@ def test_the_pictures_of_the_readme_are_what_the_commands_draw():
     assert {"Botswana", "Ayesha Quraishi", "Southern Africa"} <= {
         text.text for text in ET.fromstring(on_file).iter("{http://www.w3.org/2000/svg}text")
     }
-
-
-def test_a_command_that_does_not_exist_would_be_found():
-    block = "```sh\nmake nothing\nkgot-lab ask Q --documents DIR\nkgot-lab nothing\n```\n"
-    text = f"{block}Try `kgot-lab ask Q --nothing 2` or `make run`; make sure it works."
-    assert wrong_commands(text) == ["make nothing", "kgot-lab nothing", "kgot-lab ask --nothing"]
 
 
 def test_the_api_reference_has_the_modules_of_the_pages(tmp_path):

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from support.loopback import free_port
 from support.workers import local_cluster
 
-from kgot_lab.api import ask
-from kgot_lab.api.ask import CellBar, counted_in_cell
 from kgot_lab.errors import BadInput, LabError
-from kgot_lab.io.dask_workers import part_failed, swept, workers_at
-from kgot_lab.similarity.blocks import Effort
-from kgot_lab.similarity.join import similar_pairs
+from kgot_lab.io.dask_workers import swept, workers_at
 
 
 @pytest.fixture(scope="module")
@@ -44,14 +39,6 @@ def test_an_error_of_ours_comes_back_as_it_is_and_any_other_with_what_to_do(addr
             swept(squared, ["x"], client=client)
 
 
-def test_a_join_takes_the_workers_of_an_address(address):
-    vectors = np.random.default_rng(0).standard_normal((300, 8)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    with workers_at(address) as client:
-        there = similar_pairs(vectors, 0.5, effort=Effort(client=client))
-    assert np.array_equal(there.rows, similar_pairs(vectors, 0.5).rows)
-
-
 @pytest.mark.parametrize("address", ["127.0.0.1:8786", "http://127.0.0.1:8786", "", "file:///etc"])
 def test_what_is_no_address_of_a_scheduler_is_refused(address):
     with pytest.raises(BadInput, match="tcp://HOST:8786"), workers_at(address):
@@ -77,53 +64,3 @@ def test_a_scheduler_without_a_worker_is_said():
         workers_at(cluster.scheduler_address, seconds=0.5),
     ):
         pass
-
-
-class Shown(CellBar):
-    """Keeps what it would show."""
-
-    def __init__(self, clock):
-        super().__init__("reading", clock)
-        self.texts = []
-
-    def _show(self, text):
-        self.texts.append(text)
-
-
-def test_a_bar_is_drawn_a_few_times_a_second_and_at_the_end():
-    seconds = iter([0, *(number / 10 for number in range(1, 11))])
-    bar = Shown(lambda: next(seconds))
-    for done in range(1, 11):
-        bar.tell(done, 10)
-    assert (
-        len(bar.texts) < 10
-        and bar.texts[0].startswith("reading: [###...")
-        and bar.texts[-1].endswith("10 of 10, 1 s")
-    )
-    assert bar.texts[-1].count("#") == 30
-
-
-def test_outside_of_a_notebook_nothing_is_shown_and_in_one_an_output_grows(monkeypatch):
-    counted_in_cell("reading")(1, 2, "a.py")
-    shown, updated = [], []
-
-    class Handle:
-        def update(self, told, **_):
-            updated.append(told["text/plain"])
-
-    display = pytest.importorskip("IPython.display")
-    monkeypatch.setattr(display, "display", lambda told, **_: shown.append(told["text/plain"]) or Handle())
-    monkeypatch.setattr(ask, "in_notebook", lambda: True)
-    tell = counted_in_cell("reading", clock=iter(range(9)).__next__)
-    tell(1, 2, "a.py")
-    tell(2, 2)
-    assert len(shown) == len(updated) == 1 and "1 of 2" in shown[0] and "2 of 2" in updated[0]
-
-
-def test_a_worker_that_went_away_is_no_reason_to_install_anything():
-    class FutureCancelledError(Exception):
-        """As dask.distributed has one."""
-
-    assert "went away" in str(part_failed(FutureCancelledError("already forgotten"))) and "install" in str(
-        part_failed(TypeError("x"))
-    )

@@ -14,21 +14,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kgot_lab.io.files import bundled, write_whole
 
 import kgot_lab
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import write_snapshot
+from kgot_lab.io.files import bundled, write_whole
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import load_run
 from kgot_lab.stores.files import write_graph
 from kgot_lab.types import Node
-from kgot_lab.viz import page
 from kgot_lab.viz.course import write_course
 from kgot_lab.viz.graph.svg import svg
 from kgot_lab.viz.html import html
+from kgot_lab.viz.page import export
 from kgot_lab.viz.plots.figure import plot, plot_drawing
 
 PACKAGE = Path(kgot_lab.__file__).parent
@@ -90,7 +90,7 @@ def write_page(path: Path) -> None:
 
 
 def write_export(path: Path) -> None:
-    page(GRAPH, path)
+    export(GRAPH, path)
 
 
 def write_notebook(path: Path) -> None:
@@ -165,12 +165,6 @@ def test_a_pipe_stays_a_pipe_and_is_written_to(tmp_path: Path) -> None:
     assert read == ["through it"] and stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
-def test_a_folder_is_made_and_one_in_the_way_is_named(tmp_path: Path) -> None:
-    assert write_whole(tmp_path / "new" / "page.html", "text", "the page").read_text() == "text"
-    with pytest.raises(BadInput, match=r"cannot write the page .*new: Is a directory"):
-        write_whole(tmp_path / "new", "text", "the page")
-
-
 def test_no_module_writes_a_result_in_place_but_those_with_a_reason():
     found = {
         path.relative_to(PACKAGE).as_posix(): calls
@@ -179,16 +173,3 @@ def test_no_module_writes_a_result_in_place_but_those_with_a_reason():
     }
     assert {name: calls for name, calls in found.items() if name not in IN_PLACE} == {}
     assert set(IN_PLACE) <= set(found), "a module that writes nothing in place needs no reason"
-
-
-def test_whoever_writes_in_place_is_found_however_it_is_put():
-    source = """
-path.write_text("whole")
-path.write_bytes(b"whole")
-path.open("w", encoding="utf-8")
-open("file", "xb")
-path.open(mode="wb")
-figure.savefig(path, dpi=200)
-path.open("rb"), path.open("a"), open("w.txt"), figure.savefig(text), write_whole(path, "whole", "the page")
-"""
-    assert len(writes_in_place(source)) == 6

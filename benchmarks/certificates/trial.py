@@ -11,15 +11,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from kgot_lab.io.files import write_whole
-
 from benchmarks.certificates.cases import CertificateCase, TriedSet, digest_of_cases
 from kgot_lab.benchmark.questions.attempt import Equipment, read_events
 from kgot_lab.benchmark.questions.batch import TRACES, QuestionRun, trace_name
 from kgot_lab.benchmark.questions.plan import format_differences, plan_differences
 from kgot_lab.benchmark.questions.question import QuestionSet
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt
+from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.errors import BadInput, LLMError
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.certificate import certificate_of_run
 from kgot_lab.loop.limits import PATHS, Limits
 from kgot_lab.loop.trace import made_by
@@ -132,7 +131,7 @@ class CertificateTrial:
                 f"{self.folder} holds answers to another plan: {format_differences(differences)}. Name another folder with --folder DIR"
             )
 
-    def _answered(self, case: CertificateCase) -> tuple[QuestionReceipt, Path]:
+    def _answered(self, case: CertificateCase) -> tuple[QuestionResult, Path]:
         """The receipt of a case, asked for unless it is on file without an error, and the folder that holds
         it and its trace.
         """
@@ -185,9 +184,7 @@ def hiding(stage: Stage, ids: Collection[str]) -> Stage:
     return Stage(f"{stage.name} without some", step)
 
 
-def certified_case(
-    case: CertificateCase, receipt: QuestionReceipt, certificate: Certificate
-) -> CertifiedCase:
+def certified_case(case: CertificateCase, receipt: QuestionResult, certificate: Certificate) -> CertifiedCase:
     """What is kept of an answered case."""
     facts = tuple((*fact.needed_parts, fact.state) for fact in certificate.facts)
     named: bool | None = None

@@ -10,20 +10,27 @@ what is to be measured anew. Run it on a machine with nothing else to do: it tim
 from __future__ import annotations
 
 import argparse
+import gc
 import json
+import time
 from pathlib import Path
 
-from kgot_lab.benchmark.recall.bench import DATASETS, compare_with_published, indexing
+from benchmarks.recall.published import compare_with_published
+from kgot_lab.benchmark.recall.bench import DATASETS, BenchmarkProgress
 from kgot_lab.benchmark.recall.claims import verdicts
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.systems import gate_decisions
+from kgot_lab.benchmark.recall.growth import SyntheticVectors, held_bytes, synthetic
+from kgot_lab.benchmark.recall.systems import gate_decisions, systems
 from kgot_lab.cli.bench import grown, growth_grid, reported, write_reports
 from kgot_lab.cli.terminal import bar
 from kgot_lab.embedding.cache import Remembered
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report, derive
+from kgot_lab.evaluation.results import circumstances
 from kgot_lab.evaluation.tables import Cell, Grid
+from kgot_lab.types import Json
 
 RESULTS = Path(__file__).parents[1] / "results"
 RECALL, PUBLISHED, INDEXING, GATE, SCALE = (
@@ -50,6 +57,34 @@ def measure() -> None:
             INDEXING.write_text(
                 json.dumps(indexing(LARGEST, minilm(), progress=progress), indent=1) + "\n", encoding="utf-8"
             )
+
+
+def indexing(
+    name: str, embedder: Embedder, *, progress: BenchmarkProgress = lambda done, total, what: None
+) -> list[dict[str, Json]]:
+    """What it takes to build each system for a data set from nothing but the vectors: seconds, and megabytes
+    kept.
+
+    Systems share parts, so the sum over systems is more than all of them take together.
+    """
+    dataset, rows = load_dataset(name), list[dict[str, Json]]()
+    remembered = Remembered(embedder)
+    remembered.remember([query.text for query in dataset.queries])
+    warm = systems(synthetic(16, 4), SyntheticVectors())
+    for done, system in enumerate(wanted := list(systems(dataset, remembered))):
+        progress(done, len(wanted), f"indexing {name} for {system}")
+        if system in warm:
+            warm[system]()  # imports what it needs, which is not its index
+        build = systems(dataset, remembered)[system]
+        gc.collect()
+        start = time.perf_counter()
+        stage = build()
+        seconds = time.perf_counter() - start
+        size = held_bytes(stage, (dataset, remembered)) / 1e6
+        rows.append(
+            {"dataset": name, "system": system, "seconds": round(seconds, 3), "megabytes": round(size, 1)}
+        )
+    return [{"circumstances": circumstances()}, *rows]
 
 
 def show(reports: list[Report]) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.recall.published import published_thousand
 from kgot_lab.benchmark.recall.bench import BenchmarkProgress
-from kgot_lab.benchmark.recall.datasets import load_dataset, published_thousand
+from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import fill, receipt
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.embedding.embedder import Embedder

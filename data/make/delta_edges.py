@@ -40,7 +40,7 @@ from kgot_lab.analogy.delta_edges import Material, delta_edges
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.benchmark.recall.systems import mean_recall, systems
+from kgot_lab.benchmark.recall.systems import mean_score, systems
 from kgot_lab.cli.requirements import need_structure
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
@@ -96,7 +96,7 @@ def tried(data: Dataset, options: dict[str, Sequence[Edge]], embedder: Embedder)
     """
     remembered = Remembered(embedder)
     remembered.remember([query.text for query in data.queries])
-    reached = mean_recall(data)
+    reached = mean_score(data, "recall@5")
     rows: list[Json] = [
         {
             "edges": "none",

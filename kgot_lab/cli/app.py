@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from typing import Any, TextIO
 
 import typer
 from typer.core import TyperGroup
@@ -27,6 +27,7 @@ from kgot_lab.cli.experts import experts, list_tokens, revoke_tenant, tell_drift
 from kgot_lab.cli.export import export, list_namespaces, make_slides, pages, show_marks
 from kgot_lab.cli.invest import investments
 from kgot_lab.cli.memory import certify_run, list_answers, memories
+from kgot_lab.cli.options import argument, option
 from kgot_lab.cli.questions import answer_questions
 from kgot_lab.cli.resume import GoOn, fork_run
 from kgot_lab.cli.review import (
@@ -164,7 +165,7 @@ def _lost(stream: TextIO | None) -> bool:
 
 @app.callback(invoke_without_command=True)
 def _version(
-    version: Annotated[bool, typer.Option("--version", help="print the version and stop")] = False,
+    version: bool = option("print the version and stop", "--version", default=False),
 ) -> None:
     if version:
         typer.echo(__version__)
@@ -172,17 +173,16 @@ def _version(
 
 
 @app.command()
-@options.with_option_groups
+@options.with_options
 def ask(
-    question: Annotated[str, typer.Argument(help="what to answer")],
+    *,
+    question: str = argument("what to answer"),
     sources: options.ToolOptions,
     models: options.ModelOptions,
     limits: options.LimitOptions,
     graph: options.StoreOptions,
     results: options.RunOptions,
-    answer_format: Annotated[
-        str | None, typer.Option("--format", help="default (a short paragraph) or gaia (the bare answer)")
-    ] = None,
+    answer_format: str | None = option("default (a short paragraph) or gaia (the bare answer)", "--format"),
 ) -> None:
     """Answer a question with a graph grown from your documents, or with one that is there."""
     from kgot_lab.cli.configuration import read_configuration
@@ -190,58 +190,17 @@ def ask(
     question = as_typed(question, "the question")
     if not question.strip():
         raise BadInput("the question is empty; ask something")
-    configuration = read_configuration(limits.config).with_flags(
-        {
-            "documents": sources.documents,
-            "model": models.model,
-            "execution_model": models.execution,
-            "models": models.models,
-            "preset": limits.preset,
-            "format": answer_format,
-            "limits": limits.limits(),
-            "snapshots": results.snapshots,
-            "memory": graph.memory,
-            "as_of": graph.as_of,
-            "certify": results.certify,
-            "tools.names": _named(sources.tools),
-            "tools.web": sources.web,
-            "tools.mirror": sources.mirror,
-            "tools.engine": sources.engine,
-            "tools.vision_model": sources.vision,
-            "store.keep": graph.keep,
-            "store.wipe": graph.wipe,
-            "store.graph": graph.graph,
-            **_place(graph, results),
-            **asking.parse_budget(models),
-        }
-    )
+    flags = options.configuration_flags(sources, models, limits, graph, results)
+    configuration = read_configuration(limits.config).with_flags({**flags, "format": answer_format})
     outputs = Outputs(results.trace, results.tape, results.html, results.as_json)
     answer_question(question, configuration, sources.attach or [], outputs)
 
 
-def _place(store: options.PlaceOptions, results: options.ResultOptions) -> dict[str, object]:
-    return {
-        "store.kind": store.store,
-        "store.at": store.at,
-        "store.namespace": store.namespace,
-        "store.unsafe": store.unsafe,
-        "store.save": results.save_graph,
-    }
-
-
-def _named(tools: list[str] | None) -> object:
-    return "all" if tools == ["all"] else tuple(tools) if tools else None
-
-
 @app.command()
 def demo(
-    trace: options.TraceFile = None,
-    more: Annotated[
-        int, typer.Option("--more", help="how many further questions to ask (up to 2)", min=0, max=2)
-    ] = 0,
-    replayed: Annotated[
-        bool, typer.Option("--replay", help="show the recorded run, without the model")
-    ] = False,
+    trace: Path | None = options.TRACE_FILE,
+    more: int = option("how many further questions to ask (up to 2)", default=0, min=0, max=2),
+    replayed: bool = option("show the recorded run, without the model", "--replay", default=False),
 ) -> None:
     """Answer a question over the bundled HotpotQA passages with a live local model; without one, replay a
     recorded run.
@@ -293,20 +252,17 @@ def demo(
 
 
 @app.command()
-@options.with_option_groups
+@options.with_options
 def extract(
-    documents: options.DocumentsFirst,
+    *,
+    documents: Path = options.DOCUMENTS_FIRST,
     models: options.PlannerOptions,
-    preset: options.Preset = None,
-    settings: options.SetLimit = None,
-    out: Annotated[Path, typer.Option("--out", help="the graph, as a snapshot file (JSON lines)")] = Path(
-        "graph.jsonl"
-    ),
-    trace: options.TraceFile = None,
-    config: options.ConfigFile = None,
-    go_on: Annotated[
-        bool, typer.Option("--resume", help="go on with the extraction in the trace file")
-    ] = False,
+    preset: str | None = options.PRESET,
+    settings: list[str] | None = options.SET_LIMIT,
+    out: Path = option("the graph, as a snapshot file (JSON lines)", default=Path("graph.jsonl")),
+    trace: Path | None = options.TRACE_FILE,
+    config: Path | None = options.CONFIG_FILE,
+    go_on: bool = option("go on with the extraction in the trace file", "--resume", default=False),
 ) -> None:
     """Grow a graph from all facts of your documents, without a question."""
     from kgot_lab.cli.answering import EXTRACTS, extract_graph
@@ -314,30 +270,23 @@ def extract(
 
     if go_on and trace is None:
         raise BadInput("--resume needs the trace file of the extraction that was stopped: --trace FILE")
-    chosen = {"model": models.model, "models": models.models, "preset": preset}
     configuration = asking.used_by("extract", read_configuration(config), EXTRACTS).with_flags(
         {
-            **chosen,
+            **options.configuration_flags(models),
+            "preset": preset,
             "documents": documents,
             "limits": parse_limits(settings or [], {}),
-            **asking.parse_budget(models),
         }
     )
-    again = {
-        **chosen,
-        "set": settings,
-        "out": out,
-        "trace": trace,
-        **asking.budget_flags(models),
-        "config": config,
-    }
+    again = {**vars(models), "preset": preset, "set": settings, "out": out, "trace": trace, "config": config}
     extract_graph(documents, configuration, out, trace, again, go_on=go_on)
 
 
 @app.command()
-@options.with_option_groups
+@options.with_options
 def resume(
-    trace: Annotated[Path, typer.Argument(help="the trace of a run that was stopped")],
+    *,
+    trace: Path = argument("the trace of a run that was stopped"),
     sources: options.SourceOptions,
     models: options.ResumedModelOptions,
     store: options.PlaceOptions,
@@ -351,20 +300,9 @@ def resume(
     """
     from kgot_lab.cli.configuration import configuration_of
 
-    budget = asking.parse_budget(models)
+    flags = options.configuration_flags(sources, models, store, results)
     run, _ = terminal.run_of(trace)
-    configuration = configuration_of(run.about).with_flags(
-        {
-            "documents": sources.documents,
-            "models": models.models,
-            "tools.web": sources.web,
-            "tools.mirror": sources.mirror,
-            "snapshots": results.snapshots,
-            "certify": results.certify,
-            **_place(store, results),
-            **budget,
-        }
-    )
+    configuration = configuration_of(run.about).with_flags(flags)
     go_on(
         trace,
         configuration,
@@ -377,9 +315,9 @@ def resume(
 
 @app.command()
 def show(
-    trace: Annotated[Path, typer.Argument(help="a run on file")],
-    html: options.Html = None,
-    costs: Annotated[bool, typer.Option("--ledger", help="show what each role cost")] = False,
+    trace: Path = argument("a run on file"),
+    html: Path | None = options.HTML,
+    costs: bool = option("show what each role cost", "--ledger", default=False),
 ) -> None:
     """Show a recorded run again: no model, no sandbox."""
     from kgot_lab.loop.state import ledger
@@ -398,7 +336,7 @@ def show(
 
 
 @app.command()
-def verify(trace: Annotated[Path, typer.Argument(help="a run on file")]) -> None:
+def verify(trace: Path = argument("a run on file")) -> None:
     """Execute a recorded run again on its recorded replies and tool results, and name the first difference."""
     from kgot_lab.loop.replay.replay import verify as verifying
 
@@ -450,13 +388,12 @@ def model() -> None:
 
 @app.command()
 def doctor(
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="a log, SQLite graph, trace, tape, ledger, graph file or cache of vectors"),
-    ] = None,
-    salvage: Annotated[
-        bool, typer.Option("--salvage", help="keep the intact part of a damaged log or SQLite graph")
-    ] = False,
+    file: Path | None = argument(
+        "a log, SQLite graph, trace, tape, ledger, graph file or cache of vectors", default=None
+    ),
+    salvage: bool = option(
+        "keep the intact part of a damaged log or SQLite graph", "--salvage", default=False
+    ),
 ) -> None:
     """Try each piece for real, and say how to get what is missing; or, given a file of ours, say whether it
     is whole.

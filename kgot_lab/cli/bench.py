@@ -10,14 +10,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 from typer.core import TyperGroup
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.options import with_option_groups
-from kgot_lab.errors import BadInput, LabError, NotInstalled, require_amount, require_count, shortly
+from kgot_lab.cli.options import argument, option, with_options
+from kgot_lab.errors import BadInput, NotInstalled, require_amount, require_count, shortly
 from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import counted, harmless
 
@@ -35,78 +35,49 @@ if TYPE_CHECKING:
 # sittings as it takes.
 
 _QUESTIONS_FOLDER = Path("runs/graph-pays")
-_Folder = Annotated[
-    Path | None,
-    typer.Option("--folder", help=f"folder of plan, traces and results (default: {_QUESTIONS_FOLDER})"),
-]
-_Develop = Annotated[
-    bool,
-    typer.Option("--develop", help="ask the dev split instead, in a folder of its own"),
-]
-_Ablate = Annotated[
-    bool,
-    typer.Option(
-        "--ablate", help="ablation: ask the modes with one part changed at a time, in a folder of their own"
-    ),
-]
-_Reuse = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--reuse",
-        help="take replies to the very same prompts from the traces in this folder; repeat for more",
-    ),
-]
-_Only = Annotated[list[str] | None, typer.Option("--only", help="ask only this system; repeat for more")]
-_Sets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        help="ask only of this set: hotpotqa, 2wiki, musique-498 (with --develop musique); repeat for more",
-    ),
-]
-_Limit = Annotated[
-    int | None, typer.Option("--limit", help="ask only the first so many questions of each set")
-]
-_Minutes = Annotated[float | None, typer.Option("--minutes", help="begin no question after so many minutes")]
-_Estimate = Annotated[
-    bool, typer.Option("--estimate", help="say how long the rest will take; nothing is asked")
-]
-_Table = Annotated[bool, typer.Option("--table", help="show the results so far; nothing is asked")]
 
 
 @dataclass(frozen=True)
 class _ScopeOptions:
     """Which answers are made."""
 
-    only: _Only = None
-    sets: _Sets = None
-    limit: _Limit = None
-    develop: _Develop = False
-    ablate: _Ablate = False
-    minutes: _Minutes = None
+    only: list[str] | None = option("ask only this system; repeat for more")
+    sets: list[str] | None = option(
+        "ask only of this set: hotpotqa, 2wiki, musique-498 (with --develop musique); repeat for more",
+        "--set",
+    )
+    limit: int | None = option("ask only the first so many questions of each set")
+    develop: bool = option("ask the dev split instead, in a folder of its own", default=False)
+    ablate: bool = option(
+        "ablation: ask the modes with one part changed at a time, in a folder of their own", default=False
+    )
+    minutes: float | None = option("begin no question after so many minutes")
 
 
 @dataclass(frozen=True)
 class _ModelOptions:
     """Which model answers, and folders whose replies are taken instead."""
 
-    model: options.Model = None
-    models: options.ModelsFile = None
-    unsafe: options.Unsafe = False
-    reuse: _Reuse = None
+    model: str | None = options.MODEL
+    models: Path | None = options.MODELS_FILE
+    unsafe: bool = options.UNSAFE
+    reuse: list[Path] | None = option(
+        "take replies to the very same prompts from the traces in this folder; repeat for more"
+    )
 
     def connect(self) -> LLM:
         """Connect the model, by default the local one."""
         return terminal.connect_model(self.model or "local", models=str(self.models) if self.models else None)
 
 
-@options.with_option_groups
+@options.with_options
 def bench_questions(
+    *,
     scope: _ScopeOptions,
     use: _ModelOptions,
-    folder: _Folder = None,
-    estimate: _Estimate = False,
-    table: _Table = False,
+    folder: Path | None = option(f"folder of plan, traces and results (default: {_QUESTIONS_FOLDER})"),
+    estimate: bool = option("say how long the rest will take; nothing is asked", default=False),
+    table: bool = option("show the results so far; nothing is asked", default=False),
 ) -> None:
     """Does the graph pay? Answer fixed questions of three sets with and without a graph, by a plan that is
     written before the first.
@@ -176,20 +147,13 @@ def _answer(design: Design, folder: Path, asked: _Asked, use: _ModelOptions) -> 
     from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, missing
     from kgot_lab.benchmark.questions.batch import alone_in
 
-    kept = f"Everything so far is in {folder}; the same command goes on from there."
     with alone_in(folder):
         sitting = ComparisonRun(design, folder, use.connect(), use.unsafe, use.reuse or ())
         sitting.keep_plan()
         terminal.say(_forecast(design, folder, asked.chosen))
         try:
-            failed = _answer_all(sitting, asked, len(missing(design, folder, asked.chosen)))
-        except KeyboardInterrupt:
-            terminal.say(f"\nStopped. {kept}")
-            raise typer.Exit(terminal.INTERRUPTED) from None
-        except OSError as error:
-            raise LabError(f"{terminal.reason_of(error)}. {kept}") from error
-        except LabError as error:
-            raise LabError(f"{str(error).rstrip('.')}. {kept}") from error
+            with terminal.resumable(folder):
+                failed = _answer_all(sitting, asked, len(missing(design, folder, asked.chosen)))
         finally:
             if use.reuse:
                 terminal.say(
@@ -199,7 +163,9 @@ def _answer(design: Design, folder: Path, asked: _Asked, use: _ModelOptions) -> 
         if still < asked.total:
             _show(folder)
         if still:
-            terminal.say(f"{still:,} of {asked.total:,} answers are still to be given. {kept}")
+            terminal.say(
+                f"{still:,} of {asked.total:,} answers are still to be given. {terminal.everything_in(folder)}"
+            )
     if failed:
         terminal.say(terminal.ended_in_errors(len(failed), sum(map(sitting.is_damaged, failed)), "answer"))
         raise typer.Exit(1)
@@ -270,77 +236,46 @@ _SETS = (
 _ENDINGS = (
     "each also with -untitled (passages without titles) or -mixed (over all bundled passages) behind its name"
 )
-_Names = Annotated[
-    list[str] | None, typer.Argument(help=f"{_SETS}; {_ENDINGS}; beir/...; or a folder of yours")
-]
-Folder = Annotated[
-    Path,
-    typer.Option(
-        "--folder",
-        help="output folder; systems whose version or data changed, or that declare no version, are run again",
-    ),
-]
-Only = Annotated[
-    list[str] | None, typer.Option("--only", help="run only this system and the baseline; repeat for more")
-]
-Develop = Annotated[bool, typer.Option("--develop", help="use the dev split only")]
-Scale = Annotated[
-    bool, typer.Option("--scale", help="show instead how time and memory grow with synthetic passages")
-]
-PlanFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--plan",
-        help="the plan to follow, written by Plan(...).save(FILE); by default that of the folder, or else ours",
-    ),
-]
-Dask = Annotated[
-    str | None, typer.Option("--dask", help="the address of a Dask scheduler, whose workers run the systems")
-]
+
+
 _EMBEDDERS = "minilm (by default), wordllama, all-minilm, sentence-transformers, sentence-transformers:MODEL_OR_FOLDER, api:openai:MODEL"
-EmbedderName = Annotated[
-    str | None,
-    typer.Option("--embedder", help=f"embedder of the systems: {_EMBEDDERS}, api:http://host/v1#MODEL"),
-]
-Sizes = Annotated[
-    list[int] | None, typer.Option("--size", help="with --scale: a number of passages; repeat for more")
-]
-Families = Annotated[
-    bool,
-    typer.Option("--families", help="compare five retrieval families on all bundled sets, on the test split"),
-]
-Table = Annotated[
-    bool, typer.Option("--table", help="with --families: recompute the table from the results in the folder")
-]
 
 
 @dataclass(frozen=True)
 class _MeasureOptions:
     """What is measured, by which plan, and where."""
 
-    only: Only = None
-    develop: Develop = False
-    plan: PlanFile = None
-    dask: Dask = None
+    only: list[str] | None = option("run only this system and the baseline; repeat for more")
+    develop: bool = option("use the dev split only", default=False)
+    plan: Path | None = option(
+        "the plan to follow, written by Plan(...).save(FILE); by default that of the folder, or else ours"
+    )
+    dask: str | None = option("the address of a Dask scheduler, whose workers run the systems")
 
 
 @dataclass(frozen=True)
 class _OtherOptions:
     """What is measured instead of every system."""
 
-    scale: Scale = False
-    sizes: Sizes = None
-    families: Families = False
-    table: Table = False
+    scale: bool = option("show instead how time and memory grow with synthetic passages", default=False)
+    sizes: list[int] | None = option("with --scale: a number of passages; repeat for more", "--size")
+    families: bool = option(
+        "compare five retrieval families on all bundled sets, on the test split", default=False
+    )
+    table: bool = option("with --families: recompute the table from the results in the folder", default=False)
 
 
-@with_option_groups
+@with_options
 def bench(
+    *,
     measure: _MeasureOptions,
     other: _OtherOptions,
-    names: _Names = None,
-    folder: Folder = _FOLDER,
-    embedder: EmbedderName = None,
+    names: list[str] | None = argument(f"{_SETS}; {_ENDINGS}; beir/...; or a folder of yours", default=None),
+    folder: Path = option(
+        "output folder; systems whose version or data changed, or that declare no version, are run again",
+        default=_FOLDER,
+    ),
+    embedder: str | None = option(f"embedder of the systems: {_EMBEDDERS}, api:http://host/v1#MODEL"),
 ) -> None:
     """Measure every retrieval system on the bundled questions, or on yours, and write the report.
 

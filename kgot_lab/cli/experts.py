@@ -8,12 +8,13 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.memory import print_rows
+from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.text.cleaning import counted
 
@@ -104,27 +105,19 @@ experts = typer.Typer(
     help="List, publish and fetch experts, show drift, and revoke tokens.",
     no_args_is_help=True,
 )
-StoreOfExperts = Annotated[
-    str | None,
-    typer.Option("--store", help="storage of experts and conversations: a file, or postgresql://HOST/NAME"),
-]
-FolderOfGraphs = Annotated[
-    Path | None, typer.Option("--graphs", help="the folder of graphs that `kgot-lab serve` is started with")
-]
-_Models = Annotated[
-    Path | None,
-    typer.Option("--models", help="the YAML file of models that `kgot-lab serve` is started with"),
-]
+STORE_OF_EXPERTS = option(
+    "storage of experts and conversations: a file, or postgresql://HOST/NAME", "--store"
+)
+FOLDER_OF_GRAPHS = option("the folder of graphs that `kgot-lab serve` is started with", "--graphs")
+
 _MARKET = "a folder of exported experts, or the address that it is served at"
 
 
 @experts.command("list")
 def list_of_experts(
-    market: Annotated[
-        str | None, typer.Argument(help=f"{_MARKET}; without it those of this computer are listed")
-    ] = None,
-    store: StoreOfExperts = None,
-    as_json: options.AsJson = False,
+    market: str | None = argument(f"{_MARKET}; without it those of this computer are listed", default=None),
+    store: str | None = STORE_OF_EXPERTS,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """List the experts of a marketplace with their measured scores, or those of this computer."""
     from kgot_lab.experts.federation.marketplace import listed_experts
@@ -148,18 +141,13 @@ def list_of_experts(
 
 @experts.command("publish")
 def publish_expert(
-    expert: Annotated[str, typer.Argument(help="the id of an expert, as `kgot-lab experts list` shows it")],
-    market: Annotated[
-        Path, typer.Argument(help="the folder of a marketplace; one that is not there is made")
-    ],
-    store: StoreOfExperts = None,
-    graphs: FolderOfGraphs = None,
-    score: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--score", help="what you measured of it, NAME=NUMBER; repeat for more; shipped scores go along"
-        ),
-    ] = None,
+    expert: str = argument("the id of an expert, as `kgot-lab experts list` shows it"),
+    market: Path = argument("the folder of a marketplace; one that is not there is made"),
+    store: str | None = STORE_OF_EXPERTS,
+    graphs: Path | None = FOLDER_OF_GRAPHS,
+    score: list[str] | None = option(
+        "what you measured of it, NAME=NUMBER; repeat for more; shipped scores go along"
+    ),
 ) -> None:
     """Publish an expert in the folder of a marketplace, with its hash and its measured scores: no
     conversation and no graph goes along.
@@ -180,20 +168,15 @@ def publish_expert(
 
 @experts.command("fetch")
 def fetch_expert(
-    name: Annotated[
-        str, typer.Argument(help="the name of an expert, as `kgot-lab experts list MARKET` shows it")
-    ],
-    market: Annotated[str, typer.Argument(help=_MARKET)],
-    store: StoreOfExperts = None,
-    graphs: FolderOfGraphs = None,
-    models: _Models = None,
-    standing_for: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--graph", help="THEIRS=OURS: your graph for one that the expert names; repeat for more"
-        ),
-    ] = None,
-    dry: Annotated[bool, typer.Option("--dry", help="check only, store nothing")] = False,
+    name: str = argument("the name of an expert, as `kgot-lab experts list MARKET` shows it"),
+    market: str = argument(_MARKET),
+    store: str | None = STORE_OF_EXPERTS,
+    graphs: Path | None = FOLDER_OF_GRAPHS,
+    models: Path | None = option("the YAML file of models that `kgot-lab serve` is started with"),
+    standing_for: list[str] | None = option(
+        "THEIRS=OURS: your graph for one that the expert names; repeat for more", "--graph"
+    ),
+    dry: bool = option("check only, store nothing", "--dry", default=False),
 ) -> None:
     """Fetch an expert from a marketplace; a file whose hash differs from the index is refused."""
     from kgot_lab.experts.federation.marketplace import fetched_expert
@@ -233,7 +216,7 @@ def _format_scores(scores: dict[str, float] | None) -> str:
 # `kgot-lab experts tokens` and `revoke`: who may talk to the experts of a server, and who may no more.
 
 
-def list_tokens(store: StoreOfExperts = None, as_json: options.AsJson = False) -> None:
+def list_tokens(store: str | None = STORE_OF_EXPERTS, as_json: bool = options.AS_JSON) -> None:
     """List valid tokens: tenant, role and date. The tokens themselves are not stored."""
     from kgot_lab.experts.http.tokens import held_tokens
 
@@ -247,8 +230,8 @@ def list_tokens(store: StoreOfExperts = None, as_json: options.AsJson = False) -
 
 
 def revoke_tenant(
-    tenant: Annotated[str, typer.Argument(help="the tenant, as `kgot-lab experts tokens` shows it")],
-    store: StoreOfExperts = None,
+    tenant: str = argument("the tenant, as `kgot-lab experts tokens` shows it"),
+    store: str | None = STORE_OF_EXPERTS,
 ) -> None:
     """Revoke all tokens of a tenant, also on running servers; the conversations stay, for a new token."""
     from kgot_lab.experts.http.tokens import revoke_tokens
@@ -281,14 +264,12 @@ def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
 
 
 def tell_drift(
-    expert: Annotated[str, typer.Argument(help="the id of an expert, as `kgot-lab experts list` shows it")],
-    store: StoreOfExperts = None,
-    graphs: FolderOfGraphs = None,
-    days: Annotated[
-        int | None, typer.Option("--days", min=1, help="days of conversations to count (default: 90)")
-    ] = None,
-    words: Annotated[bool, typer.Option("--words", help="show what people said, too")] = False,
-    as_json: options.AsJson = False,
+    expert: str = argument("the id of an expert, as `kgot-lab experts list` shows it"),
+    store: str | None = STORE_OF_EXPERTS,
+    graphs: Path | None = FOLDER_OF_GRAPHS,
+    days: int | None = option("days of conversations to count (default: 90)", min=1),
+    words: bool = option("show what people said, too", "--words", default=False),
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Tell which values of dimensions people contradict: which way, how many say so, and how likely that were
     if the value is right.

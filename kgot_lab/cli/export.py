@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
+from kgot_lab.cli.options import argument, option
 from kgot_lab.cli.terminal import require_distinct_paths, say
 from kgot_lab.errors import BadInput
 from kgot_lab.text.cleaning import counted, harmless
 
 
 def export(
-    source: Annotated[
-        Path,
-        typer.Argument(
-            help="a graph: a snapshot (JSON lines, as of `extract`), GraphML, Turtle, CSV, a store's file; or a run's trace"
-        ),
-    ],
-    out: Annotated[Path, typer.Option("--out", help="the HTML file to write")] = Path("graph.html"),
+    source: Path = argument(
+        "a graph: a snapshot (JSON lines, as of `extract`), GraphML, Turtle, CSV, a store's file; or a run's trace"
+    ),
+    out: Path = option("the HTML file to write", default=Path("graph.html")),
 ) -> None:
     """Write a graph as one HTML file whose nodes can be moved: nothing is fetched, works from disk."""
     from kgot_lab.graph.snapshots import read_snapshot
     from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
     from kgot_lab.loop.trace import graph_after, is_trace, load_run
     from kgot_lab.stores.files import read_graph
-    from kgot_lab.viz import page as exporting
+    from kgot_lab.viz.page import export as write_export
 
     if not source.is_file():
         raise BadInput(f"there is no file {source}: name a snapshot or a trace")
@@ -48,17 +45,16 @@ def export(
             if source.suffix.lower() in {".graphml", ".ttl", ".csv", ".tsv"}
             else read_snapshot(source)
         )
-    typer.echo(f"{graph}: {exporting(graph, out, title=source.stem)}")
+    typer.echo(f"{graph}: {write_export(graph, out, title=source.stem)}")
 
 
 def pages(
-    notebooks: Annotated[list[Path], typer.Argument(help="notebooks, in the order in which they are read")],
-    folder: Annotated[Path, typer.Option("--folder", help="where the pages go")] = Path("pages"),
-    live: Annotated[
-        bool,
-        typer.Option("--live", help="run the notebooks first, and let their live views live on the pages"),
-    ] = False,
-    title: Annotated[str, typer.Option("--title", help="what the front page is called")] = "Notebooks",
+    notebooks: list[Path] = argument("notebooks, in the order in which they are read"),
+    folder: Path = option("where the pages go", default=Path("pages")),
+    live: bool = option(
+        "run the notebooks first, and let their live views live on the pages", "--live", default=False
+    ),
+    title: str = option("what the front page is called", default="Notebooks"),
 ) -> None:
     """Write notebooks as HTML pages that link to nothing outside, with links between them and a front page."""
     from kgot_lab.viz.course import write_course
@@ -68,12 +64,8 @@ def pages(
 
 
 def list_namespaces(
-    address: Annotated[
-        str, typer.Argument(help="a server: bolt://HOST, neo4j://HOST, or http://HOST of a SPARQL endpoint")
-    ],
-    delete: Annotated[
-        str | None, typer.Option("--delete", help="delete this namespace with all it holds")
-    ] = None,
+    address: str = argument("a server: bolt://HOST, neo4j://HOST, or http://HOST of a SPARQL endpoint"),
+    delete: str | None = option("delete this namespace with all it holds"),
 ) -> None:
     """List the namespaces of a server, in each of which a run's graph lives, or delete one."""
     from kgot_lab.stores import delete_namespace, namespaces
@@ -93,8 +85,8 @@ def list_namespaces(
 
 
 def make_slides(
-    notebooks: Annotated[list[Path], typer.Argument(help="notebooks, as they are stored; nothing is run")],
-    folder: Annotated[Path, typer.Option("--folder", help="where the slides go")] = Path("slides"),
+    notebooks: list[Path] = argument("notebooks, as they are stored; nothing is run"),
+    folder: Path = option("where the slides go", default=Path("slides")),
 ) -> None:
     """Write notebooks as slides, one HTML file each that fetches nothing: Page Down turns them, and on paper
     each begins a page.
@@ -111,10 +103,8 @@ NOT_PROOF = "not proof against cheating: a file says what its writer wanted; the
 
 
 def show_marks(
-    files: Annotated[list[Path], typer.Argument(help="files that readers wrote with lab.hand_in(NAME)")],
-    as_csv: Annotated[
-        Path | None, typer.Option("--csv", help="write the table to this file, for a spreadsheet")
-    ] = None,
+    files: list[Path] = argument("files that readers wrote with lab.hand_in(NAME)"),
+    as_csv: Path | None = option("write the table to this file, for a spreadsheet", "--csv"),
 ) -> None:
     """Show who solved which exercise at which try, from files handed in; a damaged file is named and left
     out.

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.memory import print_rows
+from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.text.cleaning import harmless
 
@@ -29,9 +30,7 @@ investments = typer.Typer(
 @investments.callback()
 def invest(
     context: typer.Context,
-    folder: Annotated[
-        Path, typer.Argument(help="where the graph, the accounts, the journal and the briefings are")
-    ],
+    folder: Path = argument("where the graph, the accounts, the journal and the briefings are"),
 ) -> None:
     """Update an investment graph from news, and brief its users. Nothing here is financial advice: it
     repeats what news said.
@@ -43,29 +42,22 @@ def invest(
 class _ReaderOptions:
     """Which model reads the news, and what it may cost."""
 
-    model: options.Model = None
-    models: options.ModelsFile = None
-    max_calls: options.MaxCalls = None
-    tape: options.Tape = None
+    model: str | None = options.MODEL
+    models: Path | None = options.MODELS_FILE
+    max_calls: int | None = options.MAX_CALLS
+    tape: Path | None = options.TAPE
 
 
 @investments.command("run")
-@options.with_option_groups
+@options.with_options
 def run_monitor(
     context: typer.Context,
+    *,
     reader: _ReaderOptions,
-    news: Annotated[
-        Path | None,
-        typer.Option("--news", help=f"a file of news, a line of JSON each (default: FOLDER/{NEWS})"),
-    ] = None,
-    post: Annotated[
-        str | None,
-        typer.Option("--post", help=f"an address that briefings are posted to (default: FOLDER/{BRIEFINGS})"),
-    ] = None,
-    minutes: Annotated[float, typer.Option("--every", help="minutes between two ticks")] = 60.0,
-    once: Annotated[
-        bool, typer.Option("--once", help="one tick, and an exit code of 1 if something in it failed")
-    ] = False,
+    news: Path | None = option(f"a file of news, a line of JSON each (default: FOLDER/{NEWS})"),
+    post: str | None = option(f"an address that briefings are posted to (default: FOLDER/{BRIEFINGS})"),
+    minutes: float = option("minutes between two ticks", "--every", default=60.0),
+    once: bool = option("one tick, and an exit code of 1 if something in it failed", default=False),
 ) -> None:
     """Read news and deliver briefings; the command resumes after a stop. Ctrl-C ends it after the current
     step.
@@ -113,10 +105,10 @@ def run_monitor(
 )  # -3 shares are a number that is told to be wrong
 def note_position(
     context: typer.Context,
-    user: Annotated[str, typer.Argument(help="who holds it; new users get an account")],
-    symbol: Annotated[str, typer.Argument(help="of the asset, such as AAPL")],
-    shares: Annotated[str, typer.Argument(help="how many; 0 ends the position")],
-    cost: Annotated[str, typer.Argument(help="what a share cost on average")] = "0",
+    user: str = argument("who holds it; new users get an account"),
+    symbol: str = argument("of the asset, such as AAPL"),
+    shares: str = argument("how many; 0 ends the position"),
+    cost: str = argument("what a share cost on average", default="0"),
 ) -> None:
     """Record what a user holds, in the accounts only."""
     from kgot_lab.domains.investment.monitor.monitor import open_places
@@ -139,7 +131,7 @@ def note_position(
 
 
 @investments.command("brief")
-def list_briefings(context: typer.Context, as_json: options.AsJson = False) -> None:
+def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
     """List the briefings that were posted, with their evidence and paths, and whether they were sent."""
     from kgot_lab.domains.investment.monitor.monitor import open_places
 

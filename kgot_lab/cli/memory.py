@@ -11,11 +11,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from kgot_lab.cli import options, terminal
+from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, without_secrets
 from kgot_lab.text.cleaning import as_typed, counted, harmless
 from kgot_lab.types import Triple
@@ -27,21 +28,15 @@ if TYPE_CHECKING:
     from kgot_lab.memory.claims.claims import Claims
 
 BY_COMMAND = "command line"
-By = Annotated[str, typer.Option("--by", help="who decides, for the log")]
+BY = option("who decides, for the log", "--by", default=BY_COMMAND)
 _ID = re.compile(r"[0-9a-f]{6,32}")
 ID_SHOWN = 8  # characters of an id, which name a fact or a claim where no other begins so
 _DRAWN = re.compile(r"(.+?) --\[(.+)\]--> (.+)", re.S)
 
 memories = typer.Typer(help="Show and change a memory of claims.", no_args_is_help=True)
-_Fact = Annotated[
-    str, typer.Argument(help='"SUBJECT | RELATION | OBJECT", or how the id that `facts` shows begins')
-]
-_FactOption = Annotated[
-    str | None, typer.Option("--fact", help='"SUBJECT | RELATION | OBJECT", or how its id begins')
-]
-_SourceOption = Annotated[
-    str | None, typer.Option("--source", help="every claim of this source: the id of a document")
-]
+
+_FACT_OPTION = option('"SUBJECT | RELATION | OBJECT", or how its id begins', "--fact")
+_SOURCE_OPTION = option("every claim of this source: the id of a document", "--source")
 
 
 # --- with a question
@@ -92,12 +87,9 @@ def parse_time(text: str) -> datetime:
 @memories.callback()
 def memory(
     context: typer.Context,
-    file: Annotated[
-        str,
-        typer.Argument(
-            help="a file of claims, as `kgot-lab ask --memory FILE` makes it, or postgresql://HOST/NAME"
-        ),
-    ],
+    file: str = argument(
+        "a file of claims, as `kgot-lab ask --memory FILE` makes it, or postgresql://HOST/NAME"
+    ),
 ) -> None:
     """Look into a memory of claims, and change it; every change has a number, by which it can be undone."""
     context.obj = file
@@ -106,11 +98,9 @@ def memory(
 @memories.command("facts")
 def list_facts(
     context: typer.Context,
-    about: Annotated[
-        str | None, typer.Option("--about", help="those with this name as subject or object")
-    ] = None,
-    as_of: options.AsOf = None,
-    as_json: options.AsJson = False,
+    about: str | None = option("those with this name as subject or object"),
+    as_of: str | None = options.AS_OF,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """List the facts that hold, with confidence and sources."""
     from kgot_lab.memory.claims.claim import fact_id
@@ -144,7 +134,11 @@ def list_facts(
 
 
 @memories.command("why")
-def tell_why(context: typer.Context, fact: _Fact, as_json: options.AsJson = False) -> None:
+def tell_why(
+    context: typer.Context,
+    fact: str = argument('"SUBJECT | RELATION | OBJECT", or how the id that `facts` shows begins'),
+    as_json: bool = options.AS_JSON,
+) -> None:
     """Say why a fact is believed: what claims it, where, by whom it was read, since when, and which answers
     rest on it.
     """
@@ -183,9 +177,9 @@ def tell_why(context: typer.Context, fact: _Fact, as_json: options.AsJson = Fals
 @memories.command("retract")
 def retract_claims(
     context: typer.Context,
-    source: _SourceOption = None,
-    fact: _FactOption = None,
-    as_json: options.AsJson = False,
+    source: str | None = _SOURCE_OPTION,
+    fact: str | None = _FACT_OPTION,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Retract a source or a fact, and name what falls with it; `undo` takes it back."""
     if (source is None) == (fact is None):
@@ -203,8 +197,8 @@ def retract_claims(
 @memories.command("undo")
 def undo_one(
     context: typer.Context,
-    number: Annotated[int, typer.Argument(help="of a change, as `log` lists them")],
-    as_json: options.AsJson = False,
+    number: int = argument("of a change, as `log` lists them"),
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Undo a change, also an undo."""
     with memory_opened(context) as claims:
@@ -213,7 +207,7 @@ def undo_one(
 
 
 @memories.command("log")
-def list_changes(context: typer.Context, as_json: options.AsJson = False) -> None:
+def list_changes(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
     """List every change: its number, when it was, by whom, and what it was."""
     with memory_opened(context) as claims:
         rows = [
@@ -243,10 +237,10 @@ def list_changes(context: typer.Context, as_json: options.AsJson = False) -> Non
 @memories.command("erase")
 def erase_for_good(
     context: typer.Context,
-    source: _SourceOption = None,
-    fact: _FactOption = None,
-    yes: Annotated[bool, typer.Option("--yes", help="do not ask whether it is meant")] = False,
-    as_json: options.AsJson = False,
+    source: str | None = _SOURCE_OPTION,
+    fact: str | None = _FACT_OPTION,
+    yes: bool = option("do not ask whether it is meant", "--yes", default=False),
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Erase a source or a fact for good, with the answers that rested on it: there is no undo."""
     if (source is None) == (fact is None):
@@ -418,8 +412,8 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[s
 
 
 def certify_run(
-    trace: Annotated[Path, typer.Argument(help="the trace of a run that has its answer")],
-    as_json: options.AsJson = False,
+    trace: Path = argument("the trace of a run that has its answer"),
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Certify the answer of a run: the facts it needs, the sentences that support them, weak points, and
     the verdict.
@@ -441,7 +435,9 @@ def certify_run(
         typer.echo(harmless(line))
 
 
-def list_answers(context: typer.Context, as_of: options.AsOf = None, as_json: options.AsJson = False) -> None:
+def list_answers(
+    context: typer.Context, as_of: str | None = options.AS_OF, as_json: bool = options.AS_JSON
+) -> None:
     """List the answers that were noted, each with its certificate: whether the facts that it rests on hold
     still, and by which sources.
     """

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, fields, is_dataclass
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Any, get_type_hints
 
 import typer
+from typer.models import OptionInfo
 
-MODELS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, openrouter:MODEL, http://host/v1#MODEL, or recorded:FILE"
+MODEL_FORMS = "local, openai:MODEL, anthropic:MODEL, gemini:MODEL, ollama:MODEL, openrouter:MODEL, http://host/v1#MODEL, or recorded:FILE"
 _FILES = "a folder with text, Markdown, HTML, PDF or Word files, or one such file"
 _TAPE = "keep the model's replies in this file; those it holds are not asked for"
 _STORES = "in_memory (Python), cypher_embedded, sparql_embedded, cypher_server, sparql_server, or fused (three languages at once)"
@@ -19,153 +20,34 @@ _AT = "where the store is: a server's URL (Neo4j's password is taken from KGOT_N
 _CERTIFY = "hedge or withhold an answer that does not hold by its sources; the run's file, page and lines hold what led to it"
 _GRAPH = "a graph to begin with: a snapshot, GraphML, Turtle, a trace, a store's file, or the address of a server with --namespace"
 
-# --- models and money
-# -----------------------------------------------------------------------------------------------------
 
-Model = Annotated[str | None, typer.Option("--model", help=f"by default local; {MODELS}")]
-ModelAgain = Annotated[str | None, typer.Option("--model", help=f"by default the model of the run; {MODELS}")]
-Execution = Annotated[
-    str | None, typer.Option("--execution-model", help="another model, to choose tools and write arithmetic")
-]
-Vision = Annotated[
-    str | None, typer.Option("--vision-model", help="a model that answers questions about images")
-]
-ModelsFile = Annotated[
-    Path | None, typer.Option("--models", help="a YAML file of models, to be named by --model")
-]
-MaxCalls = Annotated[
-    int | None, typer.Option("--max-calls", help="stop before the whole run makes more model calls")
-]
-MaxSeconds = Annotated[
-    float | None,
-    typer.Option("--max-seconds", help="stop before models work longer for the whole run, in seconds"),
-]
-MaxDollars = Annotated[
-    float | None, typer.Option("--max-dollars", help="stop before the whole run costs more, in US dollars")
-]
-
-# --- limits
-# ---------------------------------------------------------------------------------------------------------------
-
-Preset = Annotated[
-    str | None,
-    typer.Option(
-        "--preset",
-        help="limits: local or paths (both for small models), reference (the published defaults), or auto (local or reference)",
-    ),
-]
-StepCount = Annotated[int | None, typer.Option("--steps", help="INSERT steps at most")]
-VoteCount = Annotated[int | None, typer.Option("--votes", help="votes a step")]
-RepairCount = Annotated[int | None, typer.Option("--repairs", help="repairs of one failing statement")]
-Temperature = Annotated[float | None, typer.Option("--temperature", help="of everything but votes")]
-VoteTemperature = Annotated[float | None, typer.Option("--vote-temperature", help="of votes and samples")]
-SetLimit = Annotated[
-    list[str] | None, typer.Option("--set", help="another limit: NAME=VALUE, as in reply_tokens.vote=500")
-]
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option("--config", help="a page of YAML with any of these; what is given here overrides it"),
-]
-
-# --- what facts are taken from
-# --------------------------------------------------------------------------------------------
-
-Documents = Annotated[Path | None, typer.Option("--documents", help=_FILES)]
-DocumentsFirst = Annotated[Path, typer.Argument(help=_FILES)]
-Attach = Annotated[
-    list[Path] | None, typer.Option("--attach", help="a file that belongs to the question; repeat for more")
-]
-ToolName = Annotated[
-    list[str] | None,
-    typer.Option("--tool", help="a tool by name; repeat for more; all for all that work here"),
-]
-Web = Annotated[bool, typer.Option("--web", help="tools may ask the web")]
-MirrorFolder = Annotated[Path | None, typer.Option("--mirror", help="a folder of pages in place of the web")]
-EngineName = Annotated[
-    str | None,
-    typer.Option(
-        "--engine", help="what searches the web: serpapi, tavily, brave or ddgs; by default one with a key"
-    ),
-]
-
-# --- the graph
-# ------------------------------------------------------------------------------------------------------------
-
-StoreKind = Annotated[str | None, typer.Option("--store", help=f"where the graph grows: {_STORES}")]
-At = Annotated[str | None, typer.Option("--at", help=_AT)]
-Namespace = Annotated[
-    str | None, typer.Option("--namespace", help="which graph of a server; by default a new one")
-]
-BeginWith = Annotated[str | None, typer.Option("--graph", help=_GRAPH)]
-SaveGraph = Annotated[
-    Path | None, typer.Option("--save-graph", help="a file for the graph as it is in the end")
-]
-Snapshots = Annotated[
-    Path | None, typer.Option("--snapshots", help="a folder for the graph after every write")
-]
-MemoryFile = Annotated[
-    str | None,
-    typer.Option(
-        "--memory",
-        help="a file of claims, or postgresql://HOST/NAME: begin with the facts in it, and learn there",
-    ),
-]
-AsOf = Annotated[
-    str | None,
-    typer.Option("--as-of", help="the memory at this time, such as 2026-11-23; nothing is learned"),
-]
-Certify = Annotated[bool, typer.Option("--certify", help=_CERTIFY)]
-Keep = Annotated[
-    bool, typer.Option("--keep", help="begin with the graph that is in the store, and add to it")
-]
-Wipe = Annotated[bool, typer.Option("--wipe", help="empty the store, or its namespace, first")]
-Unsafe = Annotated[
-    bool, typer.Option("--unsafe", help="run the model's statements without a sandbox, with all your rights")
-]
-
-# --- what a run leaves
-# ----------------------------------------------------------------------------------------------------
-
-TraceFile = Annotated[
-    Path | None,
-    typer.Option("--trace", help="where the run is written, event by event (default: runs/TIME.jsonl)"),
-]
-Tape = Annotated[Path | None, typer.Option("--tape", help=_TAPE)]
-Html = Annotated[Path | None, typer.Option("--html", help="write the run as one HTML page")]
-AsJson = Annotated[
-    bool, typer.Option("--json", help="print the result as one JSON object; progress goes to standard error")
-]
-
-# --- groups of options
-# ----------------------------------------------------------------------------------------------------
+def option(help: str, *flags: str, default: Any = None, **more: Any) -> Any:
+    """Declare an option of a command or of a group of options; `with_options` names it by its parameter where
+    no flag is given.
+    """
+    return typer.Option(default, *flags, help=help, **more)
 
 
-def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
+def argument(help: str, default: Any = ...) -> Any:
+    """Declare an argument of a command."""
+    return typer.Argument(default, help=help)
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Turn each parameter whose type is a dataclass into one command-line option per field.
 
     Typer builds a command from its signature: this gives it the flat one, and calls the command with the
     dataclasses made of the values.
     """
-    hints = get_type_hints(command, include_extras=True)
+    hints = get_type_hints(command)
+    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
     flat: list[inspect.Parameter] = []
-    groups: dict[str, Any] = {}
     for name, parameter in inspect.signature(command).parameters.items():
-        if not is_dataclass(hints[name]):
-            flat.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
-            continue
-        groups[name] = hints[name]
-        types = get_type_hints(hints[name], include_extras=True)
-        flat += [
-            inspect.Parameter(
-                each.name,
-                inspect.Parameter.KEYWORD_ONLY,
-                default=each.default,
-                annotation=types[each.name],
-            )
-            for each in fields(hints[name])
-        ]
+        if name in groups:
+            flat += parameters_of(groups[name])
+        else:
+            flat.append(typer_parameter(name, hints[name], parameter.default))
 
-    @wraps(command)
     def run(**values: Any) -> None:
         grouped = {
             name: group(**{each.name: values.pop(each.name) for each in fields(group)})
@@ -173,55 +55,107 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**values, **grouped)
 
-    del run.__wrapped__
-    run.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in flat}
+    return with_parameters(run, flat, command.__name__, command.__doc__)
+
+
+def with_parameters(
+    run: Callable[..., None], parameters: list[inspect.Parameter], name: str, help: str | None
+) -> Callable[..., None]:
+    """Give a function the name, the help and the parameters that typer reads as if they were written in it."""
+    run.__name__, run.__doc__ = name, help
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
     return run
+
+
+def parameters_of(group: type) -> list[inspect.Parameter]:
+    """List the options of a group as parameters."""
+    types = get_type_hints(group)
+    return [typer_parameter(each.name, types[each.name], each.default) for each in fields(group)]
+
+
+def typer_parameter(name: str, type: Any, default: Any) -> inspect.Parameter:
+    """Make a parameter of a command; its flag is its name where its option has none."""
+    if isinstance(default, OptionInfo) and not default.param_decls:
+        default = copy(default)
+        default.param_decls = ("--" + name.replace("_", "-"),)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=type)
+
+
+MODEL = option(f"by default local; {MODEL_FORMS}", "--model")
+EXECUTION = option("another model, to choose tools and write arithmetic", "--execution-model")
+VISION = option("a model that answers questions about images", "--vision-model")
+MODELS_FILE = option("a YAML file of models, to be named by --model", "--models")
+MAX_CALLS = option("stop before the whole run makes more model calls", "--max-calls")
+PRESET = option(
+    "limits: local or paths (both for small models), reference (the published defaults), or auto (local or reference)",
+    "--preset",
+)
+SET_LIMIT = option("another limit: NAME=VALUE, as in reply_tokens.vote=500", "--set")
+DOCUMENTS_FIRST = argument(_FILES)
+CONFIG_FILE = option("a page of YAML with any of these; what is given here overrides it", "--config")
+DOCUMENTS = option(_FILES, "--documents")
+ATTACH = option("a file that belongs to the question; repeat for more", "--attach")
+WEB = option("tools may ask the web", "--web", default=False)
+MIRROR_FOLDER = option("a folder of pages in place of the web", "--mirror")
+ENGINE_NAME = option(
+    "what searches the web: serpapi, tavily, brave or ddgs; by default one with a key", "--engine"
+)
+AS_OF = option("the memory at this time, such as 2026-11-23; nothing is learned", "--as-of")
+UNSAFE = option(
+    "run the model's statements without a sandbox, with all your rights", "--unsafe", default=False
+)
+TRACE_FILE = option("where the run is written, event by event (default: runs/TIME.jsonl)", "--trace")
+TAPE = option(_TAPE, "--tape")
+HTML = option("write the run as one HTML page", "--html")
+AS_JSON = option(
+    "print the result as one JSON object; progress goes to standard error", "--json", default=False
+)
 
 
 @dataclass(frozen=True)
 class BudgetOptions:
     """What models may cost."""
 
-    max_calls: MaxCalls = None
-    max_seconds: MaxSeconds = None
-    max_dollars: MaxDollars = None
+    max_calls: int | None = MAX_CALLS
+    max_seconds: float | None = option("stop before models work longer for the whole run, in seconds")
+    max_dollars: float | None = option("stop before the whole run costs more, in US dollars")
 
 
 @dataclass(frozen=True)
 class PlannerOptions(BudgetOptions):
     """Which model is asked, and what it may cost."""
 
-    model: Model = None
-    models: ModelsFile = None
+    model: str | None = MODEL
+    models: Path | None = MODELS_FILE
 
 
 @dataclass(frozen=True)
 class ModelOptions(PlannerOptions):
     """Which models are asked, and what they may cost."""
 
-    execution: Execution = None
+    execution: str | None = EXECUTION
 
 
 @dataclass(frozen=True)
 class ResumedModelOptions(ModelOptions):
     """Which models go on with a run."""
 
-    model: ModelAgain = None
+    model: str | None = option(f"by default the model of the run; {MODEL_FORMS}")
 
 
 @dataclass(frozen=True)
 class LimitOptions:
     """How long the loop may try."""
 
-    preset: Preset = None
-    steps: StepCount = None
-    votes: VoteCount = None
-    repairs: RepairCount = None
-    temperature: Temperature = None
-    vote_temperature: VoteTemperature = None
-    settings: SetLimit = None
-    config: ConfigFile = None
+    preset: str | None = PRESET
+    steps: int | None = option("INSERT steps at most")
+    votes: int | None = option("votes a step")
+    repairs: int | None = option("repairs of one failing statement")
+    temperature: float | None = option("of everything but votes")
+    vote_temperature: float | None = option("of votes and samples")
+    settings: list[str] | None = SET_LIMIT
+    config: Path | None = CONFIG_FILE
 
     def limits(self) -> dict[str, object]:
         """Return the limits that were given, by name; raises BadInput for one that there is not."""
@@ -235,56 +169,87 @@ class LimitOptions:
 class SourceOptions:
     """Where facts come from."""
 
-    documents: Documents = None
-    attach: Attach = None
-    web: Web = False
-    mirror: MirrorFolder = None
+    documents: Path | None = DOCUMENTS
+    attach: list[Path] | None = ATTACH
+    web: bool = WEB
+    mirror: Path | None = MIRROR_FOLDER
 
 
 @dataclass(frozen=True)
 class ToolOptions(SourceOptions):
     """Where facts come from, and by which tools."""
 
-    tools: ToolName = None
-    engine: EngineName = None
-    vision: Vision = None
+    tools: list[str] | None = option("a tool by name; repeat for more; all for all that work here", "--tool")
+    engine: str | None = ENGINE_NAME
+    vision: str | None = VISION
 
 
 @dataclass(frozen=True)
 class PlaceOptions:
     """Which store a run goes on in."""
 
-    store: StoreKind = None
-    at: At = None
-    namespace: Namespace = None
-    unsafe: Unsafe = False
+    store: str | None = option(f"where the graph grows: {_STORES}")
+    at: str | None = option(_AT)
+    namespace: str | None = option("which graph of a server; by default a new one")
+    unsafe: bool = UNSAFE
 
 
 @dataclass(frozen=True)
 class StoreOptions(PlaceOptions):
     """Which store the graph grows in, and what it begins with."""
 
-    keep: Keep = False
-    wipe: Wipe = False
-    graph: BeginWith = None
-    memory: MemoryFile = None
-    as_of: AsOf = None
+    keep: bool = option("begin with the graph that is in the store, and add to it", default=False)
+    wipe: bool = option("empty the store, or its namespace, first", default=False)
+    graph: str | None = option(_GRAPH)
+    memory: str | None = option(
+        "a file of claims, or postgresql://HOST/NAME: begin with the facts in it, and learn there"
+    )
+    as_of: str | None = AS_OF
 
 
 @dataclass(frozen=True)
 class ResultOptions:
     """What is written and printed."""
 
-    tape: Tape = None
-    html: Html = None
-    as_json: AsJson = False
-    save_graph: SaveGraph = None
-    snapshots: Snapshots = None
-    certify: Certify = False
+    tape: Path | None = TAPE
+    html: Path | None = HTML
+    as_json: bool = AS_JSON
+    save_graph: Path | None = option("a file for the graph as it is in the end")
+    snapshots: Path | None = option("a folder for the graph after every write")
+    certify: bool = option(_CERTIFY, default=False)
 
 
 @dataclass(frozen=True)
 class RunOptions(ResultOptions):
     """What is written and printed, the run itself included."""
 
-    trace: TraceFile = None
+    trace: Path | None = TRACE_FILE
+
+
+_CONFIGURED = {  # the field of a configuration that an option overrides
+    **{name: name for name in ("documents", "model", "models", "preset", "snapshots", "memory", "as_of", "certify")},
+    **{name: f"store.{name}" for name in ("keep", "wipe", "graph", "at", "namespace", "unsafe")},
+    **{name: f"tools.{name}" for name in ("web", "mirror", "engine")},
+    **{f"max_{name}": f"budget.{name}" for name in ("calls", "seconds", "dollars")},
+    "execution": "execution_model", "tools": "tools.names", "vision": "tools.vision_model",
+    "store": "store.kind", "save_graph": "store.save",
+}  # fmt: skip
+
+
+def configuration_flags(*groups: Any) -> dict[str, Any]:
+    """Return what groups of options override of a configuration, by dotted name.
+
+    Raises BadInput for a limit that there is not, and for a budget that allows nothing.
+    """
+    from kgot_lab.cli.terminal import budget_of
+
+    given = {each.name: getattr(group, each.name) for group in groups for each in fields(group)}
+    flags = {field: given[name] for name, field in _CONFIGURED.items() if name in given}
+    if names := flags.get("tools.names"):
+        flags["tools.names"] = "all" if names == ["all"] else tuple(names)
+    for group in groups:
+        if isinstance(group, LimitOptions):
+            flags["limits"] = group.limits()
+        if isinstance(group, BudgetOptions):
+            budget_of(group.max_calls, group.max_seconds, group.max_dollars)
+    return flags

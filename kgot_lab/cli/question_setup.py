@@ -7,12 +7,10 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import closing
-from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.cli import terminal
-from kgot_lab.cli.options import BudgetOptions
 from kgot_lab.errors import BadInput, UnknownName
 
 if TYPE_CHECKING:
@@ -25,19 +23,6 @@ if TYPE_CHECKING:
     from kgot_lab.tools.offered import AtHand
     from kgot_lab.tools.tool import Tool
     from kgot_lab.types import LLM, Document
-
-
-def parse_budget(options: BudgetOptions) -> dict[str, float | None]:
-    """Return the budget of a command by the names it has in a configuration; raises BadInput for a budget
-    that allows nothing.
-    """
-    terminal.budget_of(options.max_calls, options.max_seconds, options.max_dollars)
-    return {f"budget.{name.removeprefix('max_')}": value for name, value in budget_flags(options).items()}
-
-
-def budget_flags(options: BudgetOptions) -> dict[str, float | None]:
-    """Return the budget of a command by the names of its flags."""
-    return {each.name: getattr(options, each.name) for each in fields(BudgetOptions)}
 
 
 def spending_of(configuration: Configuration, done: Iterable[Event] = ()) -> Spending:

@@ -9,13 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli import question_setup as asking
-from kgot_lab.errors import BadInput, LabError, OverBudget, require_count, shortly
+from kgot_lab.cli.options import argument, option
+from kgot_lab.errors import BadInput, require_count, shortly
 from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import harmless
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from kgot_lab.benchmark.questions.batch import QuestionRun
     from kgot_lab.benchmark.questions.plan import ReadyRun
     from kgot_lab.benchmark.questions.question import Question
-    from kgot_lab.benchmark.questions.question_result import QuestionReceipt
+    from kgot_lab.benchmark.questions.question_result import QuestionResult
     from kgot_lab.benchmark.questions.sets import Selection
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.llm.budget import Budget
@@ -37,113 +38,70 @@ _USED = (
 )  # fmt: skip
 
 _SETS = "hotpotqa, 2wiki, musique, musique-498, simpleqa, frames"
-_Name = Annotated[
-    str | None, typer.Argument(help=f"{_SETS}, gaia (with your HF_TOKEN), or FILE.jsonl of yours")
-]
-_Folder = Annotated[
-    Path | None, typer.Option("--folder", help="folder of the run (default: runs/questions/SET-SYSTEM)")
-]
-_System = Annotated[
-    str, typer.Option("--system", help="loop, rag (the best passages and one call) or zero-shot (one call)")
-]
-_Grader = Annotated[
-    str | None,
-    typer.Option(
-        "--grader", help="a model that grades answers as SimpleQA does; may be added to a run later"
-    ),
-]
-_Store = Annotated[
-    str | None,
-    typer.Option("--store", help="where graphs grow: in_memory, cypher_embedded, sparql_embedded, fused"),
-]
-_Limit = Annotated[
-    int | None, typer.Option("--limit", help="ask so many of the chosen questions, the first ones")
-]
-_Dummy = Annotated[bool, typer.Option("--dummy", help="ask the first five, to try everything out")]
-_Sample = Annotated[
-    float, typer.Option("--sample", help="ask this share of the questions, drawn by --seed: .1 is a tenth")
-]
-_Seed = Annotated[int, typer.Option("--seed", help="of the sample")]
-_Level = Annotated[str, typer.Option("--level", help="ask those of one level, where the set has levels")]
-_Part = Annotated[
-    str,
-    typer.Option("--part", help="develop, test or locked, where the set has parts; all: the locked ones too"),
-]
-_Parallel = Annotated[int, typer.Option("--parallel", help="how many questions are answered at a time")]
-_MaxCalls = Annotated[
-    int | None,
-    typer.Option("--max-calls", help="model calls of all questions and sessions together"),
-]
-_MaxTokens = Annotated[int | None, typer.Option("--max-tokens", help="likewise: tokens read and written")]
-_MaxSeconds = Annotated[
-    float | None, typer.Option("--max-seconds", help="likewise: seconds that models work")
-]
-_MaxDollars = Annotated[float | None, typer.Option("--max-dollars", help="likewise: US dollars")]
-_Plots = Annotated[
-    Path | None, typer.Option("--plots", help="draw the plots of the run in this folder; nothing is asked")
-]
-_Kind = Annotated[str, typer.Option("--plots-as", help="svg, png or pdf")]
 
 
 @dataclass(frozen=True)
 class _RunOptions:
     """Where a run is kept, what answers, and how it is shown."""
 
-    folder: _Folder = None
-    system: _System = "loop"
-    grader: _Grader = None
-    parallel: _Parallel = 1
-    plots: _Plots = None
-    kind: _Kind = "svg"
-    as_json: options.AsJson = False
+    folder: Path | None = option("folder of the run (default: runs/questions/SET-SYSTEM)")
+    system: str = option("loop, rag (the best passages and one call) or zero-shot (one call)", default="loop")
+    grader: str | None = option("a model that grades answers as SimpleQA does; may be added to a run later")
+    parallel: int = option("how many questions are answered at a time", default=1)
+    plots: Path | None = option("draw the plots of the run in this folder; nothing is asked")
+    kind: str = option("svg, png or pdf", "--plots-as", default="svg")
+    as_json: bool = options.AS_JSON
 
 
 @dataclass(frozen=True)
 class _SelectionOptions:
     """Which questions of a set are asked."""
 
-    limit: _Limit = None
-    dummy: _Dummy = False
-    sample: _Sample = 1.0
-    seed: _Seed = 0
-    level: _Level = ""
-    part: _Part = ""
+    limit: int | None = option("ask so many of the chosen questions, the first ones")
+    dummy: bool = option("ask the first five, to try everything out", default=False)
+    sample: float = option("ask this share of the questions, drawn by --seed: .1 is a tenth", default=1.0)
+    seed: int = option("of the sample", default=0)
+    level: str = option("ask those of one level, where the set has levels", default="")
+    part: str = option(
+        "develop, test or locked, where the set has parts; all: the locked ones too", default=""
+    )
 
 
 @dataclass(frozen=True)
 class _ModelOptions:
     """Which models are asked, and what all of them may cost."""
 
-    model: options.Model = None
-    execution: options.Execution = None
-    vision: options.Vision = None
-    models: options.ModelsFile = None
-    max_calls: _MaxCalls = None
-    max_tokens: _MaxTokens = None
-    max_seconds: _MaxSeconds = None
-    max_dollars: _MaxDollars = None
+    model: str | None = options.MODEL
+    execution: str | None = options.EXECUTION
+    vision: str | None = options.VISION
+    models: Path | None = options.MODELS_FILE
+    max_calls: int | None = option("model calls of all questions and sessions together")
+    max_tokens: int | None = option("likewise: tokens read and written")
+    max_seconds: float | None = option("likewise: seconds that models work")
+    max_dollars: float | None = option("likewise: US dollars")
 
 
 @dataclass(frozen=True)
 class _SourceOptions:
     """Where facts come from, and where the graph grows."""
 
-    documents: options.Documents = None
-    web: options.Web = False
-    mirror: options.MirrorFolder = None
-    engine: options.EngineName = None
-    store: _Store = None
-    unsafe: options.Unsafe = False
+    documents: Path | None = options.DOCUMENTS
+    web: bool = options.WEB
+    mirror: Path | None = options.MIRROR_FOLDER
+    engine: str | None = options.ENGINE_NAME
+    store: str | None = option("where graphs grow: in_memory, cypher_embedded, sparql_embedded, fused")
+    unsafe: bool = options.UNSAFE
 
 
-@options.with_option_groups
+@options.with_options
 def answer_questions(
+    *,
     run: _RunOptions,
     selected: _SelectionOptions,
     models: _ModelOptions,
     limits: options.LimitOptions,
     sources: _SourceOptions,
-    name: _Name = None,
+    name: str | None = argument(f"{_SETS}, gaia (with your HF_TOKEN), or FILE.jsonl of yours", default=None),
 ) -> None:
     """Answer a question set and store a trace and a result for each question; the same command resumes a
     stopped run.
@@ -162,67 +120,41 @@ def answer_questions(
     if selected.dummy and selected.limit is not None:
         raise BadInput(f"--dummy asks the first {DUMMY}: leave --limit out")
     check_question_system(run.system)
-    loop_only = {
-        "execution_model": models.execution,
-        "limits": limits.limits(),
-        "tools.web": sources.web,
-        "tools.mirror": sources.mirror,
-        "tools.engine": sources.engine,
-        "tools.vision_model": models.vision,
-        "store.kind": sources.store,
-    }
+    flags = options.configuration_flags(models, limits, sources)
     if run.system != "loop":
-        _refuse_options_of_the_loop(run.system, loop_only)
+        _refuse_options_of_the_loop(run.system, flags)
     budget = Budget(models.max_calls, models.max_tokens, models.max_seconds, models.max_dollars)
     used = _USED if run.system == "loop" else _USED_ALWAYS
-    configuration = asking.used_by("questions", read_configuration(limits.config), used).with_flags(
-        {
-            "documents": sources.documents,
-            "model": models.model,
-            "models": models.models,
-            "preset": limits.preset,
-            "format": "gaia",
-            "store.unsafe": sources.unsafe,
-            **loop_only,
-            "budget.calls": budget.calls,
-            "budget.seconds": budget.seconds,
-            "budget.dollars": budget.dollars,
-        }
-    )
+    page = asking.used_by("questions", read_configuration(limits.config), used)
+    configuration = page.with_flags({**flags, "format": "gaia"})
     budget = replace(budget, **configuration.budget.model_dump())
     place = run.folder or _RUNS / f"{Path(name).stem}-{run.system}"
     count = DUMMY if selected.dummy else selected.limit
     selection = Selection(selected.part, selected.level, selected.sample, selected.seed, count)
-    how = _Asking(run.system, run.grader, budget, run.parallel, run.as_json)
-    _answer(name, selection, place, configuration, how)
+    _answer(name, selection, place, configuration, run, budget)
 
 
-@dataclass(frozen=True)
-class _Asking:
-    """What a configuration does not say: which system, who grades, the budget with its tokens, and how it is
-    shown.
-    """
-
-    system: str
-    grader: str | None
-    budget: Budget
-    parallel: int
-    as_json: bool
-
-
-def _answer(name: str, selection: Selection, place: Path, configuration: Configuration, how: _Asking) -> None:
+def _answer(
+    name: str,
+    selection: Selection,
+    place: Path,
+    configuration: Configuration,
+    how: _RunOptions,
+    budget: Budget,
+) -> None:
     """Answer the selected questions in their folder; what cannot be is said before a model is connected."""
     from kgot_lab.benchmark.questions.batch import alone_in
-    from kgot_lab.benchmark.questions.kit import all_that_work, looking_out
+    from kgot_lab.benchmark.questions.kit import WebSources, all_that_work, web_tools
     from kgot_lab.benchmark.questions.plan import Answerers, check_run, prepared
     from kgot_lab.benchmark.questions.sets import opened_questions
 
     chosen, registry = configuration.tools, configuration.models
     pages = str(Path(chosen.mirror).resolve()) if chosen.mirror else ""
+    web = WebSources(chosen.web, pages, chosen.engine)
     limits = configuration.limits_for(terminal.own_name(configuration.model, registry))
     asking.check_engine(chosen)
     terminal.check_writable(place / "plan.json")
-    tools = looking_out(chosen.web, pages or None, chosen.engine)
+    tools = web_tools(web)
     with opened_questions(name) as whole, alone_in(place), TemporaryDirectory(prefix="kgot_lab_") as unpacked:
         selection.of(whole)
         read = terminal.read_folder(Path(configuration.documents)) if configuration.documents else []
@@ -231,7 +163,7 @@ def _answer(name: str, selection: Selection, place: Path, configuration: Configu
             tools = all_that_work(tools, limits, Path(unpacked), unsafe=unsafe, web=chosen.web)
         by = Answerers(
             how.system, None, limits, store=configuration.store.kind or "in_memory", unsafe=unsafe, documents=read, tools=tools,
-            web=chosen.web, mirror=pages, engine=chosen.engine,
+            web=web,
         )  # fmt: skip
         check_run(whole, selection, by, place, graded=how.grader is not None)
         asking.print_configuration(configuration, limits)
@@ -240,7 +172,7 @@ def _answer(name: str, selection: Selection, place: Path, configuration: Configu
             terminal.connect_model(each, models=registry) if each else None for each in names
         )
         by = replace(by, planning=planning, execution=execution, grader=grader, vision=vision)
-        ready = prepared(whole, selection, by, place, how.budget)
+        ready = prepared(whole, selection, by, place, budget)
         _answer_all(ready, how.parallel)
         _show(ready.run, how.as_json)
         if failed := [receipt.id for receipt in _asked(ready.run) if receipt.error]:
@@ -250,16 +182,18 @@ def _answer(name: str, selection: Selection, place: Path, configuration: Configu
             raise typer.Exit(1)
 
 
+_LOOP_ONLY = {
+    "execution_model": "--execution-model", "limits": "a limit (--set, --steps, --votes, --repairs, a temperature)",
+    "tools.web": "--web", "tools.mirror": "--mirror", "tools.engine": "--engine", "tools.vision_model": "--vision-model",
+    "store.kind": "--store",
+}  # fmt: skip
+
+
 def _refuse_options_of_the_loop(system: str, given: Mapping[str, object]) -> None:
     """Raise BadInput for the first option that is given and means nothing for a system without a graph and
     tools.
     """
-    flags = {
-        "execution_model": "--execution-model", "limits": "a limit (--set, --steps, --votes, --repairs, a temperature)",
-        "store.kind": "--store", "tools.vision_model": "--vision-model",
-    }  # fmt: skip
-    if field := next((field for field, value in given.items() if value), ""):
-        named = flags.get(field, f"--{field.rpartition('.')[2]}")
+    if named := next((flag for field, flag in _LOOP_ONLY.items() if given[field]), ""):
         raise BadInput(
             f"{named} means nothing for {system}, which has no graph and no tools: leave it out, or take --system loop"
         )
@@ -277,44 +211,25 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
         terminal.say(f"{total - missing} of {total} questions are answered already, in {run.folder}")
     for what, cost in rest_of(run).items():
         terminal.say(f"estimate, for {what}: {cost}")
-    kept = f"Everything so far is in {run.folder}; the same command goes on from there."
     try:
-        try:
-            with terminal.bar("questions") as progress:
-                done = total - missing
+        with terminal.resumable(run.folder, spending.budget), terminal.bar("questions") as progress:
+            done = total - missing
 
-                def report(question: Question, event: Event) -> None:
-                    what = f"{harmless(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
-                    progress(done, total, what)
+            def report(question: Question, event: Event) -> None:
+                what = f"{harmless(question.id)}, step {event.step}; {spending.calls:,} calls, ${spending.spent.cost:.2f}"
+                progress(done, total, what)
 
-                for receipt in run.answers(parallel, report):
-                    done += 1
-                    progress(done, total, f"{spending.calls:,} calls, ${spending.spent.cost:.2f}")
-                    terminal.say(_line(receipt))
-        finally:
+            for receipt in run.answers(parallel, report):
+                done += 1
+                progress(done, total, f"{spending.calls:,} calls, ${spending.spent.cost:.2f}")
+                terminal.say(_line(receipt))
+    finally:
+        with terminal.resumable(run.folder):
             note_untraced(run.folder, spending)
             write_totals(run.folder)
-    except KeyboardInterrupt:
-        terminal.say(f"\nStopped. {kept}")
-        raise typer.Exit(terminal.INTERRUPTED) from None
-    except OSError as error:
-        raise LabError(f"{terminal.reason_of(error)}. {kept}") from error
-    except LabError as error:
-        if isinstance(error, OverBudget) and (limits := _limits_of(spending.budget)):
-            kept = f"Everything so far is in {run.folder}; the same command with a larger {limits} goes on from there."
-        raise LabError(f"{str(error).rstrip('.')}. {kept}") from error
 
 
-def _limits_of(budget: Budget) -> str:
-    """The options that a budget was given by, which hold for all sittings together."""
-    return " or ".join(
-        f"--max-{name}"
-        for name in ("calls", "tokens", "seconds", "dollars")
-        if getattr(budget, name) is not None
-    )
-
-
-def _line(receipt: QuestionReceipt) -> str:
+def _line(receipt: QuestionResult) -> str:
     """A question in a line: how it ended, the words of the grader that said so, what was answered and what is
     right.
     """
@@ -325,7 +240,7 @@ def _line(receipt: QuestionReceipt) -> str:
     return f"{harmless(receipt.id)}: {receipt.end}{graded}, {told}"
 
 
-def _asked(run: QuestionRun) -> list[QuestionReceipt]:
+def _asked(run: QuestionRun) -> list[QuestionResult]:
     """The receipts of the questions that were chosen."""
     chosen = {question.id for question in run.questions.questions}
     return [receipt for id, receipt in run.receipts.items() if id in chosen]

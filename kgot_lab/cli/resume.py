@@ -10,12 +10,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli import question_setup as asking
+from kgot_lab.cli.options import argument, option
 from kgot_lab.cli.terminal import INTERRUPTED, reason_of, say, show_end, show_event, write_page
 from kgot_lab.errors import (
     BadInput,
@@ -39,13 +40,13 @@ if TYPE_CHECKING:
     from kgot_lab.loop.persistence import MemorySession
 
 
-def command(name: str, *arguments: object, **options: object) -> str:
+def command(verb: str, *arguments: object, **options: object) -> str:
     """A command of ours as a shell takes it; options without a value are left out, a list gives its option
     more than once.
     """
-    words = ["kgot-lab", name, *map(str, arguments)]
-    for option, given in options.items():
-        flag = "--" + option.replace("_", "-")
+    words = ["kgot-lab", verb, *map(str, arguments)]
+    for name, given in options.items():
+        flag = "--" + name.replace("_", "-")
         for value in given if isinstance(given, list) else [given]:
             if value is not None and value is not False:
                 words += [flag] if value is True else [flag, str(value)]
@@ -187,41 +188,29 @@ def regenerate_hint(path: Path, how: object) -> Iterator[None]:
 class _ChangeOptions:
     """What an event is changed to."""
 
-    change: Annotated[
-        str | None, typer.Option("--change", help="the new reply, text of a tool, or statement")
-    ] = None
-    change_file: Annotated[Path | None, typer.Option("--change-file", help="a file with that text")] = None
-    listed: Annotated[bool, typer.Option("--list", help="list the events that can be changed, and stop")] = (
-        False
-    )
+    change: str | None = option("the new reply, text of a tool, or statement")
+    change_file: Path | None = option("a file with that text")
+    listed: bool = option("list the events that can be changed, and stop", "--list", default=False)
 
 
 @dataclass(frozen=True)
 class _LiveOptions(options.BudgetOptions):
     """What answers where the recording does not, and what that may cost."""
 
-    documents: Annotated[
-        Path | None, typer.Option("--documents", help="the folder that the run searched")
-    ] = None
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", help="a model for what the recording does not hold; without one it stops there"
-        ),
-    ] = None
-    models: options.ModelsFile = None
-    attach: options.Attach = None
+    documents: Path | None = option("the folder that the run searched")
+    model: str | None = option("a model for what the recording does not hold; without one it stops there")
+    models: Path | None = options.MODELS_FILE
+    attach: list[Path] | None = options.ATTACH
 
 
-@options.with_option_groups
+@options.with_options
 def fork_run(
-    trace: Annotated[Path, typer.Argument(help="a run on file")],
+    *,
+    trace: Path = argument("a run on file"),
     changed: _ChangeOptions,
     use: _LiveOptions,
-    event: Annotated[int, typer.Argument(help="the number of the event to change, as --list shows it")] = -1,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="where the fork is written (default: beside the run)")
-    ] = None,
+    event: int = argument("the number of the event to change, as --list shows it", default=-1),
+    out: Path | None = option("where the fork is written (default: beside the run)"),
 ) -> None:
     """Walk a run again with one event changed: what would have happened? Only what follows from the change is
     asked.
@@ -258,10 +247,7 @@ def fork_run(
     path = out or trace.with_name(f"{trace.stem}_fork_{event}.jsonl")
     terminal.require_distinct_paths(trace=trace, out=path)
     terminal.check_new(path)
-    budget = asking.parse_budget(use)
-    configuration = configuration_of(run.about).with_flags(
-        {"models": use.models, "documents": use.documents, **budget}
-    )
+    configuration = configuration_of(run.about).with_flags(options.configuration_flags(use))
     folder = Path(configuration.documents) if configuration.documents else None
     live, head = Resources(), {"written": "the change was written on the command line"}
     if use.model is not None:
@@ -276,17 +262,7 @@ def fork_run(
         head["configuration"] = _local_configuration(configuration, use.model).to_yaml(limits_of(begun))
     if "documents" in run.about:
         head["documents"] = run.about["documents"]
-    again = GoOn(
-        "resume",
-        path,
-        {
-            "documents": folder,
-            "model": use.model or "MODEL",
-            "models": use.models,
-            "attach": use.attach,
-            **asking.budget_flags(use),
-        },
-    )
+    again = GoOn("resume", path, {**vars(use), "documents": folder, "model": use.model or "MODEL"})
     missing: list[str] = []
     kept = forked(run, event, change, path, live=live, about=head)
     unchanged = len(without_losses(run.events[:event]))

@@ -8,15 +8,15 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.memory import (
+    BY,
     BY_COMMAND,
     ID_SHOWN,
-    By,
     fact_drawn,
     fact_parts,
     fallen_lines,
@@ -25,6 +25,7 @@ from kgot_lab.cli.memory import (
     parse_time,
     print_rows,
 )
+from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.text.cleaning import as_typed, counted, harmless
 
@@ -42,20 +43,15 @@ _VERDICTS = {"a": "accept", "r": "reject"}
 _MOVES = {"s": 1, "j": 1, "k": -1}
 
 
-_ClaimShown = Annotated[str | None, typer.Argument(help="show this one alone: how its id begins")]
 # by its id and by no number: the places in the list change with each decision, also with one of somebody
 # else's
-_ClaimMeant = Annotated[str, typer.Argument(help="how the id begins that `waiting` shows")]
-_Verdict = Annotated[str, typer.Argument(help="accept, reject, or override with --confidence or --object")]
-_Confidence = Annotated[
-    float | None, typer.Option("--confidence", help="count with this confidence, from 0 to 1")
-]
-_Object = Annotated[
-    str | None, typer.Option("--object", help="count with this object, in place of what was claimed")
-]
 
 
-def list_waiting(context: typer.Context, claim: _ClaimShown = None, as_json: options.AsJson = False) -> None:
+def list_waiting(
+    context: typer.Context,
+    claim: str | None = argument("show this one alone: how its id begins", default=None),
+    as_json: bool = options.AS_JSON,
+) -> None:
     """List the claims that wait for review, first those by which most facts would begin to hold; or show one,
     with its sentence.
     """
@@ -79,12 +75,12 @@ def list_waiting(context: typer.Context, claim: _ClaimShown = None, as_json: opt
 
 def decide_on_one(
     context: typer.Context,
-    claim: _ClaimMeant,
-    verdict: _Verdict,
-    confidence: _Confidence = None,
-    object: _Object = None,
-    by: By = BY_COMMAND,
-    as_json: options.AsJson = False,
+    claim: str = argument("how the id begins that `waiting` shows"),
+    verdict: str = argument("accept, reject, or override with --confidence or --object"),
+    confidence: float | None = option("count with this confidence, from 0 to 1"),
+    object: str | None = option("count with this object, in place of what was claimed"),
+    by: str = BY,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Accept, reject or override a claim that waits; `undo` takes it back."""
     if verdict == "override" and (confidence is None) == (object is None):
@@ -108,7 +104,7 @@ def decide_on_one(
     typer.echo("\n".join(fallen_lines(told)))
 
 
-def review_in_turn(context: typer.Context, by: By = BY_COMMAND) -> None:
+def review_in_turn(context: typer.Context, by: str = BY) -> None:
     """Decide on the claims that wait, one at a time, by keys; each decision is on file at once."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput(
@@ -274,10 +270,10 @@ def _cut(text: str) -> str:
 # `kgot-lab memory FILE relations`, `declare`, `changes`, `names`, `merge` and `unmerge`: what relations and
 # names of a memory mean.
 
-_Relation = Annotated[str, typer.Argument(help="a relation, as `facts` shows it")]
+_RELATION = argument("a relation, as `facts` shows it")
 
 
-def list_relations(context: typer.Context, as_json: options.AsJson = False) -> None:
+def list_relations(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
     """List the relations: which are declared to have a single object at one time, or many, and what the facts
     suggest of the others.
     """
@@ -311,12 +307,10 @@ def list_relations(context: typer.Context, as_json: options.AsJson = False) -> N
 
 def declare_relation(
     context: typer.Context,
-    relation: _Relation,
-    cardinality: Annotated[
-        str, typer.Argument(help="single: one object at a time, the one that began last; or many")
-    ],
-    by: By = BY_COMMAND,
-    as_json: options.AsJson = False,
+    relation: str = _RELATION,
+    cardinality: str = argument("single: one object at a time, the one that began last; or many"),
+    by: str = BY,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Declare a relation single (one object at a time; the later fact answers, the earlier stays on
     record) or many.
@@ -332,10 +326,10 @@ def declare_relation(
 
 def tell_changes(
     context: typer.Context,
-    subject: Annotated[str, typer.Argument(help="what is asked about")],
-    relation: _Relation,
-    as_of: options.AsOf = None,
-    as_json: options.AsJson = False,
+    subject: str = argument("what is asked about"),
+    relation: str = _RELATION,
+    as_of: str | None = options.AS_OF,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Show the current and past objects of a subject and relation, with their times and whether they are
     contested.
@@ -367,7 +361,7 @@ def tell_changes(
         terminal.say("nothing is known of that; a name or a relation is spelled as `facts` shows it")
 
 
-def list_names(context: typer.Context, as_json: options.AsJson = False) -> None:
+def list_names(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
     """List the names that were merged, and pairs of names that may mean one thing, each with the reasons;
     none is merged by itself.
     """
@@ -393,10 +387,10 @@ def list_names(context: typer.Context, as_json: options.AsJson = False) -> None:
 
 def merge_names(
     context: typer.Context,
-    kept: Annotated[str, typer.Argument(help="the name that stays")],
-    other: Annotated[str, typer.Argument(help="the name that is read as it from now on")],
-    by: By = BY_COMMAND,
-    as_json: options.AsJson = False,
+    kept: str = argument("the name that stays"),
+    other: str = argument("the name that is read as it from now on"),
+    by: str = BY,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Merge a name into another; facts keep their own names, so `unmerge` undoes it exactly."""
     with memory_opened(context) as claims:
@@ -407,9 +401,9 @@ def merge_names(
 
 def unmerge_name(
     context: typer.Context,
-    other: Annotated[str, typer.Argument(help="the name that was merged into another")],
-    by: By = BY_COMMAND,
-    as_json: options.AsJson = False,
+    other: str = argument("the name that was merged into another"),
+    by: str = BY,
+    as_json: bool = options.AS_JSON,
 ) -> None:
     """Undo the merge of a name."""
     with memory_opened(context) as claims:

@@ -7,13 +7,13 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from kgot_lab.cli import terminal
 from kgot_lab.cli.experts import open_service, place_of_proposals, place_of_store
-from kgot_lab.cli.options import MODELS, with_option_groups
+from kgot_lab.cli.options import MODEL_FORMS, argument, option, with_options
 from kgot_lab.errors import BadInput, LabError, NotInstalled
 
 if TYPE_CHECKING:
@@ -31,81 +31,53 @@ if TYPE_CHECKING:
 class _ModelOptions:
     """What experts answer with."""
 
-    model: Annotated[str, typer.Option("--model", help=f"what experts answer with: {MODELS}")] = "local"
-    models: Annotated[
-        Path | None, typer.Option("--models", help="a YAML file of models, which experts may name")
-    ] = None
+    model: str = option(f"what experts answer with: {MODEL_FORMS}", default="local")
+    models: Path | None = option("a YAML file of models, which experts may name")
 
 
 @dataclass(frozen=True)
 class _ListenOptions:
     """Where the server listens, and who may ask."""
 
-    host: Annotated[str, typer.Option("--host", help="tokens are required off loopback")] = "127.0.0.1"
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 for any that is free")] = 8400
-    share_port: Annotated[
-        bool, typer.Option("--share-port", help="several servers share one port; with --store postgresql://…")
-    ] = False
-    tokens: Annotated[
-        bool, typer.Option("--tokens", help="require tokens on loopback too, as behind a proxy")
-    ] = False
-    name: Annotated[
-        list[str] | None,
-        typer.Option("--name", help="a name by which a proxy reaches this server; repeat for more"),
-    ] = None
-    stdio: Annotated[
-        bool,
-        typer.Option("--stdio", help="serve one assistant on standard input and output (MCP), and no HTTP"),
-    ] = False
+    host: str = option("tokens are required off loopback", default="127.0.0.1")
+    port: int = option("0 for any that is free", default=8400, min=0, max=65535)
+    share_port: bool = option("several servers share one port; with --store postgresql://…", default=False)
+    tokens: bool = option("require tokens on loopback too, as behind a proxy", default=False)
+    name: list[str] | None = option("a name by which a proxy reaches this server; repeat for more")
+    stdio: bool = option("serve one assistant on standard input and output (MCP), and no HTTP", default=False)
 
 
 @dataclass(frozen=True)
 class _TokenOptions:
     """A token to make."""
 
-    new_token: Annotated[
-        str | None, typer.Option("--new-token", help="make a token for this tenant, print it once, and end")
-    ] = None
-    role: Annotated[
-        str, typer.Option("--role", help="of a new token: user (may talk) or admin (may change experts)")
-    ] = "user"
+    new_token: str | None = option("make a token for this tenant, print it once, and end")
+    role: str = option("of a new token: user (may talk) or admin (may change experts)", default="user")
 
 
 @dataclass(frozen=True)
 class _FederationOptions:
     """Other servers."""
 
-    peers: Annotated[
-        Path | None,
-        typer.Option(
-            "--peers",
-            help="a JSON file of other instances that may be asked, and may ask; the own key is printed",
-        ),
-    ] = None
-    market: Annotated[
-        str | None,
-        typer.Option(
-            "--market", help="a marketplace, a folder or an address, from which admins may take experts in"
-        ),
-    ] = None
+    peers: Path | None = option(
+        "a JSON file of other instances that may be asked, and may ask; the own key is printed"
+    )
+    market: str | None = option(
+        "a marketplace, a folder or an address, from which admins may take experts in"
+    )
 
 
-@with_option_groups
+@with_options
 def serve_experts(
+    *,
     use: _ModelOptions,
     listen: _ListenOptions,
     tenants: _TokenOptions,
     federation: _FederationOptions,
-    graphs: Annotated[
-        Path | None,
-        typer.Argument(help="a folder of graphs: files of any known form, folders of code and notes"),
-    ] = None,
-    store: Annotated[
-        str | None,
-        typer.Option(
-            "--store", help="storage of experts and conversations: a file, or postgresql://HOST/NAME"
-        ),
-    ] = None,
+    graphs: Path | None = argument(
+        "a folder of graphs: files of any known form, folders of code and notes", default=None
+    ),
+    store: str | None = option("storage of experts and conversations: a file, or postgresql://HOST/NAME"),
 ) -> None:
     """Serve experts: a page at /, REST at /api, the protocol of OpenAI at /v1, tools for assistants at /mcp."""
     if tenants.new_token is not None:
@@ -215,36 +187,22 @@ def make_ready(service: ExpertService) -> None:
 
 
 def serve_mcp(
-    graph: Annotated[
-        str,
-        typer.Argument(
-            help="a graph's file, a store's address, SQLite, or a folder of code, settings and Markdown; with --npc a world"
-        ),
-    ],
-    namespace: Annotated[str | None, typer.Option("--namespace", help="which graph of a server")] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            "--http",
-            min=1,
-            max=65535,
-            help="serve streamable HTTP on this port of this computer; without it standard input and output",
-        ),
-    ] = None,
-    npc: Annotated[
-        str | None,
-        typer.Option(
-            "--npc",
-            help="GRAPH is a world of characters: serve only what the one of this name or id knows of it",
-        ),
-    ] = None,
-    write: Annotated[
-        Path | None,
-        typer.Option(
-            "--write",
-            help="let assistants change the graph, and keep the whole in this file; an existing one is continued",
-        ),
-    ] = None,
+    graph: str = argument(
+        "a graph's file, a store's address, SQLite, or a folder of code, settings and Markdown; with --npc a world"
+    ),
+    namespace: str | None = option("which graph of a server"),
+    port: int | None = option(
+        "serve streamable HTTP on this port of this computer; without it standard input and output",
+        "--http",
+        min=1,
+        max=65535,
+    ),
+    npc: str | None = option(
+        "GRAPH is a world of characters: serve only what the one of this name or id knows of it"
+    ),
+    write: Path | None = option(
+        "let assistants change the graph, and keep the whole in this file; an existing one is continued"
+    ),
 ) -> None:
     """Serve a graph to assistants by the Model Context Protocol: questions as tools, the graph as resources;
     read-only without --write.

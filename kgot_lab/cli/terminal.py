@@ -22,7 +22,7 @@ from uuid import uuid4
 
 import typer
 
-from kgot_lab.errors import BadInput, UnknownName, without_secrets
+from kgot_lab.errors import BadInput, LabError, OverBudget, UnknownName, without_secrets
 from kgot_lab.text.cleaning import counted, harmless
 
 if TYPE_CHECKING:
@@ -76,6 +76,31 @@ def reason_of(error: OSError) -> str:
         if error.filename
         else f"the output could not be written: {error.strerror or error}"
     )
+
+
+def everything_in(folder: Path, larger: str = "") -> str:
+    """Say where the work of a command is kept, and how to go on."""
+    return f"Everything so far is in {folder}; the same command{larger} goes on from there."
+
+
+@contextmanager
+def resumable(folder: Path, budget: Budget | None = None) -> Iterator[None]:
+    """Say on a stop or an error that all that was done is in a folder and that the same command goes on, with
+    a larger budget where that is spent.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        say(f"\nStopped. {everything_in(folder)}")
+        raise typer.Exit(INTERRUPTED) from None
+    except OSError as error:
+        raise LabError(f"{reason_of(error)}. {everything_in(folder)}") from error
+    except LabError as error:
+        larger = ""
+        if isinstance(error, OverBudget) and budget is not None:
+            names = [name for name, limit in vars(budget).items() if limit is not None]
+            larger = f" with a larger {' or '.join(f'--max-{name}' for name in names)}" if names else ""
+        raise LabError(f"{str(error).rstrip('.')}. {everything_in(folder, larger)}") from error
 
 
 # --- models and limits

@@ -306,9 +306,9 @@ def _ledger(path: Path) -> str:
 
 
 def _receipts(path: Path) -> str:
-    from kgot_lab.benchmark.questions.question_result import read_receipts
+    from kgot_lab.benchmark.questions.question_result import read_results
 
-    return f"those of {counted(len(read_receipts(path)), 'question')}; {_ONLY_READ}"
+    return f"those of {counted(len(read_results(path)), 'question')}; {_ONLY_READ}"
 
 
 _LOG, _GRAPH, _VECTORS = "a log of diffs", "a graph in SQLite", "a cache of vectors"

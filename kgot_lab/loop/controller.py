@@ -13,7 +13,6 @@ from kgot_lab.loop import prompts
 from kgot_lab.loop.events import EMPTY, Answered, Ballot, Event, Failed, Started, Voted
 from kgot_lab.loop.insert import insert
 from kgot_lab.loop.limits import REFERENCE, Limits
-from kgot_lab.loop.modes.paths.mode import answer_by_paths
 from kgot_lab.loop.prompts import Look, Vote
 from kgot_lab.loop.retrieve import candidates, conclude, forced, is_statement, look_up
 from kgot_lab.loop.run_context import Loop, Steps, ask_for, distinct, read_event, situation
@@ -203,6 +202,8 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
         start=start,
     )
     if run.limits.reading == "paths":
+        from kgot_lab.loop.modes.paths.mode import answer_by_paths  # a third of the loop, for this mode alone
+
         yield from answer_by_paths(run)
         return
     if not run.tools:  # nothing can be fetched, so there is nothing to vote on

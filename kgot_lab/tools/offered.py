@@ -38,6 +38,7 @@ _INSPECTING, _SPEECH = "inspect_file", "speech to text"  # the second is a part 
 _PASSAGES = 8  # that one search of documents returns
 
 
+# What the command line, `lab.ask` and tests each fill in part: one field for each thing a tool can need.
 @dataclass(frozen=True)
 class AtHand:
     """What there is to make tools of; the web is asked only where `web` says so."""

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from kgot_lab.embedding.vectors import minilm
+from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import NotInstalled, ToolFailed, require, require_count
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.retrieval.entity_linking import follow
@@ -82,7 +82,7 @@ def names_followed(
     documents = checked_documents(documents)
     found = words_and_meaning(documents, progress)
     try:
-        return found >> follow(documents, minilm(progress=progress))
+        return found >> follow(documents, _embedder(progress))
     except NotInstalled:
         return found  # which has warned
 
@@ -96,10 +96,16 @@ def words_and_meaning(
     documents = checked_documents(documents)
     words = bm25(documents)
     try:
-        return weighted((0.7, meaning(documents, minilm(progress=progress))), (0.3, words))
+        return weighted((0.7, meaning(documents, _embedder(progress))), (0.3, words))
     except NotInstalled as error:
         warnings.warn(f"searching by words alone, results will be worse: {error}", stacklevel=3)
         return words
+
+
+def _embedder(progress: Callable[[int, int], object] | None) -> Embedder:
+    from kgot_lab.embedding.vectors import minilm  # not for those who name a search of their own
+
+    return minilm(progress=progress)
 
 
 def _line(document: Document) -> str:

@@ -20,8 +20,8 @@ from kgot_lab.text.cleaning import harmless, whole
 from kgot_lab.types import Edge, Json
 from kgot_lab.viz.analogy_picture import Likeness, PictureRow, Section, Unit, picture
 from kgot_lab.viz.static.drawing import StaticPicture
-from kgot_lab.viz.static.markup import Markup, element, image, joined, shortened
-from kgot_lab.viz.static.table import Sheet, Table
+from kgot_lab.viz.static.markup import Markup, folded, image, joined, shortened
+from kgot_lab.viz.static.table import Sheet, Table, sheet
 
 # The structure view: two texts, their skeletons, what answers what, and the delta of the edge between them.
 
@@ -111,12 +111,10 @@ def _headline(pair: Pair, rules: Rules) -> tuple[str, str]:
     """The sign of the verdict, and the verdict in one line."""
     passes = bool(rules.thresholds.admits(pair.skeleton, pair.delta))
     if pair.veto:
-        return (
-            "no",
-            "No edge: the verifier refuses it"
-            if passes
-            else "No edge: below the thresholds, and the verifier refuses it too",
+        below = (
+            "the verifier refuses it" if passes else "below the thresholds, and the verifier refuses it too"
         )
+        return "no", f"No edge: {below}"
     if not passes:
         return "no", "No edge: below the thresholds"
     if rules.thresholds.too_short(pair) and rules.kept is None:
@@ -145,9 +143,9 @@ def _reasons(pair: Pair, rules: Rules) -> Iterator[str]:
 def _measured(pair: Pair, rules: Rules) -> str:
     """How the pair stands to the thresholds."""
     least, by = rules.thresholds.skeleton, rules.thresholds.delta
-    low = [f"the skeletons are not alike enough ({_decimals(pair.skeleton)} of at least {least:g})"] * (
-        round(pair.skeleton, DIGITS) < least
-    )
+    low = []
+    if round(pair.skeleton, DIGITS) < least:
+        low.append(f"the skeletons are not alike enough ({_decimals(pair.skeleton)} of at least {least:g})")
     low += [f"the delta is too small ({signed_delta(pair.delta)} of at least {by:+g})"] * (pair.delta < by)
     if low:
         return f"By the thresholds {rules.whence}, {' and '.join(low)}.".replace("-", "\u2212")
@@ -177,9 +175,8 @@ def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Ite
     weak = f"the thicker the line, the more alike; dashed: below {rules.limits.partner:.2f}, no partner"
     if alignment is None:
         whole = PictureRow(_whole_text(sides[0].text), _whole_text(sides[1].text))
-        yield Section(
-            "Texts", (whole,), "an aligner would lay them side by side: give aligner=", lines=_WHOLE
-        )
+        note = "an aligner would lay them side by side: give aligner="
+        yield Section("Texts", (whole,), note, lines=_WHOLE)
     else:
         note, least = ("the thicker the line, the more alike", -1.0) if told else (weak, rules.limits.partner)
         yield Section("Texts, sentence by sentence", _rows_of_sentences(alignment), note, least)
@@ -198,12 +195,8 @@ def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Ite
 def _rows_of_sentences(alignment: Alignment) -> tuple[PictureRow, ...]:
     """The sentences of two texts; a match names its places among those that have something to compare."""
     texts = alignment.source, alignment.target
-    ours, theirs = (
-        [place for place, sentence in enumerate(text.sentences) if sentence.masked] for text in texts
-    )
-    matches = [
-        Match(ours[match.source], theirs[match.target], match.similarity) for match in alignment.sentences
-    ]
+    ours, theirs = ([place for place, each in enumerate(text.sentences) if each.masked] for text in texts)
+    matches = [Match(ours[each.source], theirs[each.target], each.similarity) for each in alignment.sentences]
     return _side_by_side(_sentences(texts[0]), _sentences(texts[1]), matches)
 
 
@@ -212,17 +205,14 @@ def _side_by_side(
 ) -> tuple[PictureRow, ...]:
     """A row for each match, and for each unit that stands alone, in the order of both texts."""
     rows, left, right = [], 0, 0
-    for match in matches:
-        rows += [PictureRow(left=unit) for unit in ours[left : match.source]] + [
-            PictureRow(right=unit) for unit in theirs[right : match.target]
-        ]
-        rows.append(PictureRow(ours[match.source], theirs[match.target], match.similarity))
-        left, right = match.source + 1, match.target + 1
-    return (
-        *rows,
-        *(PictureRow(left=unit) for unit in ours[left:]),
-        *(PictureRow(right=unit) for unit in theirs[right:]),
-    )
+    for match in (*matches, None):
+        ends = (match.source, match.target) if match else (len(ours), len(theirs))
+        rows += [PictureRow(left=unit) for unit in ours[left : ends[0]]]
+        rows += [PictureRow(right=unit) for unit in theirs[right : ends[1]]]
+        if match:
+            rows.append(PictureRow(ours[match.source], theirs[match.target], match.similarity))
+        left, right = ends[0] + 1, ends[1] + 1
+    return tuple(rows)
 
 
 def _sentences(text: Analysis) -> list[Unit]:
@@ -251,6 +241,7 @@ def _about_roles(roles: RoleMap) -> str:
 
 
 Texts = Mapping[str, str]
+_YES_NO = {True: "yes", False: "no"}
 _WIDE = 48  # characters of a column in plain text
 NEITHER = "a structure view shows a Pair of compare_texts, a delta edge"
 
@@ -299,57 +290,37 @@ class StructureView(StaticPicture):
     def choices(self, *, limit: int = 50) -> Table:
         """The edges there are to choose from, by delta, the vetoed ones last; at most `limit` of them."""
         edges, name = self._source.edges, self._source.name
-        rows = [
-            (
-                str(number),
-                name(edge.source),
-                name(edge.target),
-                signed_delta(_pair(edge).delta),
-                str(edge.properties.get("veto") or ""),
-            )
-            for number, edge in enumerate(edges[:limit], 1)
-        ]
-        return Table((Sheet(("number", "one", "other", "delta", "veto"), tuple(rows), len(edges), "Edges"),))
+        rows = []
+        for number, edge in enumerate(edges[:limit], 1):
+            delta, veto = signed_delta(_pair(edge).delta), str(edge.properties.get("veto") or "")
+            rows.append((str(number), name(edge.source), name(edge.target), delta, veto))
+        return Table((sheet(("number", "one", "other", "delta", "veto"), rows, "Edges", len(edges)),))
 
     def table(self) -> Table:
         """Everything that the picture shows and nothing cut: the verdict, the texts, what answers what, and
         who plays whom.
         """
         told, (one, other) = self._told, self._told.titles
-        numbers = [
-            ("texts, cosine", f"{told.raw:.3f}"),
-            ("skeletons, cosine", f"{told.skeleton:.3f}"),
-            ("delta", signed_delta(self.pair.delta)),
-        ]
         said = [
-            ("verdict", told.headline),
-            *(("why", reason) for reason in told.reasons),
-            *numbers,
-            ("band", self.pair.band),
-        ]
+            ("verdict", told.headline), *(("why", reason) for reason in told.reasons),
+            ("texts, cosine", f"{told.raw:.3f}"), ("skeletons, cosine", f"{told.skeleton:.3f}"),
+            ("delta", signed_delta(self.pair.delta)), ("band", self.pair.band),
+        ]  # fmt: skip
         sheets = [
             _full_sheet("The verdict", ("", "in words"), said),
             _full_sheet("The texts", told.titles, [self.texts]),
         ]
+        columns = (one, "similarity", other, "remarks")
         for part in told.sections:
-            sheets.append(
-                _full_sheet(
-                    part.name, (one, "similarity", other, "remarks"), [_cells(row, part) for row in part.rows]
-                )
-            )
-        if not told.roles:
-            return Table(tuple(sheets))
-        who = [
-            (each.source, f"{each.times:,}", each.target, "yes" if each.agrees else "no")
-            for each in told.roles
-        ]
-        return Table((*sheets, _full_sheet("Who plays whom", (one, "times", other, "one to one"), who)))
+            sheets.append(_full_sheet(part.name, columns, [_cells(row, part) for row in part.rows]))
+        if told.roles:
+            who = [(each.source, f"{each.times:,}", each.target, _YES_NO[each.agrees]) for each in told.roles]
+            sheets.append(_full_sheet("Who plays whom", (one, "times", other, "one to one"), who))
+        return Table(tuple(sheets))
 
     def html(self) -> Markup:
         """The picture, and below it the tables, folded away: a piece of a page."""
-        tables = element(
-            "details", element("summary", "The same as tables, with every text in full"), self.table().html
-        )
+        tables = folded("The same as tables, with every text in full", self.table().html)
         return joined([image(self.svg, self.alt), tables])
 
     def __repr__(self) -> str:
@@ -403,18 +374,16 @@ class _Source:
         """One of the two texts with all that is known of it."""
         title, text = self._text(shown, (pair.source, pair.target)[place], place)
         leaks = getattr(self.skeletons, "leaks", {})
-        return TextSide(
-            title, text, pair.skeletons[place] or self.skeletons.get(text, ""), tuple(leaks.get(text, ()))
-        )
+        skeleton = pair.skeletons[place] or self.skeletons.get(text, "")
+        return TextSide(title, text, skeleton, tuple(leaks.get(text, ())))
 
     def _text(self, shown: Edge | Pair, id: str, place: int) -> tuple[str, str]:
         """The title and the words behind an id; the ends of a Pair may be texts themselves. Raises BadInput."""
         if self.texts is not None and id in self.texts:
             return self.name(id), self.texts[id]
         if isinstance(shown, Edge):
-            told = (
-                "none was given" if self.texts is None else f"it is not among the {len(self.texts):,} given"
-            )
+            among = f"it is not among the {len(self.texts or ()):,} given"
+            told = "none was given" if self.texts is None else among
             raise BadInput(
                 f"the text of {id[:80]!r} is needed, and {told}: give texts=graph, the graph that the edges are of, or texts={{id: text}}"
             )
@@ -426,9 +395,8 @@ class _Source:
         aligner, thresholds = self.judge
         own = _thresholds(shown.properties.get("thresholds")) if isinstance(shown, Edge) else None
         whence = "given" if thresholds else "kept with the edge" if own else "of the specification"
-        return Rules(
-            thresholds or own or SPECIFIED, whence, getattr(aligner, "limits", None) or Cutoffs(), kept
-        )
+        limits = getattr(aligner, "limits", None) or Cutoffs()
+        return Rules(thresholds or own or SPECIFIED, whence, limits, kept)
 
 
 def _known(texts: PropertyGraph | Texts | None) -> tuple[Texts | None, Texts]:
@@ -437,9 +405,8 @@ def _known(texts: PropertyGraph | Texts | None) -> tuple[Texts | None, Texts]:
         return texts, {}
     if not isinstance(texts, PropertyGraph):
         raise BadInput(f"texts is a graph, or the text of each id: {{id: text}}, not {type(texts).__name__}")
-    return described(texts), {
-        node.id: str(node.properties["name"]) for node in texts.nodes if node.properties.get("name")
-    }
+    names = {node.id: str(node.properties["name"]) for node in texts.nodes if node.properties.get("name")}
+    return described(texts), names
 
 
 def _in_order(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
@@ -456,17 +423,11 @@ def _in_order(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
         raise BadInput(
             "there is no edge to show: compare_texts(one, other, skeletons, embedder) makes a Pair of any two texts"
         )
-    return tuple(
-        sorted(
-            edges,
-            key=lambda edge: (
-                bool(edge.properties.get("veto")),
-                -_pair(edge).delta,
-                edge.source,
-                edge.target,
-            ),
-        )
-    )
+
+    def order(edge: Edge) -> tuple[bool, float, str, str]:
+        return bool(edge.properties.get("veto")), -_pair(edge).delta, edge.source, edge.target
+
+    return tuple(sorted(edges, key=order))
 
 
 def _pair(edge: Edge) -> Pair:
@@ -474,11 +435,9 @@ def _pair(edge: Edge) -> Pair:
     said = edge.properties
     raw, skeleton = (_number_of(edge, name) for name in ("raw", "skeleton"))
     ends = str(said.get("source_skeleton") or ""), str(said.get("target_skeleton") or "")
-    kept = (
-        StoredAlignment(_number_of(edge, "alignment_score"), str(said.get("veto") or ""))
-        if "alignment_score" in said
-        else None
-    )
+    kept = None
+    if "alignment_score" in said:
+        kept = StoredAlignment(_number_of(edge, "alignment_score"), str(said.get("veto") or ""))
     return Pair(edge.source, edge.target, raw, skeleton, ends, kept)
 
 
@@ -512,19 +471,12 @@ def _thresholds(kept: Json) -> Thresholds | None:
 
 def _cells(row: PictureRow, part: Section) -> tuple[str, str, str, str]:
     """A row as texts: both units, what stands between them, and what is to be said of them."""
-    ours, theirs = ((unit.text, unit) if unit else ("", None) for unit in (row.left, row.right))
-    remarks = [
-        f"{side} denies something"
-        for side, (_, unit) in (("left", ours), ("right", theirs))
-        if unit and unit.denied
-    ]
-    remarks += [
-        f"{side}: {unit.note}"
-        for side, (_, unit) in (("left", ours), ("right", theirs))
-        if unit and unit.note
-    ]
+    sides = [(side, unit) for side, unit in (("left", row.left), ("right", row.right)) if unit]
+    remarks = [f"{side} denies something" for side, unit in sides if unit.denied]
+    remarks += [f"{side}: {unit.note}" for side, unit in sides if unit.note]
     remarks += [f"below {part.least:g}"] * (row.similarity is not None and row.similarity < part.least)
-    return ours[0], row.between, theirs[0], "; ".join(remarks)
+    ours, theirs = (unit.text if unit else "" for unit in (row.left, row.right))
+    return ours, row.between, theirs, "; ".join(remarks)
 
 
 _NOTHING_CUT = sys.maxsize
@@ -541,15 +493,11 @@ class _Whole(Sheet):
     @property
     def text(self) -> str:
         """The grid in plain text, long cells in several lines."""
-        grid = [
-            [wrap(harmless(" ".join(cell.split())), _WIDE) for cell in row]
-            for row in (self.columns, *self.rows)
-        ]
-        widths = [
-            max((len(line) for cell in column for line in cell), default=0)
-            for column in zip(*grid, strict=True)
-        ]
-        lines = [line for row in grid for line in zip_longest(*row, fillvalue="")]
+        whole = (self.columns, *self.rows)
+        grid = [[wrap(harmless(" ".join(cell.split())), _WIDE) for cell in row] for row in whole]
+        columns = zip(*grid, strict=True)
+        widths = [max((len(line) for cell in column for line in cell), default=0) for column in columns]
+        lines = (line for row in grid for line in zip_longest(*row, fillvalue=""))
         return "\n".join(
             [self.caption, *("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)]
         )

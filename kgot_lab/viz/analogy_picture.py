@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kgot_lab.analogy.linguistic import Counterpart
 from kgot_lab.similarity.delta import BANDS, STEPS, band
-from kgot_lab.viz.static.drawing import draw_circle, draw_path, draw_rect, fitted, paper
+from kgot_lab.viz.static.drawing import HALO, draw_circle, draw_path, draw_rect, fitted, paper
 from kgot_lab.viz.static.markup import Markup, element, joined, keyed, shortened, text_width
 
 # The gauge of a pair: both similarities and their difference on one axis, with the bands of the difference.
@@ -52,21 +52,15 @@ def gauge(
     of its skeletons lies.
     """
     axis = Axis(max(-1.0, min(0.0, math.floor(10 * min(raw, skeleton) - 1) / 10)), *sides)
-    least, by = thresholds
+    (least, by), low = thresholds, _LANES["skeletons"]
+    delta = f"and a delta of {'+' * (by >= 0)}{_short(by)} or more"
     parts = [
         *_scale(axis),
         *(_guide(axis, lane, value) for lane, value in (("texts", raw), ("skeletons", skeleton))),
         _bar(axis, "texts", raw, _TEXTS),
         _bar(axis, "skeletons", skeleton, SKELETONS),
-        _threshold(
-            axis,
-            least,
-            (_LANES["skeletons"] - 4, _LANES["skeletons"] + _BAR + 5),
-            f"an edge needs {_short(least)} or more",
-        ),
-        _threshold(
-            axis, raw + by, (STRIP - 3, STRIP + 20), f"and a delta of {'+' * (by >= 0)}{_short(by)} or more"
-        ),
+        _threshold(axis, least, (low - 4, low + _BAR + 5), f"an edge needs {_short(least)} or more"),
+        _threshold(axis, raw + by, (STRIP - 3, STRIP + 20), delta),
         *_bands(axis, raw, skeleton),
         *_delta(axis, raw, skeleton),
     ]
@@ -90,16 +84,8 @@ def _scale(axis: Axis) -> list[Markup]:
         x = axis.at(tenth / 10)
         made.append(draw_path(f"M{x:.1f} -4V{AXIS}", "#999" if tenth == 0 else "#EEE"))
         if tenth % 2 == 0:
-            made.append(
-                _said(
-                    f"{tenth / 10:g}".replace("-", "\u2212"),
-                    x,
-                    AXIS + 16,
-                    11.0,
-                    text_anchor="middle",
-                    fill=_MUTED,
-                )
-            )
+            number = f"{tenth / 10:g}".replace("-", "\u2212")
+            made.append(_said(number, x, AXIS + 16, 11.0, text_anchor="middle", fill=_MUTED))
     return [*made, draw_path(f"M{axis.left:.1f} {AXIS}H{axis.right:.1f}", "#999")]
 
 
@@ -113,16 +99,13 @@ def _bar(axis: Axis, lane: str, value: float, colour: str) -> Markup:
     y, (start, end) = _LANES[lane], sorted((axis.at(0), axis.at(value)))
     bar = draw_rect(start, y, max(end - start, 1.5), _BAR, colour, stroke="#333", stroke_width=0.8)
     name = _said(lane, axis.left - 10, y + 12, text_anchor="end")
-    return joined(
-        [name, bar, _halo(f"{value:.3f}".replace("-", "\u2212"), end + 6, y + 12, font_weight="bold")]
-    )
+    number = _halo(f"{value:.3f}".replace("-", "\u2212"), end + 6, y + 12, font_weight="bold")
+    return joined([name, bar, number])
 
 
 def _halo(text: str, x: float, y: float, size: float = 12.0, **look: object) -> Markup:
     """Words that stay readable on a line."""
-    return _said(
-        text, x, y, size, stroke="#fff", stroke_width=3, stroke_linejoin="round", paint_order="stroke", **look
-    )
+    return _said(text, x, y, size, **HALO, **look)
 
 
 def _threshold(axis: Axis, cosine: float, reach: tuple[float, float], words: str) -> Markup:
@@ -133,19 +116,8 @@ def _threshold(axis: Axis, cosine: float, reach: tuple[float, float], words: str
     mark = draw_path(f"M{x:.1f} {top:.1f}V{bottom:.1f}", "#000", 2, stroke_dasharray="3 2")
     half = text_width(words, 11) / 2
     middle = min(max(x, axis.left + half), axis.right + 60 - half)
-    return joined(
-        [
-            mark,
-            _halo(
-                words.replace("-", "\u2212"),
-                middle,
-                bottom + 11,
-                size=11.0,
-                text_anchor="middle",
-                fill=_MUTED,
-            ),
-        ]
-    )
+    look = {"text_anchor": "middle", "fill": _MUTED}
+    return joined([mark, _halo(words.replace("-", "\u2212"), middle, bottom + 11, 11.0, **look)])
 
 
 def _bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
@@ -156,8 +128,8 @@ def _bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
     own, strips = band(skeleton - raw), []
     for name, tint, start, end in zip(BANDS, TINTS, ends, ends[1:], strict=False):
         x, width = axis.at(start), axis.at(end) - axis.at(start)
-        frame = (
-            {"stroke": _INK, "stroke_width": 2} if name == own else {"stroke": "#AAA", "stroke_width": 0.8}
+        frame = dict(
+            zip(("stroke", "stroke_width"), (_INK, 2) if name == own else ("#AAA", 0.8), strict=True)
         )
         if width > 1:
             strip = [draw_rect(x, STRIP, width, 16.0, tint, **frame)]
@@ -177,9 +149,8 @@ def _delta(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
     head = min(9.0, abs(end - start))
     tip = f"M{end:.1f} {y:.1f}L{end - way * head:.1f} {y - 5:.1f}V{y + 5:.1f}Z"
     shaft = draw_path(f"M{start:.1f} {y:.1f}H{end - way * head:.1f}", colour, 3)
-    number = _halo(
-        f"{delta:+.3f}".replace("-", "\u2212"), max(start, end) + 7, y + 4, font_weight="bold", fill=colour
-    )
+    words, look = f"{delta:+.3f}".replace("-", "\u2212"), {"font_weight": "bold", "fill": colour}
+    number = _halo(words, max(start, end) + 7, y + 4, **look)
     name = _said("delta", axis.left - 10, y + 4, text_anchor="end")
     return [name, shaft, element("path", d=tip, fill=colour), number]
 
@@ -235,11 +206,9 @@ class PictureRow:
         """What stands between the two, in words."""
         if self.left is None or self.right is None:
             return "no counterpart"
-        return (
-            "not compared"
-            if self.similarity is None
-            else f"{self.similarity:.{self.places}f}".replace("-", "\u2212")
-        )
+        if self.similarity is None:
+            return "not compared"
+        return f"{self.similarity:.{self.places}f}".replace("-", "\u2212")
 
 
 @dataclass(frozen=True)
@@ -282,11 +251,8 @@ class PicturePart:
 def picture(told: Likeness, alt: str) -> Markup:
     """A comparison as an SVG that needs nothing else. What finds no room is counted in it."""
     placed, y = [], 16.0
-    for part in (
-        *_head(told),
-        *(part for section in told.sections for part in _section(section)),
-        *_roles(told),
-    ):
+    sections = (part for section in told.sections for part in _section(section))
+    for part in (*_head(told), *sections, *_roles(told)):
         placed.append(element("g", part.drawn, transform=f"translate(0 {y:.1f})"))
         y += part.height
     background = draw_rect(0.5, 0.5, _WIDTH - 1, y + 5, "#fff", rx=4, stroke="#DDD")
@@ -314,18 +280,14 @@ def _text(text: str, x: float, y: float, **look: object) -> Markup:
 def _head(told: Likeness) -> Iterator[PicturePart]:
     """The verdict, why, the gauge, and what the two columns are."""
     lines, _ = fitted(told.headline, _WIDTH - 2 * _EDGE - 30, 17, 2)
-    title = [
-        _text(line, _LEFT + 30, 16 + 21 * number, font_size=17.0, font_weight="bold")
-        for number, line in enumerate(lines)
-    ]
+    look = {"font_size": 17.0, "font_weight": "bold"}
+    title = [_text(line, _LEFT + 30, 16 + 21 * number, **look) for number, line in enumerate(lines)]
     yield PicturePart(joined([_sign(told.sign, _LEFT + 11, 10), *title]), 21 * len(lines) + 8)
     for reason in told.reasons:
         lines, left_out = fitted(reason, _WIDTH - 2 * _EDGE - 30, FONT, 4)
         lines = [*lines, *_more(left_out)]
-        yield PicturePart(
-            joined(_text(line, _LEFT + 30, 12 + LEADING * number) for number, line in enumerate(lines)),
-            LEADING * len(lines) + 3,
-        )
+        drawn = joined(_text(line, _LEFT + 30, 12 + LEADING * number) for number, line in enumerate(lines))
+        yield PicturePart(drawn, LEADING * len(lines) + 3)
     drawn, height = gauge(told.raw, told.skeleton, told.thresholds, (_LEFT + 84, _WIDTH - _EDGE - 64))
     yield PicturePart(element("g", drawn, transform="translate(0 16)"), height + 28)
     yield _titles(told.titles, told.raw)
@@ -333,9 +295,8 @@ def _head(told: Likeness) -> Iterator[PicturePart]:
 
 def _sign(sign: str, x: float, y: float) -> Markup:
     """A tick, a cross or an open ring with a dash: drawn, so that no font need have them."""
-    path, colour = {"yes": ("M-5 0.5L-1.5 4L5 -4", STANDS), "no": ("M-4 -4L4 4M4 -4L-4 4", DENIES)}.get(
-        sign, ("M-4 0H4", _MUTED)
-    )
+    signs = {"yes": ("M-5 0.5L-1.5 4L5 -4", STANDS), "no": ("M-4 -4L4 4M4 -4L-4 4", DENIES)}
+    path, colour = signs.get(sign, ("M-4 0H4", _MUTED))
     filled = sign in ("yes", "no")
     ring = draw_circle(0, 0, 10, colour if filled else "#fff", stroke=colour, stroke_width=2)
     tint = "#fff" if filled else colour
@@ -354,10 +315,8 @@ def _titles(titles: tuple[str, str], raw: float) -> PicturePart:
     ]
     rule = draw_path(f"M{_LEFT:.1f} -8H{_WIDTH - _EDGE:.1f}", "#DDD")
     caption = _text("as whole texts", _WIDTH / 2, 31, text_anchor="middle", font_size=11.0, fill=_MUTED)
-    return PicturePart(
-        joined([rule, *drawn, *_joint(PictureRow(Unit(""), Unit(""), raw, places=3), -1, 9, 14), caption]),
-        18 * max(most, 2) + 4,
-    )
+    joint = _joint(PictureRow(Unit(""), Unit(""), raw, places=3), -1, 9, 14)
+    return PicturePart(joined([rule, *drawn, *joint, caption]), 18 * max(most, 2) + 4)
 
 
 # --- rows

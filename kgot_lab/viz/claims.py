@@ -24,8 +24,8 @@ from kgot_lab.viz.html import Page
 from kgot_lab.viz.live import Live, LiveOutput, describe_error, page_script, place, style
 from kgot_lab.viz.page import NEEDS_SCRIPT, STYLE, html_document
 from kgot_lab.viz.side_by_side import in_columns
-from kgot_lab.viz.static.markup import Markup, element, joined, shortened
-from kgot_lab.viz.static.table import LEFT, Sheet, Table
+from kgot_lab.viz.static.markup import Markup, element, items, joined, shortened
+from kgot_lab.viz.static.table import LEFT, Table, sheet
 
 # What stands where no live view draws: tables and pictures in HTML, with the key by which a live view finds
 # what it replaces.
@@ -79,18 +79,14 @@ class BeforeAfter:
         """What fell, what began to hold and which answers rested on what fell, at most `limit` of each."""
         lists = {"fell": self.fallen.facts, "began to hold": self.fallen.risen}
         sheets = [
-            Sheet(("fact",), tuple((format_claim(each),) for each in facts[:limit]), len(facts), name)
+            sheet(("fact",), ((format_claim(each),) for each in facts[:limit]), name, len(facts))
             for name, facts in lists.items()
             if facts
         ]
-        answers = self.fallen.answers
-        told = tuple((answer.id, answer.text, f"{answer.at:%Y-%m-%d %H:%M}") for answer in answers[:limit])
-        sheets += (
-            [Sheet(("answer", "text", "given (UTC)"), told, len(answers), "rested on what fell")]
-            if told
-            else []
-        )
-        return Table(tuple(sheets) or (Sheet(("in words",), ((str(self.fallen),),), 1, self.said),))
+        if answers := self.fallen.answers:
+            told = ((answer.id, answer.text, f"{answer.at:%Y-%m-%d %H:%M}") for answer in answers[:limit])
+            sheets.append(sheet(("answer", "text", "given (UTC)"), told, "rested on what fell", len(answers)))
+        return Table(tuple(sheets) or (sheet(("in words",), [(str(self.fallen),)], self.said),))
 
     def _repr_html_(self) -> str:
         told = self.fallen
@@ -103,9 +99,7 @@ class BeforeAfter:
             ("entities", [_listed("named by no fact after it", told.entities), Markup()]),
             ("answers", [_listed("rested on what fell", answers), Markup()]),
         ]
-        return in_columns(
-            self.said, ["before", "after"], [(name, cells) for name, cells in rows if any(cells)]
-        )
+        return in_columns(self.said, ["before", "after"], [row for row in rows if any(row[1])])
 
     def __repr__(self) -> str:
         return f"{self.said}\n{self.fallen}\n\n{self.table(limit=_CELL_FACTS)!r}"
@@ -156,17 +150,13 @@ def _pictured(change: Fallen, kept: Collection[Triple], limit: int) -> tuple[tup
     def drawn(graph: PropertyGraph, mark: Diff) -> Picture:
         return svg(graph, highlight=mark if mark else None, positions=places, width=_WIDTH, height=_HEIGHT)
 
-    pictures = (
-        drawn(common, gone),
-        drawn(PropertyGraph.of(common.nodes, [*common.edges, *_edges(rose)], dangling="add"), come),
-    )
-    all_changed, all_near = len(change.facts) + len(change.risen), len(near)
-    if len(fell) + len(rose) == all_changed and len(beside) == all_near:
+    later = PropertyGraph.of(common.nodes, [*common.edges, *_edges(rose)], dangling="add")
+    pictures = drawn(common, gone), drawn(later, come)
+    shown, changed = len(fell) + len(rose), len(change.facts) + len(change.risen)
+    if shown == changed and len(beside) == len(near):
         return pictures, ""
-    return (
-        pictures,
-        f" Drawn: {len(fell) + len(rose):,} of {all_changed:,} that changed, {len(beside):,} of {all_near:,} beside them.",
-    )
+    said = f" Drawn: {shown:,} of {changed:,} that changed, {len(beside):,} of {len(near):,} beside them."
+    return pictures, said
 
 
 def _varied(facts: Sequence[Triple]) -> list[Triple]:
@@ -197,9 +187,7 @@ def _listed(what: str, lines: Sequence[str]) -> Markup:
     """Some lines under what they are, the rest counted; nothing where there are none."""
     if not lines:
         return Markup()
-    shown = [element("li", line) for line in lines[:_CELL_FACTS]]
-    more = [element("li", f"and {len(lines) - _CELL_FACTS:,} more")] if len(lines) > _CELL_FACTS else []
-    return element("div", element("div", what), element("ul", *shown, *more))
+    return element("div", element("div", what), items(_first_of(lines, _CELL_FACTS)))
 
 
 # The graph over valid time: step through the times at which facts begin or cease to be true, also on a page
@@ -248,25 +236,19 @@ class OverTime(LiveOutput):
         self.moments = tuple(moments)
         # the moment that the reader looks at
         self.at = next((number for number, each in enumerate(moments) if each.facts), 0)
-        self.note = (
-            f"{len(moments) - 1} of {all_times} times at which something changes"
-            if len(moments) - 1 < all_times
-            else ""
-        )
+        drawn = len(moments) - 1
+        self.note = f"{drawn} of {all_times} times at which something changes" * (drawn < all_times)
         shown = [{"name": each.name, "caption": each.caption, "svg": each.picture.svg} for each in moments]
-        self.live = Live(
-            self._still(),
-            {"view": "times", "states": shown, "start": self.at, "note": self.note},
-            self._heard,
-        )
+        data = {"view": "times", "states": shown, "start": self.at, "note": self.note}
+        self.live = Live(self._still(), data, self._heard)
 
     def table(self) -> Table:
         """The moments with what began and ended, a row each."""
-        rows = tuple(
+        rows = (
             (each.name, f"{len(each.facts):,}", _first_facts(each.began), _first_facts(each.ended))
             for each in self.moments
         )
-        return Table((Sheet(("valid", "facts", "began", "ended"), rows, len(rows), "Over valid time"),))
+        return Table((sheet(("valid", "facts", "began", "ended"), rows, "Over valid time"),))
 
     def page(self, title: str = "What is true when") -> Page:
         """The slider as a page that works from disk, with the table for readers without a script."""
@@ -280,16 +262,10 @@ class OverTime(LiveOutput):
         """
         some = [each for each in self.moments if each.picture.nodes]
         chosen = [some[number] for number in _spread(len(some), _STILL_PICTURES)]
-        heads = element("tr", *(element("th", each.name, scope="col", style=LEFT) for each in chosen))
-        pictures = element(
-            "tr", *(element("td", Markup(each.small._repr_html_()), style=LEFT) for each in chosen)
-        )
-        drawn = element(
-            "table",
-            element("thead", heads),
-            element("tbody", pictures),
-            style="table-layout:fixed;width:100%",
-        )
+        heads = (element("th", each.name, scope="col", style=LEFT) for each in chosen)
+        pictures = (element("td", Markup(each.small._repr_html_()), style=LEFT) for each in chosen)
+        head, body = element("thead", element("tr", *heads)), element("tbody", element("tr", *pictures))
+        drawn = element("table", head, body, style="table-layout:fixed;width:100%")
         return written_down(self.table(), drawn, self.table().html)
 
     def __repr__(self) -> str:
@@ -331,14 +307,12 @@ def over_time(beliefs: Beliefs, *, about: Iterable[str] = (), most: int = 24, li
         before = moments[-1].facts if moments else now
         if moments and now == before:
             continue
-        began, ended = (
-            tuple(each for each in one if each not in set(other))
-            for one, other in ((now, before), (before, now))
-        )
-        diff = Diff(added_edges=tuple(map(_edge, began)), removed_edges=tuple(map(_edge, ended)))
-        graph, mark = PropertyGraph.from_triples(now), diff if diff else None
+        began = tuple(each for each in now if each not in set(before))
+        ended = tuple(each for each in before if each not in set(now))
+        diff = Diff(added_edges=_edges(began), removed_edges=_edges(ended))
+        graph, look = PropertyGraph.from_triples(now), {"highlight": diff if diff else None, "limit": limit}
         drawn, small = (
-            svg(graph, highlight=mark, positions=positions, width=width, height=height, limit=limit)
+            svg(graph, positions=positions, width=width, height=height, **look)
             for width, height in (_SIZE, _SMALL)
         )
         moments.append(Moment(time, now, began, ended, drawn, small))
@@ -374,17 +348,12 @@ def _names(about: Iterable[str]) -> frozenset[str]:
     return frozenset(given)
 
 
-def _edge(fact: Triple) -> Edge:
-    return Edge(*fact.identity)
-
-
 def _spread(length: int, most: int) -> list[int]:
     """At most so many of the numbers below a length, evenly spread, the last always among them."""
     if length <= most:
         return list(range(length))
-    return (
-        [length - 1] if most == 1 else [round(number * (length - 1) / (most - 1)) for number in range(most)]
-    )
+    step = (length - 1) / max(most - 1, 1)
+    return [length - 1] if most == 1 else [round(number * step) for number in range(most)]
 
 
 def _first_facts(facts: Sequence[Triple]) -> str:
@@ -401,12 +370,10 @@ _LOGGED = 20
 _STILL_CLAIMS = 20  # claims where nothing is live
 _FACT = 300  # characters of a fact, or of a quotation
 _DONE = {"accept": "Accepted", "reject": "Rejected", "override": "Overridden"}
-_DID = {
-    "accepted": "accepted",
-    "rejected": "rejected",
-    "taken": "put in its place",
-    "queued": "back in the queue",
-}
+_DID = {"taken": "put in its place", "queued": "back in the queue"}
+_QUEUE = (
+    "claim", "source", "said there", "confidence", "accepted when as sure", "would begin to hold", "other objects that hold",
+)  # fmt: skip
 
 
 class Review(LiveOutput):
@@ -424,29 +391,12 @@ class Review(LiveOutput):
     def table(self, *, limit: int = _STILL_CLAIMS) -> Table:
         """The claims that wait, at most `limit` of them, and the last decisions."""
         queue = self.reviewer.queue
-        rows = tuple(map(self._row, queue[:limit]))
-        names = (
-            "claim",
-            "source",
-            "said there",
-            "confidence",
-            "accepted when as sure",
-            "would begin to hold",
-            "other objects that hold",
-        )
-        log = tuple(self._log())
-        waiting = Sheet(names, rows, len(queue), "Claims that wait for review")
-        sheets = [waiting if rows else Sheet(("in words",), ((self.reviewer.nothing_waits,),), 1)]
-        return Table(
-            (
-                *sheets,
-                *(
-                    [Sheet(("when (UTC)", "by", "did", "to"), log, len(log), "The last decisions")]
-                    if log
-                    else []
-                ),
-            )
-        )
+        rows = list(map(self._row, queue[:limit]))
+        waiting = sheet(_QUEUE, rows, "Claims that wait for review", len(queue))
+        sheets = [waiting if rows else sheet(("in words",), [(self.reviewer.nothing_waits,)])]
+        if log := self._log():
+            sheets.append(sheet(("when (UTC)", "by", "did", "to"), log, "The last decisions"))
+        return Table(tuple(sheets))
 
     def _still(self) -> WrittenDown:
         tables = self.table()
@@ -476,9 +426,7 @@ class Review(LiveOutput):
             self.reviewer.reload()
             stayed = bool(wrong and (seen := self.reviewer.in_view) and seen.claim.id == message.get("claim"))
             shown = self._shown("" if stayed else f"{said} {self._next()}".strip(), wrong)
-        except (
-            LabError
-        ) as error:  # such as a file that another process keeps to itself: what stood there stays
+        except LabError as error:  # a file that another process keeps to itself: what stood there stays
             shown = {**self.live.data["shown"], "said": "", "wrong": str(error)}
         self.live.data = {**self.live.data, "shown": shown}
         self.live.send({"shown": shown})
@@ -508,11 +456,9 @@ class Review(LiveOutput):
 
     def _undo(self) -> str:
         claim = self.reviewer.undo()
-        return (
-            f"Taken back: {self._named(claim.id)} waits again."
-            if claim
-            else "There is no decision of yours to take back."
-        )
+        if claim is None:
+            return "There is no decision of yours to take back."
+        return f"Taken back: {self._named(claim.id)} waits again."
 
     def _named(self, claim: str) -> str:
         return shortened(format_claim(self.claims.claim(claim).fact), _FACT)
@@ -539,11 +485,9 @@ class Review(LiveOutput):
     def _next(self) -> str:
         """Which claim is in view now, for those who do not see it."""
         queued = self.reviewer.in_view
-        return (
-            f"Next: {shortened(format_claim(queued.claim.fact), _FACT)}."
-            if queued
-            else "Nothing waits any more."
-        )
+        if queued is None:
+            return "Nothing waits any more."
+        return f"Next: {shortened(format_claim(queued.claim.fact), _FACT)}."
 
     def _card(self, queued: Queued) -> dict[str, Json]:
         claim, weighed = queued.claim, self.reviewer.weighed(queued)
@@ -578,16 +522,12 @@ class Review(LiveOutput):
         return ("…" * (span.start > _AROUND) + before, there, after + "…" * (span.end + _AROUND < len(text)))
 
     def _origin(self, claim: Claim) -> str:
-        where = f", characters {claim.span.start:,} to {claim.span.end:,}" if claim.span else ""
-        span = claim.span
-        moved = ""
-        if (
-            span
-            and span.text
-            and claim.source in self._texts
-            and self._texts[claim.source][span.start : span.end] != span.text
-        ):
-            moved = " The source says something else there by now."
+        where, moved = "", ""
+        if span := claim.span:
+            where = f", characters {span.start:,} to {span.end:,}"
+            there = self._texts.get(claim.source, "")[span.start : span.end]
+            if span.text and claim.source in self._texts and there != span.text:
+                moved = " The source says something else there by now."
         valid = format_span(claim.valid_from, claim.valid_until)
         said = f"; said by {claim.said_by}" * bool(claim.said_by) + f"; true {valid}" * bool(valid)
         return f"Source: {claim.source}{where}{said}; {claim.kind}.{moved}"
@@ -621,26 +561,24 @@ def review(claims: Claims, *, by: str, documents: Iterable[Document] = ()) -> Re
 
 
 def _did(decided: Decided) -> str:
-    sure = (
-        f", confidence {decided.confidence:.2f}"
-        if decided.standing == "accepted" and decided.confidence is not None
-        else ""
-    )
+    is_sure = decided.standing == "accepted" and decided.confidence is not None
+    sure = f", confidence {decided.confidence:.2f}" if is_sure else ""
     return f"{decided.action}: {_DID.get(decided.standing, decided.standing)}{sure}"
 
 
 def _first_few(facts: Sequence[Triple]) -> list[str]:
-    more = [f"and {len(facts) - _LISTED:,} more"] if len(facts) > _LISTED else []
-    return [*(shortened(format_claim(each), _FACT) for each in facts[:_LISTED]), *more]
+    return _first_of([shortened(format_claim(each), _FACT) for each in facts], _LISTED)
+
+
+def _first_of(lines: Sequence[str], most: int) -> list[str]:
+    """The first lines, and how many more there are."""
+    return [*lines[:most], *([f"and {len(lines) - most:,} more"] if len(lines) > most else [])]
 
 
 def _rivals(weighed: Weighed) -> list[str]:
     """What holds beside a claim: whole facts where they contradict it, and otherwise their objects."""
-    return (
-        _first_few(weighed.others)
-        if weighed.single
-        else [shortened(each.object, _FACT) for each in weighed.others[:_LISTED]]
-    )
+    objects = [shortened(each.object, _FACT) for each in weighed.others[:_LISTED]]
+    return _first_few(weighed.others) if weighed.single else objects
 
 
 __all__ = ["before_and_after", "over_time", "review"]

@@ -25,8 +25,8 @@ from kgot_lab.viz.live import Drawable, Live, LiveOutput, describe_error
 from kgot_lab.viz.methods import LANE_FILLS, lane_bar
 from kgot_lab.viz.static.drawing import Drawing, draw_rect, draw_text, drawing, fitted
 from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK
-from kgot_lab.viz.static.markup import Markup, element, joined, shortened
-from kgot_lab.viz.static.table import Sheet, Table
+from kgot_lab.viz.static.markup import Markup, element, items, joined, shortened
+from kgot_lab.viz.static.table import Sheet, Table, sheet
 
 # Pictures of an answer: the nodes that were found with what each lane gave, the edges that were followed, a
 # node among its neighbours.
@@ -79,34 +79,17 @@ def _lanes_of(node: ThoughtNode) -> dict[str, float]:
 
 
 def _format_parts(node: ThoughtNode) -> str:
-    return (
-        ", ".join(
-            f"{_RETRIEVER_NAMES[lane]} {decimal(value)}"
-            for lane, value in _lanes_of(node).items()
-            if value > 0
-        )
-        or "nothing"
-    )
+    parts = {_RETRIEVER_NAMES[lane]: value for lane, value in _lanes_of(node).items()}
+    return ", ".join(f"{name} {decimal(value)}" for name, value in parts.items() if value > 0) or "nothing"
 
 
 def _sheet(thought: Thought) -> Sheet:
-    rows = tuple(
-        (
-            str(rank),
-            node.name,
-            node.type,
-            decimal(node.score),
-            *map(decimal, _lanes_of(node).values()),
-            node.path,
-            "yes" if node.told else "no",
-        )
+    rows = (
+        (str(rank), node.name, node.type, decimal(node.score), *map(decimal, _lanes_of(node).values()), node.path, "yes" if node.told else "no")
         for rank, node in enumerate(thought.nodes, 1)
-    )
-    return Sheet(
-        ("rank", "node", "type", "score", *_RETRIEVER_NAMES.values(), "came by", "told"),
-        rows,
-        len(rows),
-        "Nodes",
+    )  # fmt: skip
+    return sheet(
+        ("rank", "node", "type", "score", *_RETRIEVER_NAMES.values(), "came by", "told"), rows, "Nodes"
     )
 
 
@@ -158,32 +141,22 @@ _DESCRIPTION, _EDGES, _LINE = 800, 15, 200  # characters, edges, characters of a
 
 
 def answer_markup(answered: AnsweredTalk) -> Markup:
-    """The words of an answer with a chip for each citation, which names the card of its node by number; false
-    ones are struck.
+    """Write the words of an answer with a chip for each citation, which names the card of its node by number;
+    false ones are struck.
     """
     numbers = {node: number for number, node in enumerate(answered.cited)}
     said: list[Markup] = []
     for part in answered.parts:
         if part.node is not None:
-            said.append(
-                element(
-                    "span",
-                    chip_name(part.node),
-                    data_card=numbers[part.node],
-                    class_="kl-talk-chip",
-                    style=_CHIP,
-                )
-            )
+            look = {"data_card": numbers[part.node], "class_": "kl-talk-chip", "style": _CHIP}
+            said.append(element("span", chip_name(part.node), **look))
         elif part.is_citation:
-            said.append(
-                element(
-                    "span", element("s", shortened(part.text, _LINE)), " (not told)", class_="kl-talk-false"
-                )
-            )
+            struck = element("s", shortened(part.text, _LINE))
+            said.append(element("span", struck, " (not told)", class_="kl-talk-false"))
         else:
             said.append(with_lines(part.text))
     trouble = [element("em", f"({answered.trouble})")] if answered.trouble else []
-    return element("p", *(_spaced(said)), *([" "] if said and trouble else []), *trouble)
+    return element("p", *_spaced(said), *([" "] if said and trouble else []), *trouble)
 
 
 def chip_name(node: CitableNode) -> str:
@@ -202,10 +175,8 @@ def _spaced(parts: Iterable[Markup]) -> Iterable[Markup]:
 
 
 def with_lines(text: str) -> Markup:
-    """A text whose lines stay lines."""
-    return joined(
-        each for number, line in enumerate(text.split("\n")) for each in ([LINE] * (number > 0) + [line])
-    )
+    """Keep the lines of a text as lines."""
+    return Markup(LINE.join(joined([line]) for line in text.split("\n")))
 
 
 def node_card(known: KnownGraphs, node: CitableNode, drawn: AsMarkup) -> Markup:
@@ -233,20 +204,18 @@ def node_card(known: KnownGraphs, node: CitableNode, drawn: AsMarkup) -> Markup:
 
 
 def local_id(known: KnownGraphs, node: CitableNode) -> str:
-    """The id of a node in the graph that is asked, which may be several in one."""
-    return (
-        node.id
-        if known.graph is known.asked and known.names[0] == node.graph
-        else f"{node.graph}{SEPARATOR}{node.id}"
-    )
+    """Return the id of a node in the graph that is asked, which may be several in one."""
+    is_own = known.graph is known.asked and known.names[0] == node.graph
+    return node.id if is_own else f"{node.graph}{SEPARATOR}{node.id}"
 
 
 def format_edge(index: GraphIndex, edge: Edge) -> str:
-    """An edge in words, with the names of its ends."""
-    names = [
-        index.names[index.graph.row(end)] if end in index.graph else end for end in (edge.source, edge.target)
-    ]
-    return shortened(f"{shortened(names[0], 80)} — {edge.type} → {shortened(names[1], 80)}", _LINE)
+    """Write an edge in words, with the names of its ends."""
+    one, other = (
+        shortened(index.names[index.graph.row(end)] if end in index.graph else end, 80)
+        for end in (edge.source, edge.target)
+    )
+    return shortened(f"{one} — {edge.type} → {other}", _LINE)
 
 
 def heading(words: str) -> Markup:
@@ -266,10 +235,8 @@ def _limits(index: GraphIndex, row: int) -> list[str]:
 
 
 def _listed(head: str, lines: list[str], total: int = 0) -> list[Markup]:
-    if not lines:
-        return []
     more = f" (the first {len(lines)} of {total:,})" if total > len(lines) else ""
-    return [heading(head + more), element("ul", *(element("li", line) for line in lines))]
+    return [heading(head + more), items(lines)] if lines else []
 
 
 # How an answer came about, as steps to walk through: each a title and what is to be seen there, written
@@ -278,6 +245,7 @@ def _listed(head: str, lines: list[str], total: int = 0) -> list[Markup]:
 _RETRIEVER_WORDS = {"embedding": "meaning: vectors near that of the question", "text": "words of the question in the texts of nodes",
           "graph": "edges from what the others found", "intent": "what fits the intent"}  # fmt: skip
 _LETTERS = 400
+_UNASKED = "Nothing was asked yet: talk.ask(…) asks, and so does the box of the live view."
 
 
 class ThoughtPage(NamedTuple):
@@ -300,61 +268,48 @@ def thought_pages(known: KnownGraphs, question: str, thought: Thought, drawn: As
 
 
 def answer_pages(answered: AnsweredTalk, drawn: AsMarkup) -> list[ThoughtPage]:
-    """All steps of an answer; where nothing could be searched, the question and the answer alone."""
+    """List all steps of an answer; where nothing could be searched, the question and the answer alone."""
+    question = ThoughtPage("Question", element("p", with_lines(answered.question)))
     before = (
         thought_pages(answered.known, answered.question, answered.thought, drawn)
         if answered.thought
-        else [ThoughtPage("Question", element("p", with_lines(answered.question)))]
+        else [question]
     )
     cited = f"{counted(len(answered.cited), 'node')} cited"
-    false = (
-        f", {counted(len(answered.false), 'false citation')}: struck, since the model was not told of such a node"
-        if answered.false
-        else ""
-    )
-    named = (
-        [element("p", f"It names, without citing them: {', '.join(node.name for node in answered.named)}.")]
-        if answered.named
-        else []
-    )
-    answer = [answer_markup(answered), element("p", f"{cited}{false}."), *named]
+    if answered.false:
+        cited += f", {counted(len(answered.false), 'false citation')}: struck, since the model was not told of such a node"
+    answer = [answer_markup(answered), element("p", f"{cited}.")]
+    if answered.named:
+        names = ", ".join(node.name for node in answered.named)
+        answer.append(element("p", f"It names, without citing them: {names}."))
     return [*before, ThoughtPage("Answer and its citations", joined(answer))]
 
 
 def _intent(question: str, thought: Thought) -> Markup:
-    intent = (
-        f"{thought.intent.replace('_', ' ')} ({thought.intent_score:.3g})"
-        if thought.intent
-        else "none stood out"
-    )
+    score = f"{thought.intent.replace('_', ' ')} ({thought.intent_score:.3g})"
+    intent = score if thought.intent else "none stood out"
+    facts = {
+        "Intent": intent,
+        "Purpose": thought.purpose.replace("_", " "),
+        "Graphs asked": ", ".join(thought.graphs),
+    }
+    unsaid = f"Nothing found says: {', '.join(thought.unsaid)}"
     return joined(
         [
             element("p", element("b", with_lines(question))),
-            element("p", f"Nothing found says: {', '.join(thought.unsaid)}") if thought.unsaid else "",
-            _pairs(
-                {
-                    "Intent": intent,
-                    "Purpose": thought.purpose.replace("_", " "),
-                    "Graphs asked": ", ".join(thought.graphs),
-                }
-            ),
+            element("p", unsaid) if thought.unsaid else "",
+            items(joined([element("b", f"{name}: "), value]) for name, value in facts.items()),
         ]
     )
 
 
 def _methods(thought: Thought) -> Markup:
-    steps = tuple((each.method, each.reason, each.found) for each in thought.steps)
-    lanes = tuple(
-        (_RETRIEVER_WORDS[name], f"{value:.0%}")
-        for name, value in thought.weights.items()
-        if name in _RETRIEVER_WORDS
-    )
-    return joined(
-        [
-            Sheet(("lane", "counts"), lanes, len(lanes), "Lanes").html,
-            Sheet(("method", "why", "what came of it"), steps, len(steps), "Methods").html,
-        ]
-    )
+    steps = ((each.method, each.reason, each.found) for each in thought.steps)
+    lanes = ((said, f"{thought.weights[name]:.0%}") for name, said in _retrievers(thought))
+    tables = (
+        sheet(("lane", "counts"), lanes, "Lanes"), sheet(("method", "why", "what came of it"), steps, "Methods"),
+    )  # fmt: skip
+    return joined(each.html for each in tables)
 
 
 def _followed(known: KnownGraphs, thought: Thought, drawn: AsMarkup) -> Markup:
@@ -365,12 +320,12 @@ def _followed(known: KnownGraphs, thought: Thought, drawn: AsMarkup) -> Markup:
 
 def _plan(thought: Thought) -> Markup:
     said = f"{counted(thought.memories, 'line')} of earlier conversations" if thought.memories else ""
-    asked = [_delegated(each) for each in thought.delegated]
-    parts = [("Plan", thought.plan, "No plan was made."), ("Playbooks", thought.playbooks, "No playbook fitted."),
-             ("Memory", [said] * bool(said), "Nothing of earlier conversations helped."), ("Other experts", asked, "")]  # fmt: skip
-    return joined(
-        piece for head, lines, none in parts if lines or none for piece in (heading(head), _list(lines, none))
-    )
+    parts = [
+        ("Plan", thought.plan, "No plan was made."), ("Playbooks", thought.playbooks, "No playbook fitted."),
+        ("Memory", [said] * bool(said), "Nothing of earlier conversations helped."),
+    ]  # fmt: skip
+    asked = list(map(_delegated, thought.delegated))
+    return _lists([*parts, ("Other experts", asked, "")] if asked else parts)
 
 
 def _delegated(each: Mapping[str, Any]) -> str:
@@ -381,18 +336,18 @@ def _delegated(each: Mapping[str, Any]) -> str:
 
 def _told(thought: Thought) -> Markup:
     told = [node.name for node in thought.nodes if node.told]
-    parts = [("Nodes told", told, "No node was told."), ("Limitations told, none is ever cut", thought.limitations, "None is known."),
-             ("Cut for want of room", thought.cut, "Nothing: the model was told all of it.")]  # fmt: skip
-    return joined(piece for head, lines, none in parts for piece in (heading(head), _list(lines, none)))
-
-
-def _pairs(rows: Mapping[str, str]) -> Markup:
-    return element("ul", *(element("li", element("b", f"{name}: "), value) for name, value in rows.items()))
+    return _lists(
+        [
+            ("Nodes told", told, "No node was told."),
+            ("Limitations told, none is ever cut", thought.limitations, "None is known."),
+            ("Cut for want of room", thought.cut, "Nothing: the model was told all of it."),
+        ]
+    )
 
 
 def _list(lines: Iterable[str], none: str) -> Markup:
-    items = [element("li", shortened(line, _LETTERS)) for line in lines]
-    return element("ul", *items) if items else element("p", none)
+    said = [shortened(line, _LETTERS) for line in lines]
+    return items(said) if said else element("p", none)
 
 
 # A talk with an expert in a notebook: ask, look at what is cited, step through how an answer came about; on
@@ -406,9 +361,8 @@ class ThoughtView(LiveOutput):
         self.answered = answered
         tables = _table((answered,))
         picture = written_down(tables, element("h4", answered.question), _steps_written(answered))
-        self.live = Live(
-            picture, {"view": "talk", "name": "", "turns": [_turn_data(answered)]}, lambda message: {}
-        )
+        data = {"view": "talk", "name": "", "turns": [_turn_data(answered)]}
+        self.live = Live(picture, data, lambda message: {})
 
     def table(self) -> Table:
         """The question, the answer and what it cites."""
@@ -436,11 +390,8 @@ class TalkView(LiveOutput):
         config = self.talk.expert
         graph = self.talk.known.graph
         knows = f"knows {', '.join(config.graphs)}: {counted(len(graph), 'node')}, {counted(len(graph.edges), 'edge')}"
-        about = {
-            "name": config.persona.name,
-            "about": f"{config.description or config.name}; {knows}",
-            "greeting": config.persona.greeting,
-        }
+        about = {"name": config.persona.name, "about": f"{config.description or config.name}; {knows}"}
+        about |= {"greeting": config.persona.greeting}
         return {"view": "talk", "asks": True, **about, "turns": self._turns()}
 
     def _turns(self) -> list[dict[str, Any]]:
@@ -456,16 +407,9 @@ class TalkView(LiveOutput):
         if turns:
             last = [element("h4", "How the last answer came about"), _steps_written(self.talk.turns[-1])]
         else:
-            last = [
-                element(
-                    "p",
-                    about["greeting"]
-                    or "Nothing was asked yet: talk.ask(…) asks, and so does the box of the live view.",
-                )
-            ]
-        return written_down(
-            self.table(), element("h3", about["name"]), element("p", about["about"]), *turns, *last
-        )
+            last = [element("p", about["greeting"] or _UNASKED)]
+        head = element("h3", about["name"]), element("p", about["about"])
+        return written_down(self.table(), *head, *turns, *last)
 
     def _refresh(self) -> None:
         self.live.picture, self.live.data = self._still(), self._data()
@@ -479,9 +423,8 @@ class TalkView(LiveOutput):
         match message:
             case {"ask": str(question)}:
                 self._asked(question)
-            case {"seen": int(seen)} if (
-                0 <= seen < len(self.talk.turns)
-            ):  # a page that was opened again has those of its cell only
+            # a page that was opened again has those of its cell only
+            case {"seen": int(seen)} if 0 <= seen < len(self.talk.turns):
                 return {"turns": self._turns()[seen:], "first": seen}
         return {}
 
@@ -492,13 +435,8 @@ class TalkView(LiveOutput):
         try:
             for event in self.talk.events(question):
                 if isinstance(event, ThoughtEvent):
-                    self.live.send(
-                        {
-                            "steps": _pages_data(
-                                thought_pages(self.talk.known, question, event.thought, _drawn)
-                            )
-                        }
-                    )
+                    pages = thought_pages(self.talk.known, question, event.thought, _drawn)
+                    self.live.send({"steps": _pages_data(pages)})
                 elif isinstance(event, TokenEvent):
                     self.live.send({"piece": event.content})
         except KeyboardInterrupt:  # whoever interrupts the kernel stops the model; what it had said is kept
@@ -554,13 +492,10 @@ def _turn_data(answered: AnsweredTalk) -> dict[str, Any]:
 
 def _steps_written(answered: AnsweredTalk) -> Markup:
     """All steps one after the other, and the nodes that are cited."""
-    steps = [
-        element("li", heading(page.title), element("div", page.markup))
-        for page in answer_pages(answered, _imaged)
-    ]
-    return joined(
-        [element("ol", *steps), *(node_card(answered.known, node, _imaged) for node in answered.cited)]
-    )
+    pages = answer_pages(answered, _imaged)
+    steps = (element("li", heading(page.title), element("div", page.markup)) for page in pages)
+    cards = (node_card(answered.known, node, _imaged) for node in answered.cited)
+    return joined([element("ol", *steps), *cards])
 
 
 def _cited_written(answered: AnsweredTalk) -> Markup:
@@ -569,11 +504,20 @@ def _cited_written(answered: AnsweredTalk) -> Markup:
 
 
 def _table(turns: tuple[AnsweredTalk, ...]) -> Table:
-    rows = tuple(
+    rows = (
         (each.question, each.text, "; ".join(node.name for node in each.cited), "; ".join(each.false))
         for each in turns
     )
-    return Table((Sheet(("asked", "answered", "cites", "cites falsely"), rows, len(rows), "A talk"),))
+    return Table((sheet(("asked", "answered", "cites", "cites falsely"), rows, "A talk"),))
 
 
 __all__ = ["TalkView", "ThoughtView", "show_talk", "show_thought"]
+
+
+def _retrievers(thought: Thought) -> Iterator[tuple[str, str]]:
+    """The retrievers with a weight, and what each looks for."""
+    yield from ((name, _RETRIEVER_WORDS[name]) for name in thought.weights if name in _RETRIEVER_WORDS)
+
+
+def _lists(parts: Iterable[tuple[str, Iterable[str], str]]) -> Markup:
+    return joined(piece for head, lines, none in parts for piece in (heading(head), _list(lines, none)))

@@ -28,7 +28,7 @@ from kgot_lab.viz.static.drawing import (
 )
 from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK, TINT
 from kgot_lab.viz.static.markup import Markup, element, shortened
-from kgot_lab.viz.static.table import Sheet
+from kgot_lab.viz.static.table import Sheet, sheet
 
 # The answer of a search as a picture: the seeds, the edges followed from them, and what each lane gave to
 # each node.
@@ -193,19 +193,10 @@ def _search_sheet(found: SearchResult) -> Sheet:
     rows = []
     for number, node in enumerate(found.nodes, start=1):
         step = found.followed.get(node.id)
-        parts = [decimal(value) for value in _lane_parts(node).values()]
-        rows.append(
-            (
-                str(number),
-                node.name,
-                node.type,
-                decimal(node.score),
-                *parts,
-                f"{step.seed} ({step.edge.type})" if step else "",
-            )
-        )
-    columns = ("rank", "node", "type", "score", *LANE_FILLS, "came by")
-    return Sheet(columns, tuple(rows), len(rows), f"Answers to {found.query}")
+        came = f"{step.seed} ({step.edge.type})" if step else ""
+        parts = map(decimal, _lane_parts(node).values())
+        rows.append((str(number), node.name, node.type, decimal(node.score), *parts, came))
+    return sheet(("rank", "node", "type", "score", *LANE_FILLS, "came by"), rows, f"Answers to {found.query}")
 
 
 # An impact as rings: the node in the middle, what a change of it reaches around it by depth, the riskiest
@@ -232,16 +223,12 @@ def impact_picture(impact: Impact, *, per_ring: int = _PER_RING) -> Drawing:
     drawn = _drawn(impact, per_ring)
     angles = _angles(impact.node, drawn)
     radii = _radii(drawn, angles)
-    points = {id: _at(radii[node.depth], angles[id]) for id, node in drawn.items()} | {
-        impact.node: (0.0, 0.0)
-    }
+    points = {id: _at(radii[node.depth], angles[id]) for id, node in drawn.items()}
+    points[impact.node] = (0.0, 0.0)
     parents = {node.parent for node in drawn.values()}
     critical = set(zip(impact.critical_path, impact.critical_path[1:], strict=False))
     most = max((node.risk for node in drawn.values()), default=1.0) or 1.0
-    rings = [
-        draw_circle(0, 0, radius, stroke="#DDDDDD", stroke_dasharray="4 4")
-        for radius in radii[1:]
-    ]  # fmt: skip
+    rings = [draw_circle(0, 0, radius, stroke="#DDDDDD", stroke_dasharray="4 4") for radius in radii[1:]]
     lines = [
         _impact_line(points[node.parent], points[id], node.via, marked=(node.parent, id) in critical)
         for id, node in drawn.items()
@@ -252,26 +239,17 @@ def impact_picture(impact: Impact, *, per_ring: int = _PER_RING) -> Drawing:
         radius, leads_on, told = 4 + 8 * node.risk / most, id in parents, _bare(id, node.name)
         down = radius + 13
         if leads_on:  # above the node where another caption is in the way below
-            down = next(
-                (each for each in (down, -radius - 5) if _free(_beneath(points[id], each, told), captions)),
-                down,
-            )
+            free = (each for each in (down, -radius - 5) if _free(_beneath(points[id], each, told), captions))
+            down = next(free, down)
             captions.append(_beneath(points[id], down, told))
         angle, marked = None if leads_on else angles[id], id in impact.critical_path
         dots.append(_dot(node, points[id], angle, radius, down, marked=marked))
-        ends += (
-            _beside(points[id], told)
-            if leads_on
-            else [points[id], _outwards(points[id], angles[id], radius, told)]
-        )
-    left, top, right, bottom = (
-        f(place[axis] for place in ends) for f, axis in ((min, 0), (min, 1), (max, 0), (max, 1))
-    )
+        outwards = [points[id], _outwards(points[id], angles[id], radius, told)]
+        ends += _beside(points[id], told) if leads_on else outwards
+    (left, right), (top, bottom) = ((min(line), max(line)) for line in zip(*ends, strict=True))
     foot = _impact_notes(impact, drawn)
-    width, height = (
-        max(right - left, _LETTER * len(foot)) + 2 * _IMPACT_EDGE,
-        bottom - top + 2 * _IMPACT_EDGE + 30,
-    )
+    width = max(right - left, _LETTER * len(foot)) + 2 * _IMPACT_EDGE
+    height = bottom - top + 2 * _IMPACT_EDGE + 30
     moved = f"translate({(width - left - right) / 2:.1f} {_IMPACT_EDGE - top:.1f})"
     return drawing(
         _describe_impact(impact), width, height, element("g", *rings, *lines, *dots, _centre(impact), transform=moved),
@@ -294,9 +272,8 @@ def _radii(drawn: Mapping[str, Impacted], angles: _Angles) -> list[float]:
 def _drawn(impact: Impact, per_ring: int) -> dict[str, Impacted]:
     """The riskiest of each ring, and the nodes on the way to them and on the critical path, by depth."""
     known = {node.id: node for node in impact.nodes}
-    wanted = {node.id for nodes in impact.risk_by_depth.values() for node in nodes[:per_ring]} | (
-        set(impact.critical_path) & set(known)
-    )
+    wanted = {node.id for nodes in impact.risk_by_depth.values() for node in nodes[:per_ring]}
+    wanted |= set(impact.critical_path) & set(known)
     for id in list(wanted):
         while (id := known[id].parent) in known:
             wanted.add(id)
@@ -405,36 +382,27 @@ def _impact_notes(impact: Impact, drawn: Mapping[str, Impacted]) -> str:
     left = impact.total_impacted - len(drawn)
     if not drawn:
         return f"Nothing is reached, {impact.direction}."
-    told = [
-        f"Rings: edges away, 1 to {max(node.depth for node in drawn.values())}, {impact.direction}.",
-        "Larger dots: higher risk.",
-    ]
-    told += (
-        [f"Thick: the riskiest chain, product {impact.critical_risk:.2g}."] if impact.critical_path else []
-    )
-    return " ".join([*told, *[f"Not drawn: {counted(left, 'node')}."] * bool(left)])
+    far = max(node.depth for node in drawn.values())
+    chain = f" Thick: the riskiest chain, product {impact.critical_risk:.2g}." * bool(impact.critical_path)
+    more = f" Not drawn: {counted(left, 'node')}." * bool(left)
+    return f"Rings: edges away, 1 to {far}, {impact.direction}. Larger dots: higher risk.{chain}{more}"
 
 
 def _describe_impact(impact: Impact) -> str:
     """The picture in words."""
-    told = {impact.node: _bare(impact.node, impact.name)} | {
-        node.id: _bare(node.id, node.name) for node in impact.nodes
-    }
-    rings = [
+    told = {node.id: _bare(node.id, node.name) for node in impact.nodes}
+    told[impact.node] = _bare(impact.node, impact.name)
+    rings = ". ".join(
         f"depth {depth}: {', '.join(told[node.id] for node in nodes[:8])}"
         for depth, nodes in impact.risk_by_depth.items()
-    ]
-    chain = (
-        f" Riskiest chain: {' → '.join(told[id] for id in impact.critical_path)}."
-        if impact.critical_path
-        else ""
     )
+    path = " → ".join(told[id] for id in impact.critical_path)
     reached = f"A change of {told[impact.node]} ({impact.direction}) reaches {counted(impact.total_impacted, 'node')}."
-    return f"{reached} {'. '.join(rings)}.{chain}"
+    return f"{reached} {rings}." + f" Riskiest chain: {path}." * bool(path)
 
 
 def _impact_sheet(impact: Impact) -> Sheet:
-    rows = tuple(
+    rows = (
         (
             each.id,
             each.name,
@@ -446,7 +414,7 @@ def _impact_sheet(impact: Impact) -> Sheet:
         )
         for each in impact.nodes
     )
-    return Sheet(Impact.COLUMNS, rows, len(rows), f"Impact of {impact.node}")
+    return sheet(Impact.COLUMNS, rows, f"Impact of {impact.node}")
 
 
 # Two nodes beside each other by their dimensions: a line for each from 0 to 1, with a dot for one node and
@@ -479,11 +447,9 @@ def profile_picture(profile: DimensionProfile) -> Drawing:
 
 def _key(name: str, y: float, *, first: bool, width: float) -> Markup:
     (line,) = fitted(name, width - 2 * _PROFILE_EDGE - 24, 18.0 * 1.08, 1)[0] or [""]
-    return element(
-        "g",
-        _mark(_PROFILE_EDGE + 8, y - 6, first=first),
-        draw_text(line, _PROFILE_EDGE + 24, y, 18.0, STRONG_INK if first else _SECOND_INK, bold=True),
-    )
+    ink = STRONG_INK if first else _SECOND_INK
+    words = draw_text(line, _PROFILE_EDGE + 24, y, 18.0, ink, bold=True)
+    return element("g", _mark(_PROFILE_EDGE + 8, y - 6, first=first), words)
 
 
 def _mark(x: float, y: float, *, first: bool) -> Markup:
@@ -500,14 +466,10 @@ def _profile_line(row: ProfileRow, y: float) -> Markup:
     left, middle = _PROFILE_EDGE + _PROFILE_NAMES + _ENDS, y + 6
     low, high = (fitted(text, _ENDS - 20, 12.0, 1)[0] or [""] for text in (row.low, row.high))
     places = {True: row.first, False: row.second}
-    marks = [
-        _mark(left + _SCALE * value, middle, first=first)
-        for first, value in places.items()
-        if value is not None
-    ]
-    between = []
-    if row.first is not None and row.second is not None:
-        ends = sorted((left + _SCALE * row.first, left + _SCALE * row.second))
+    known = {first: left + _SCALE * value for first, value in places.items() if value is not None}
+    marks = [_mark(x, middle, first=first) for first, x in known.items()]
+    ends, between = sorted(known.values()), []
+    if len(ends) == 2:
         between = [draw_path(f"M{ends[0]:.1f} {middle:.1f} H{ends[1]:.1f}", "#888888", 3.0)]
     said = ", ".join("no value" if value is None else f"{value:g}" for value in places.values())
     return element(
@@ -521,23 +483,16 @@ def _profile_line(row: ProfileRow, y: float) -> Markup:
 
 def _describe_profile(profile: DimensionProfile) -> str:
     """The picture in words."""
-    said = [
-        f"{row.dimension.replace('_', ' ')} {'no value' if row.first is None else f'{row.first:g}'} and "
-        f"{'no value' if row.second is None else f'{row.second:g}'}"
-        for row in profile.dimensions
-    ]
+    said = []
+    for row in profile.dimensions:
+        first, second = ("no value" if value is None else f"{value:g}" for value in (row.first, row.second))
+        said.append(f"{row.dimension.replace('_', ' ')} {first} and {second}")
     return f"{profile.names[0]} beside {profile.names[1]}: {'; '.join(said) or 'no dimensions'}."
 
 
 def _profile_sheet(profile: DimensionProfile) -> Sheet:
-    shown = (
-        ("" if value is None else f"{value:g}" for value in (row.first, row.second, row.gap))
-        for row in profile.dimensions
-    )
-    rows = tuple(
-        (row.dimension, row.low, row.high, *numbers)
-        for row, numbers in zip(profile.dimensions, shown, strict=True)
-    )
-    return Sheet(
-        ("dimension", "at 0", "at 1", *profile.names, "second less first"), rows, len(rows), profile.title
-    )
+    rows = []
+    for row in profile.dimensions:
+        numbers = ("" if value is None else f"{value:g}" for value in (row.first, row.second, row.gap))
+        rows.append((row.dimension, row.low, row.high, *numbers))
+    return sheet(("dimension", "at 0", "at 1", *profile.names, "second less first"), rows, profile.title)

@@ -28,7 +28,7 @@ from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view import GraphView, show_graph
 from kgot_lab.viz.graph.view_data import DRAWN
 from kgot_lab.viz.live import page_script, page_style, place
-from kgot_lab.viz.static.markup import Markup, element, joined, key_of, shortened
+from kgot_lab.viz.static.markup import Markup, element, folded, joined, key_of, shortened
 from kgot_lab.viz.static.table import Sheet, Table, properties, table
 
 # Each event of a run as a piece of a page: its telling as markup, and what is long folded away.
@@ -50,11 +50,6 @@ def entry(event: Event, picture: Markup | None = None, *, by_hand: bool = False)
     return element(
         "div", element("b", told.title or name, class_="kind"), " ", *parts, class_=f"event {name.lower()}"
     )
-
-
-def folded(summary: object, *inside: object) -> Markup:
-    """Something long behind its summary."""
-    return element("details", element("summary", summary), *inside)
 
 
 def verbatim(text: object) -> Markup:

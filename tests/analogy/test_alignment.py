@@ -12,7 +12,7 @@ from scipy.stats import kendalltau
 
 from kgot_lab.analogy.alignment import Aligner, AlignmentWeights, agreement, in_order, matched
 from kgot_lab.analogy.linguistic import analyse
-from kgot_lab.analogy.verdict import Cutoffs, calibrated_verdict, judged
+from kgot_lab.analogy.verdict import Cutoffs, judged
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput
@@ -156,12 +156,6 @@ def test_the_score_is_the_same_both_ways(aligner):
     assert table.max() <= 1
 
 
-def test_preparing_in_another_order_changes_no_score(model, aligner):
-    other = Aligner(model)
-    other.prepare(TEXTS[::-1])
-    assert other.similarity(DAM, TEXTS) == pytest.approx(aligner.similarity(DAM, TEXTS), abs=1e-6)
-
-
 @pytest.mark.parametrize("text", [DAM, DEBTOR, RECIPE])
 def test_a_text_aligns_worse_with_its_own_events_in_another_order(aligner, text):
     sentences = [sentence.text for sentence in analyse([text])[0].sentences]
@@ -194,10 +188,6 @@ def test_the_same_story_again_is_vetoed(aligner):
     found = aligner.align(DAM, AGAIN)
     assert "same nouns" in found.veto
     assert found.score > 0.7
-
-
-def test_a_story_of_another_shape_is_vetoed(aligner):
-    assert "do not run alike" in aligner.align(DAM, RECIPE).veto
 
 
 def test_a_denial_of_what_the_other_says_is_vetoed(aligner):
@@ -249,15 +239,6 @@ def test_an_alignment_prints_as_two_columns(aligner):
     assert repr(aligner.align(DAM, DEBTOR)) == shown
 
 
-def test_what_finds_no_partner_is_shown_where_it_stands(aligner):
-    shown = str(aligner.align(DAM, "The debtor holds off the bank."))
-    assert all(sentence.text.split()[-1] in shown for sentence in analyse([DAM])[0].sentences)
-
-
-def test_no_candidates_give_no_scores(aligner):
-    assert aligner.similarity(DAM, []).shape == (0,)
-
-
 def test_bad_input_is_refused(aligner, model):
     with pytest.raises(BadInput, match="list of texts"):
         aligner.similarity(DAM, DEBTOR)
@@ -267,47 +248,6 @@ def test_bad_input_is_refused(aligner, model):
         Aligner(model, weights=AlignmentWeights(form=1.5))
 
 
-def labelled(aligner):
-    pairs = [
-        (DAM, DEBTOR, True),
-        (DEBTOR, DAM, True),
-        (DAM, RECIPE, False),
-        (DAM, TURNED, False),
-        (RECIPE, TURNED, False),
-    ]
-    return [aligner.align(one, other) for one, other, _ in pairs], [analogous for *_, analogous in pairs]
-
-
-def test_limits_are_calibrated_so_that_analogies_stay_and_others_go(aligner):
-    alignments, analogous = labelled(aligner)
-    found = calibrated_verdict(alignments, analogous)
-    assert [not judged(each, found.limits).veto for each in alignments] == analogous
-    assert found.balanced_accuracy == 1
-    assert "balanced accuracy 1.000; 100.0% kept, 100.0% vetoed" in repr(found)
-
-
-def test_a_calibrated_limit_does_no_more_harm_than_allowed(aligner):
-    alignments, analogous = labelled(aligner)
-    for harm in (0, 0.6, 1):
-        found = calibrated_verdict(alignments, analogous, harm=harm)
-        assert all(each.analogies <= harm for each in found.chosen if each.limit != "score")
-        vetoed = [bool(judged(each, found.limits).veto) for each in alignments]
-        assert found.kept == pytest.approx(
-            1 - np.mean([veto for veto, yes in zip(vetoed, analogous, strict=True) if yes])
-        )
-        assert found.vetoed == pytest.approx(
-            np.mean([veto for veto, yes in zip(vetoed, analogous, strict=True) if not yes])
-        )
-
-
-def test_calibrating_needs_pairs_of_both_kinds(aligner):
-    alignments, _ = labelled(aligner)
-    with pytest.raises(BadInput, match="both kinds"):
-        calibrated_verdict(alignments, [True] * 5)
-    with pytest.raises(BadInput, match="both kinds"):
-        calibrated_verdict(alignments, [True, False])
-
-
 def test_without_order_a_text_told_backwards_is_as_good(model):
     told = "The rain fell on the hills. The river rose in the valley. The bridge broke under the flood."
     backwards = "The bridge broke under the flood. The river rose in the valley. The rain fell on the hills."
@@ -315,7 +255,3 @@ def test_without_order_a_text_told_backwards_is_as_good(model):
         Aligner(model, ordered=ordered).similarity(told, [backwards]) for ordered in (True, False)
     )
     assert free > 0.999 > 0.8 > kept
-
-
-def test_a_text_in_other_letters_is_the_same_text(model):
-    assert Aligner(model).align("It rains. He ran.", "it rains. he ran.").veto == "the same text"

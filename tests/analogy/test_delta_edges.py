@@ -227,23 +227,6 @@ def test_the_edges_are_those_that_a_look_at_each_pair_finds(seed):
         )
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_memory_decides_how_many_blocks_there_are_and_nothing_else(seed):
-    graph = graph_of(chance_texts(seed, 120))
-    skeletons = made(described(graph).values())
-    told = []
-    whole = delta_edges(graph, skeletons, BAGS, thresholds=LOOSE)
-    small = delta_edges(
-        graph,
-        skeletons,
-        BAGS,
-        thresholds=LOOSE,
-        effort=Effort(LITTLE, 1, progress=lambda *counts: told.append(counts)),
-    )
-    assert (small.edges, small.candidates, small.counts) == (whole.edges, whole.candidates, whole.counts)
-    assert len(told) > 1 and told[-1][0] == told[-1][1]
-
-
 @every("seed", range(6))
 def test_the_bands_count_every_pair_that_is_alike_in_skeleton(seed):
     graph = graph_of(chance_texts(seed, 30))
@@ -256,18 +239,6 @@ def test_the_bands_count_every_pair_that_is_alike_in_skeleton(seed):
         found.counts_by_band == {name: [e.properties["band"] for e in found].count(name) for name in BANDS}
         and found.counts_by_band["low"] == 0
     )
-
-
-def test_a_pair_exactly_at_both_thresholds_is_an_edge():
-    graph = graph_of(chance_texts(3, 30))
-    skeletons = made(described(graph).values())
-    for edge in delta_edges(graph, skeletons, BAGS, thresholds=LOOSE).edges[:10]:
-        at = Thresholds(edge.properties["skeleton"], edge.properties["weight"], words=0)
-        assert edge.identity in {e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=at)}
-        above = replace(at, delta=at.delta + 1e-6)
-        assert edge.identity not in {
-            e.identity for e in delta_edges(graph, skeletons, BAGS, thresholds=above)
-        }
 
 
 def test_an_edge_says_what_it_was_made_from():
@@ -290,13 +261,6 @@ def test_an_edge_says_what_it_was_made_from():
         "maker": "two words",
         "thresholds": {"skeleton": 0.2, "delta": -0.1, "words": 0},
     }
-
-
-def test_nodes_of_one_text_get_no_edge_and_are_counted():
-    graph = graph_of({"a": "ant bee", "b": " ant bee", "c": "ant bee", "d": "bee ant fox"})
-    found = delta_edges(graph, made(described(graph).values()), BAGS, thresholds=Thresholds(0.2, -2, words=0))
-    assert [(e.source, e.target) for e in found] == [("a", "d"), ("b", "d"), ("c", "d")]
-    assert (found.counts.pairs, found.counts.same_text) == (3, 3)
 
 
 def test_what_has_no_text_skeleton_or_known_word_gets_no_edge_and_is_counted():
@@ -331,13 +295,6 @@ def test_what_has_no_text_skeleton_or_known_word_gets_no_edge_and_is_counted():
         "8 nodes, 2 without a text, 1 without a skeleton, 1 whose skeleton failed, 2 without a word the embedder knows, "
         "1 whose skeleton leaks, 1 skeletons of other texts"
     )
-
-
-def test_a_name_is_no_text_and_a_summary_is_one():
-    graph = PropertyGraph.of(
-        [Node("a", properties={"name": "ant bee"}), Node("b", properties={"summary": "ant bee"})]
-    )
-    assert described(graph) == {"b": "ant bee"}
 
 
 @pytest.mark.parametrize("texts", [{}, {"a": "ant"}, {"a": "", "b": ""}, {"a": "7", "b": "8"}], ids=str)
@@ -384,12 +341,6 @@ def test_more_edges_than_allowed_are_refused_rather_than_cut():
         BadInput, match=f"{count} pairs pass, and most={count - 1} are allowed: raise the thresholds"
     ):
         delta_edges(graph, skeletons, BAGS, thresholds=LOOSE, most=count - 1)
-
-
-def test_a_memory_too_small_is_refused():
-    graph = graph_of(chance_texts(1, 30))
-    with pytest.raises(BadInput, match="least possible"):
-        delta_edges(graph, made(described(graph).values()), BAGS, effort=Effort(10), thresholds=ANY_LENGTH)
 
 
 # --- the verifier
@@ -560,16 +511,6 @@ def test_an_update_looks_at_the_new_nodes_against_all_and_at_no_other_pair():
     assert nothing.edges == now.edges and nothing.counts.pairs == 0
 
 
-def test_a_changed_node_loses_its_edges_even_where_it_gets_no_new_ones():
-    texts = {"a": "ant bee gnu", "b": "hen bee ant"}
-    graph = with_edges(
-        graph_of(texts), delta_edges(graph_of(texts), made(texts.values()), BAGS, thresholds=ANY_LENGTH)
-    )
-    assert len(graph.edges) == 1
-    emptied = PropertyGraph.of([Node("a", properties={"description": texts["a"]}), Node("b")], graph.edges)
-    assert not updated(emptied, ["b"], made(texts.values()), BAGS)
-
-
 def test_edges_made_by_another_rule_are_not_mixed_with_new_ones():
     texts = chance_texts(7, 20)
     graph, skeletons = graph_of(texts), made(texts.values())
@@ -703,15 +644,6 @@ def test_calibration_finds_what_a_full_search_finds(seed, aim):
     ]
     measured = sum(passing) / positives, precision(sum(passing), len(passing) - sum(passing))
     assert (chosen.recall, chosen.precision) == pytest.approx(measured)
-
-
-def test_calibration_does_not_hang_on_the_order_of_the_pairs():
-    pairs, labels = chance_pairs(1)
-    mixed = random.Random(0).sample(list(zip(pairs, labels, strict=True)), len(pairs))
-    again = calibrated_thresholds(
-        [pair for pair, _ in mixed], [yes for _, yes in mixed], embedder="bags", maker="two words"
-    )
-    assert again == calibrated_thresholds(pairs, labels, embedder="bags", maker="two words")
 
 
 def test_calibrated_thresholds_say_in_one_line_where_they_come_from_and_are_used_as_they_are():

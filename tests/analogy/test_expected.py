@@ -1,10 +1,8 @@
 """How many edges to expect right: by Bayes, by what was measured, and told beside the bands."""
 
 import pytest
-from kgot_lab.io.files import bundled
 
-from benchmarks.transfer.alarm_tables import kept_alarms, measured_shares
-from benchmarks.transfer.outcomes import BAD, GOOD, OUTCOME_PHRASES
+from benchmarks.structure.alarm_tables import kept_alarms, measured_shares
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.calibration import MEASURED_SHARES, BandShares, expected_precision
 from kgot_lab.analogy.delta_edges import compare_texts, delta_edges
@@ -13,7 +11,8 @@ from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.similarity.delta import SPECIFIED, Pair, Thresholds, count_words
+from kgot_lab.io.files import bundled
+from kgot_lab.similarity.delta import SPECIFIED, Pair, Thresholds
 from kgot_lab.types import Node
 
 RECEIPT = bundled("README.md").parents[1] / "benchmarks" / "results" / "transfer" / "short_texts.jsonl"
@@ -88,10 +87,6 @@ def test_connectives_are_read_where_that_is_wanted():
     assert "finally" in read.casefold() and "finally" not in dropped.casefold()
 
 
-def test_what_is_good_or_bad_is_an_outcome():
-    assert {*OUTCOME_PHRASES} >= GOOD | BAD and not GOOD & BAD
-
-
 def test_the_expected_precision_stands_beside_the_bands_for_the_rule_it_was_measured_for_and_as_a_bound_for_others():
     texts = (
         "He runs because it is raining and then stops at the door.",
@@ -102,16 +97,6 @@ def test_the_expected_precision_stands_beside_the_bands_for_the_rule_it_was_meas
     other = delta_edges(graph_of(texts), made, minilm(), thresholds=Thresholds(-1, -2))
     assert own.shares == MEASURED_SHARES[False] and other.shares is None
     assert "expected to be right, if 1% of all pairs are analogous: low at most 1%" in str(other)
-
-
-def test_a_skeleton_counts_its_words_without_the_masks():
-    assert count_words("Something boils on something.") == 2 and count_words("something") == 0
-
-
-def test_the_specified_thresholds_are_what_they_were():
-    assert (SPECIFIED.skeleton, SPECIFIED.delta) == (0.45, 0.08)
-    with pytest.raises(BadInput, match="some number of words"):
-        Thresholds(words=-1)
 
 
 def test_a_made_up_skeleton_is_counted_as_well():

@@ -72,12 +72,6 @@ def test_every_text_gets_its_skeleton_in_the_order_of_the_texts(tmp_path):
     assert found.get("another text") is None
 
 
-def test_equal_texts_are_made_once(tmp_path):
-    maker = Upside()
-    assert len(skeletons(["A b.", "C d.", "A b."], maker, folder=tmp_path)) == 2
-    assert maker.asked == [["A b.", "C d."]]
-
-
 def test_a_blank_text_gets_no_skeleton_and_is_counted(tmp_path):
     maker = Upside()
     found = skeletons(["", "A b.", " \n", "12 — 34", ""], maker, folder=tmp_path)
@@ -95,11 +89,6 @@ def test_what_was_made_is_kept_for_its_maker_alone(tmp_path):
     assert other.asked == [TEXTS[:1]]
     skeletons(TEXTS[:1], second, folder=tmp_path, cache=False)
     assert second.asked == [TEXTS[:1]]
-
-
-def test_without_a_cache_nothing_is_written(tmp_path):
-    skeletons(TEXTS, Upside(), folder=tmp_path / "new", cache=False)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interruption_loses_one_lot_and_a_rerun_goes_on(tmp_path):
@@ -182,30 +171,6 @@ def test_bad_input_is_told(tmp_path):
         skeletons("one text", Upside(), folder=tmp_path)
     with pytest.raises(BadInput, match="1 of 2 are not texts, the first is None"):
         skeletons(["A b.", None], Upside(), folder=tmp_path)  # type: ignore[list-item]
-
-
-def test_a_broken_cache_is_put_aside(tmp_path):
-    (tmp_path / "skeletons-1.sqlite").write_bytes(b"not a database at all" * 50)
-    with pytest.warns(UserWarning, match="skeleton cache is broken"):
-        assert len(skeletons(TEXTS, Upside(), folder=tmp_path)) == 40
-    maker = Upside()
-    skeletons(TEXTS, maker, folder=tmp_path)
-    assert maker.asked == [] and (tmp_path / "skeletons-1.broken").exists()
-
-
-def test_a_cache_whose_damage_sqlite_cannot_spell_is_put_aside_too(tmp_path):
-    skeletons(TEXTS, Upside(), folder=tmp_path)
-    place = tmp_path / "skeletons-1.sqlite"
-    place.write_bytes(place.read_bytes().replace(b"autoindex", b"auto\xe9ndex"))
-    with pytest.warns(UserWarning, match="skeleton cache is broken"):
-        assert len(skeletons(TEXTS, Upside(), folder=tmp_path)) == 40
-    assert (tmp_path / "skeletons-1.broken").exists()
-
-
-def test_a_folder_that_cannot_be_written_costs_a_warning(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.warns(UserWarning, match="cannot be used now"):
-        assert len(skeletons(TEXTS[:2], Upside(), folder=tmp_path / "file")) == 2
 
 
 def test_a_damaged_row_is_made_again(tmp_path):
@@ -307,23 +272,6 @@ def test_a_long_reply_is_cut_and_the_first_of_several_lines_taken():
     assert ModelSkeletons(Scripted([f"Skeleton: {GOOD}\nI hope this helps!"]))(["A b."]) == [GOOD]
 
 
-def test_an_empty_reply_fails_its_text_only(tmp_path):
-    llm = Scripted(lambda prompt: "" if TEXTS[1] in said(prompt) else GOOD)
-    found = skeletons(TEXTS[:3], ModelSkeletons(llm), folder=tmp_path)
-    assert list(found) == [TEXTS[0], TEXTS[2]] and "no skeleton in it" in found.failed[TEXTS[1]]
-    assert repr(found) == "<2 skeletons by scripted, 1 failed>"
-
-
-def test_a_model_that_runs_out_of_replies_keeps_what_it_made(tmp_path):
-    found = skeletons(TEXTS[:3], ModelSkeletons(Scripted([GOOD] * 4)), folder=tmp_path)
-    assert len(found) == 3
-    # the lot of five passes, and two replies are left over
-    found = skeletons(TEXTS[:8], ModelSkeletons(Scripted([GOOD] * 7)), folder=tmp_path)
-    assert len(found) == 8
-    found = skeletons(TEXTS[:20], ModelSkeletons(Scripted([])), folder=tmp_path)
-    assert len(found) == 8 and len(found.failed) == 12
-
-
 def test_the_digest_follows_everything_that_decides_the_skeleton():
     class WithFile(Scripted):
         sha256, engine = "abc", ""
@@ -344,12 +292,6 @@ def test_the_digest_follows_everything_that_decides_the_skeleton():
     assert len({plain.digest, *(maker.digest for maker in others)}) == 8
     assert plain.digest == ModelSkeletons(Scripted([GOOD])).digest
     assert plain.name == "scripted"
-
-
-def test_a_warm_model_gets_a_seed():
-    llm = Scripted([GOOD])
-    ModelSkeletons(llm, temperature=0.7)(["A b."])
-    assert (llm.asked[0].temperature, llm.asked[0].seed) == (0.7, 0)
 
 
 # --- stored skeletons

@@ -5,26 +5,21 @@ written down, or one sentence.
 import csv
 import gc
 import gzip
-import inspect
 import json
 import tempfile
 import weakref
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from support.beir import to_beir
 from support.tiny_collection import tiny
 
-from kgot_lab.benchmark.recall import bench as runner
 from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, bench
 from kgot_lab.benchmark.recall.filling import receipt
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import ByPlan, systems
-from kgot_lab.errors import BadInput, InsufficientData, LabError, NotInstalled, StoreUnavailable, UnknownName
+from kgot_lab.errors import BadInput, InsufficientData, LabError, NotInstalled, UnknownName
 from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.results import Plan
-from kgot_lab.evaluation.runs import AS_RANKED, BY_ID
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Hit, Query, Ranking, ranked
@@ -60,7 +55,6 @@ def always(*ids: str, name: str = "always", scores: tuple[float, ...] | None = N
     return Stage(name, lambda ranking: Ranking(ranking.query, hits))
 
 
-# --- what comes out
 # ---------------------------------------------------------------------------------------------------
 
 
@@ -87,37 +81,6 @@ def test_a_stage_stands_beside_ours_and_ours_are_what_the_benchmark_measures():
     assert all(found.ids(query.id) == words.search(query).ids[:20] for query in DATA.queries)
 
 
-def test_all_of_ours_are_measured_where_none_is_given(monkeypatch):
-    some = ("convex", "bm25")
-    monkeypatch.setattr(
-        runner, "ours", lambda data, embedder: {name: systems(data, VECTORS)[name] for name in some}
-    )
-    assert {run.system for run in bench(DATA).runs} == set(some)
-
-
-def test_data_are_a_data_set_a_folder_or_a_name(tmp_path):
-    folder = to_beir(DATA, tmp_path / "own")
-    for data in (folder, str(folder)):
-        made = bench(data, systems=OWN, plan=PLAN)
-        assert made.dataset.name == "own/test" and made.row("mine").mean == 0.4375
-    nothing = Stage("nothing", lambda ranking: ranked(ranking.query, {}))
-    assert len(bench("hotpotqa", systems={"nothing": nothing}).dataset.queries) == 100
-
-
-@pytest.mark.parametrize("words", ["text", "same words", "a", "東京は日本にある", "river Thames"])
-def test_ours_stand_beside_a_stage_on_documents_however_few_and_poor(words):
-    documents = tuple(Document(f"d{number}", f"{words} {number}") for number in range(5))
-    queries, qrels = (Query(f"{words} 3", "q0"), Query(words, "q1")), {"q0": {"d3": 1}, "q1": {"d0": 1}}
-    right = Stage("right", lambda ranking: ranked(ranking.query, dict.fromkeys(qrels[ranking.query.id], 1.0)))
-    data = tiny(name="five", documents=documents, queries=queries, qrels=qrels)
-    made = bench(data, systems={"right": right, **systems(data, VECTORS)}, plan=Plan("right", rounds=100))
-    assert made.row("right").mean == 1.0 and {run.system for run in made.runs} | set(made.left_out) == {
-        "right",
-        *systems(data, VECTORS),
-    }
-    assert set(made.left_out) <= {"lsa", "infonce"}
-
-
 def test_a_system_that_has_nothing_to_learn_from_is_left_out_and_the_report_says_why():
     pytest.importorskip("sklearn")
     data = tiny(documents=tuple(Document(document.id, "the and of") for document in DATA.documents))
@@ -132,21 +95,6 @@ def test_a_system_that_has_nothing_to_learn_from_is_left_out_and_the_report_says
         bench(data, systems={"lsa": learnt, **OWN}, plan=Plan("lsa"))
 
 
-def test_systems_take_the_same_data(tmp_path):
-    folder = to_beir(DATA, tmp_path / "own")
-    assert set(systems(folder, VECTORS)) == set(systems(str(folder), VECTORS)) == set(systems(DATA, VECTORS))
-    with pytest.raises(
-        BadInput, match="data is a Dataset, the name of one, or a folder as BEIR has them, not a list"
-    ):
-        systems([], VECTORS)
-
-
-def test_one_system_is_a_report_too():
-    made = bench(DATA, systems={"mine": LINKED}, plan=Plan("mine", rounds=200))
-    assert made.row("mine").mean == 0.4375 and "mine (baseline)" in repr(made)
-
-
-# --- the plan
 # ---------------------------------------------------------------------------------------------------------
 
 
@@ -164,16 +112,6 @@ def test_measures_primary_rounds_and_seed_are_those_of_the_plan():
     assert {row.measure for row in made.rows} == {"all@5", "recall@11", "mrr"}
     assert made.comparisons["all"].measure == "all@5" and made.comparisons["all"].baseline == "mine"
     assert made.comparisons["all"]["base"].p in {1 / 4, 2 / 4, 3 / 4, 1.0} and f"{plan}" in repr(made)
-
-
-def test_hits_are_kept_as_deep_as_the_plan_measures():
-    everything = always(*(document.id for document in DATA.documents))
-    deep = tiny(
-        documents=(*DATA.documents, *(replace(DATA.documents[0], id=f"e{number:02}") for number in range(30)))
-    )
-    far = always(*(f"e{number:02}" for number in range(30)), *(document.id for document in DATA.documents))
-    plan = Plan("first", "recall@50", ("recall@50",), rounds=200)
-    assert bench(deep, systems={"first": everything, "far": far}, plan=plan).row("far").mean == 1.0
 
 
 def test_the_margin_of_the_plan_changes_what_the_gate_admits():
@@ -202,19 +140,6 @@ def test_what_is_tuned_is_tuned_for_the_primary_measure_of_the_plan():
         for name in ("recall@5", "ndcg@10")
     }
     assert weights["recall@5"] != weights["ndcg@10"]
-
-
-def test_ties_go_by_the_rule_of_the_plan():
-    tied = always("d11", "d10", "d09", "d08", "d07", "d06", scores=(2.0, 1.0, 1.0, 1.0, 1.0, 1.0))
-    first = {
-        rule: bench(DATA, systems={"base": BASE, "tied": tied}, plan=replace(PLAN, ties=rule)).runs
-        for rule in (BY_ID, AS_RANKED)
-    }
-    ids = {rule: next(run for run in runs if run.system == "tied").ids("q0") for rule, runs in first.items()}
-    assert ids == {
-        BY_ID: ["d11", "d06", "d07", "d08", "d09", "d10"],
-        AS_RANKED: ["d11", "d10", "d09", "d08", "d07", "d06"],
-    }
 
 
 @pytest.mark.parametrize(
@@ -250,22 +175,6 @@ def test_a_plan_that_cannot_be_followed_is_no_plan(how, why):
         Plan(**{"baseline": "base", **how})
 
 
-def test_a_plan_of_another_kind_or_that_expects_nobody_is_refused_before_anything_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(running, "timed_search", lambda *_, **__: pytest.fail("run"))
-    with pytest.raises(BadInput, match=r"a plan is Plan\(baseline\), .* not a dict"):
-        bench(DATA, systems=OWN, plan={"baseline": "base"}, folder=tmp_path / "out")
-    with pytest.raises(UnknownName, match="unknown system expected best 'mien'; did you mean 'mine'"):
-        bench(DATA, systems=OWN, plan=replace(PLAN, expected="mien"), folder=tmp_path / "out")
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_plan_with_a_list_of_measures_is_the_one_that_is_read_back(tmp_path):
-    plan = Plan("base", measures=["recall@5", "mrr"])
-    plan.save(tmp_path / "plan.json")
-    assert Plan.load(tmp_path / "plan.json") == plan
-
-
-# --- the folder
 # -------------------------------------------------------------------------------------------------------
 
 
@@ -311,55 +220,6 @@ def test_a_system_that_raised_begins_anew_once_it_is_mended(tmp_path):
     assert made.row("mine").mean == 0.4375 and "stopped" not in f"{made}{made.markdown()}"
 
 
-def test_the_report_says_how_many_rankings_are_older_than_the_run_that_ended(tmp_path):
-    stop = tmp_path / "stop"
-
-    def stoppable(ranking):
-        if stop.exists() and ranking.query.id == "q3":
-            raise KeyboardInterrupt
-        return linked(ranking)
-
-    stop.touch()
-    with pytest.raises(KeyboardInterrupt):
-        bench(
-            DATA,
-            systems={"base": BASE, "mine": Stage("mine", stoppable, "1")},
-            plan=PLAN,
-            folder=tmp_path / "run",
-        )
-    stop.unlink()
-    bench(
-        DATA,
-        systems={"base": BASE, "mine": Stage("mine", stoppable, "1")},
-        plan=PLAN,
-        folder=tmp_path / "run",
-    )
-    later = bench(
-        DATA,
-        systems={"base": BASE, "mine": Stage("mine", stoppable, "1")},
-        plan=PLAN,
-        folder=tmp_path / "run",
-    )
-    for told in (f"{later}", later.markdown(), later._repr_html_()):
-        assert "Rankings taken from a run that was stopped: 3 of 8 of mine." in told
-
-
-def test_a_server_that_goes_away_costs_no_ranking(tmp_path):
-    asked = []
-
-    def distant(ranking):
-        asked.append(ranking.query.id)
-        if len(asked) == 4:
-            raise StoreUnavailable("the server is away")
-        return linked(ranking)
-
-    own = {"base": BASE, "mine": Stage("mine", distant, "1")}
-    with pytest.raises(StoreUnavailable):
-        bench(DATA, systems=own, plan=PLAN, folder=tmp_path)
-    assert bench(DATA, systems=own, plan=PLAN, folder=tmp_path).row("mine").mean == 0.4375
-    assert sorted(asked) == sorted([*DATA.qrels, asked[3]])
-
-
 def test_a_folder_with_another_plan_is_refused_and_left_as_it_was(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -381,14 +241,6 @@ def test_without_a_plan_that_of_the_folder_is_followed(tmp_path):
         "assumed" not in (tmp_path / "plan.json").read_text()
         and "assumed" in (tmp_path / "other" / "plan.json").read_text()
     )
-
-
-def test_a_system_that_is_added_later_stands_beside_those_that_have_receipts(tmp_path):
-    bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
-    made = bench(DATA, systems={"more": NAMED}, plan=PLAN, folder=tmp_path)
-    assert {run.system for run in made.runs} == {"base", "mine", "more"} and made.comparisons["all"][
-        "more"
-    ].losses == 1
 
 
 def test_a_system_that_was_changed_is_run_again_under_its_name_and_what_was_not_is_kept(tmp_path):
@@ -445,46 +297,6 @@ def test_the_report_names_the_embedder_of_its_systems_and_which_have_another(tmp
     assert f"Vectors by {two}. By {one}: " in f"{made}" and list(made.embedders) == [two, one]
 
 
-def test_what_was_changed_is_told_of_a_system_that_is_run_again(tmp_path):
-    bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
-    assert bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path).again == {}
-    made = bench(
-        DATA,
-        systems={"base": BASE, "mine": Stage("mine", linked, "3"), "new": NAMED},
-        plan=PLAN,
-        folder=tmp_path,
-    )
-    assert made.again == {"mine": "its version and its pipeline changed"}
-    made = bench(DATA, systems={"base": BASE, "mine": Stage("mine", named, "4")}, plan=PLAN, folder=tmp_path)
-    assert made.again == {"mine": "its version changed"}
-    made = bench(DATA, systems={"base": BASE, "mine": Stage("mine", named)}, plan=PLAN, folder=tmp_path)
-    assert made.again == {"mine": "it declares no version"}
-    bench(DATA, systems={"base": BASE, "mine": Stage("mine", named, "4")}, plan=PLAN, folder=tmp_path)
-    made = bench(
-        replace(DATA, locked=frozenset({"q0", "q1"})),
-        systems={"base": BASE, "mine": Stage("mine", named, "4")},
-        folder=tmp_path,
-    )
-    assert set(made.again.values()) == {
-        "what else the data hold (triples, computed edges, locked questions) changed"
-    }
-
-
-def test_ours_take_an_embedder_by_its_name_and_it_is_not_given_beside_systems():
-    pytest.importorskip("wordllama")
-    some = systems(DATA, "wordllama")
-    report = bench(
-        DATA, systems={name: some[name] for name in ("convex", "like")}, plan=Plan("convex", rounds=50)
-    )
-    assert [name.split(" (")[0] for name in report.embedders] == ["wordllama-l2-supercat-256"]
-    with pytest.raises(BadInput, match="an embedder is for our systems, and systems were given"):
-        bench(DATA, systems=OWN, embedder="wordllama")
-    with pytest.raises(UnknownName, match="unknown embedder 'wordlama'; did you mean 'wordllama'"):
-        bench(DATA, embedder="wordlama")
-    with pytest.raises(BadInput, match="an embedder is an object with name, digest"):
-        systems(DATA, 3)
-
-
 def test_a_receipt_that_names_no_version_is_reported_and_replaced_where_its_system_is_run(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     path = receipt(tmp_path, DATA, "mine")
@@ -535,20 +347,6 @@ def test_without_a_folder_nothing_is_left_on_disk_or_in_memory(tmp_path, monkeyp
     )
 
 
-def test_a_system_is_built_when_its_turn_comes_and_progress_counts(tmp_path):
-    said = []
-    own = {name: (lambda name=name: said.append(f"built {name}") or LINKED) for name in ("one", "two")}
-    bench(DATA, systems=own, plan=Plan("one", rounds=200), progress=lambda *step: said.append(step))
-    assert said == [
-        (0, 2, "one on tiny"),
-        "built one",
-        (1, 2, "two on tiny"),
-        "built two",
-        (2, 2, "the report"),
-    ]
-
-
-# --- refused with one sentence, before anything runs
 # -------------------------------------------------------------------
 
 
@@ -616,25 +414,6 @@ def test_a_ranking_that_would_be_counted_wrongly_is_refused(what):
         bench(DATA, systems={"base": BASE, "wrong": replace(stage, name="wrong")}, plan=PLAN)
 
 
-@pytest.mark.parametrize(
-    "given",
-    [["d00"], None, {"d00": 1.0}, Ranking(Query("?"), ("d00",)), Ranking(Query("?"), (("d00", 1.0),))],
-)
-def test_what_is_no_ranking_of_hits_is_refused(given):
-    with pytest.raises(BadInput, match=r"the stage 'wrong' gave (a \w+, not a Ranking|as a hit a \w+)"):
-        bench(DATA, systems={"base": BASE, "wrong": Stage("wrong", lambda ranking: given)}, plan=PLAN)
-
-
-def test_a_document_that_the_data_do_not_have_is_refused():
-    with pytest.raises(BadInput, match="wrong found 'Paris' for query 'q0', which is no document of tiny"):
-        bench(DATA, systems={"base": BASE, "wrong": always("d00", "Paris", name="wrong")}, plan=PLAN)
-
-
-def test_a_builder_that_builds_no_stage_is_refused():
-    with pytest.raises(BadInput, match="'mine' built a NoneType, not a Stage"):
-        bench(DATA, systems={"base": BASE, "mine": lambda: None}, plan=PLAN)
-
-
 def test_an_error_of_a_strangers_own_code_names_the_system_and_the_question_and_keeps_its_cause():
     def broken(ranking):
         return {}[ranking.query.id]
@@ -657,20 +436,6 @@ def test_an_error_of_a_strangers_own_code_names_the_system_and_the_question_and_
     ) as raised:
         bench(DATA, systems={"base": BASE, "my lane": cannot}, plan=PLAN)
     assert isinstance(raised.value.__cause__, ValueError)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [KeyboardInterrupt(), NotInstalled("bench"), StoreUnavailable("away"), MemoryError(), SystemExit(3)],
-)
-def test_what_says_enough_or_stops_the_benchmark_comes_out_as_it_is(error):
-    def broken(ranking):
-        raise error
-
-    for mine in (Stage("mine", broken), lambda: broken(None)):
-        with pytest.raises(type(error)) as raised:
-            bench(DATA, systems={"base": BASE, "mine": mine}, plan=PLAN)
-        assert raised.value is error
 
 
 def graded(grades):
@@ -745,16 +510,6 @@ def test_data_that_cannot_be_measured_on_are_refused(what, tmp_path):
     assert "\n" not in str(refused.value) and not (tmp_path / "out").exists()
 
 
-def test_grades_may_be_whole_numbers_of_any_kind():
-    data = tiny(
-        qrels={
-            query: {id: np.int64(1) if id < "d05" else 1.0 for id in grades}
-            for query, grades in DATA.qrels.items()
-        }
-    )
-    assert bench(data, systems=OWN, plan=PLAN).row("mine").mean == 0.4375
-
-
 def test_other_data_in_the_folder_are_refused(tmp_path):
     bench(DATA, systems=OWN, plan=PLAN, folder=tmp_path)
     with pytest.raises(BadInput, match="was made on other documents"):
@@ -780,8 +535,3 @@ def test_the_plan_and_the_receipts_are_where_the_report_is_derived_from(tmp_path
     assert receipt(tmp_path, DATA, "mine").exists()
     with pytest.raises(UnknownName):
         bench(DATA, systems={"mine": LINKED}, plan=Plan("nobody"), folder=tmp_path)
-
-
-def test_options_are_by_keyword():
-    kinds = [each.kind for each in inspect.signature(bench).parameters.values()]
-    assert kinds[1:] == [inspect.Parameter.KEYWORD_ONLY] * 6

@@ -1,7 +1,5 @@
 """The claims of the KG-OS document: verdicts on reports whose outcome is known beforehand."""
 
-from dataclasses import replace
-
 import pytest
 
 from kgot_lab.benchmark.recall.claims import (
@@ -54,16 +52,6 @@ def test_a_claim_replicates_does_not_or_cannot_be_decided():
     assert [row.claim for row in table.rows] == list(PUBLISHED_CLAIMS)
 
 
-def test_what_is_sure_alone_may_not_be_sure_in_the_family():
-    [row] = [
-        row
-        for row in verdicts([made()]).rows
-        if (row.claim.better, row.claim.worse) == ("kg-os hybrid", "rrf of three")
-    ]
-    alone = sign_flip_p([1.0] * 6 + [0.0] * 24, rounds=500)
-    assert alone == 2 / 2**6 < 0.05 < row.p_holm and row.difference.low > 0 and row.verdict == UNDECIDED
-
-
 def test_p_values_are_corrected_over_the_whole_table_as_by_hand():
     reports = [made("one"), made("two", 20, {"kg-os hybrid": range(20), "rrf of three": range(12)})]
     table = verdicts(reports)
@@ -86,23 +74,6 @@ def test_p_values_are_corrected_over_the_whole_table_as_by_hand():
     for place, index in enumerate(by_size):
         running = max(running, min(1.0, (len(raw) - place) * raw[index]))
         assert table.rows[index].p_holm == pytest.approx(running)
-
-
-def test_one_data_set_has_no_row_for_all_together():
-    assert {row.dataset for row in verdicts([made()]).rows} == {"toy"}
-
-
-def test_another_measure_can_be_asked_for():
-    table = verdicts([made()], "mrr@10")
-    assert (
-        "mrr@10, difference" in table.grid.columns and said(table, "kg-os hybrid", "embeddings") == REPLICATES
-    )
-
-
-def test_an_interval_that_holds_0_is_not_decided_whatever_p_says():
-    row = verdicts([made()]).rows[0]
-    assert replace(row, p_holm=0.001, difference=replace(row.difference, low=-0.01)).verdict == UNDECIDED
-    assert replace(row, p_holm=0.05).verdict == UNDECIDED and replace(row, p_holm=0.049).verdict == REPLICATES
 
 
 def test_a_report_that_lacks_a_system_is_refused_and_says_which():

@@ -12,17 +12,18 @@ import zipfile
 from collections import Counter
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.beir import to_beir
 
+from benchmarks.recall.published import published
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import compare_pairs
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import skeletons
-from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset, published
+from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 from kgot_lab.evaluation.dataset import from_beir
+from kgot_lab.io.files import bundled
 from kgot_lab.types import Document, Query
 
 DOCUMENTS = [
@@ -55,7 +56,6 @@ def folder(tmp_path):
     return folder
 
 
-# --- bundled
 # ----------------------------------------------------------------------------------------------------------
 
 
@@ -119,41 +119,6 @@ def test_the_published_figures_come_out_of_the_published_runs(subset, system, tw
     assert mean(lambda ranking: recall(ranking, 8) == 1) == all_gold
 
 
-def test_a_published_ranking_names_passages_of_its_set_and_no_id_twice():
-    elsewhere = 0
-    for (subset, _), rankings in once_published().items():
-        known = {document.id for document in searched(subset).documents}
-        for ranking in rankings:
-            assert len(set(ranking.ids)) == len(ranking.ids) <= 8
-            elsewhere += sum(id not in known and " title at rank " not in id for id in ranking.ids)
-            assert [hit.score for hit in ranking.hits] == sorted(
-                (hit.score for hit in ranking.hits), reverse=True
-            )
-    # LightRAG, three times the same title: it is in 2wiki, but not among the passages LightRAG searched
-    assert elsewhere == 3
-
-
-def test_the_delta_edges_of_musique_join_its_passages_as_the_head_of_their_file_says():
-    dataset = load_dataset("musique")
-    with gzip.open(bundled("musique-train-100/delta_edges.jsonl.gz"), "rt", encoding="utf-8") as file:
-        head = json.loads(file.readline())
-    known = {document.id for document in dataset.documents}
-    pairs = [(edge.source, edge.target) for edge in dataset.isomorphic]
-    assert len(set(pairs)) == len(pairs) == head["edges"] > 1_000 and all(
-        source < target for source, target in pairs
-    )
-    uses = Counter(end for pair in pairs for end in pair)
-    assert set(uses) <= known and max(uses.values()) == head["most"] == 10
-    for edge in dataset.isomorphic:
-        weight, raw, skeleton = (edge.properties[name] for name in ("weight", "raw", "skeleton"))
-        assert edge.type == "structural_isomorphism" and weight == pytest.approx(skeleton - raw, abs=2e-4)
-        assert (
-            skeleton >= head["thresholds"]["skeleton"] - 1e-4 and weight >= head["thresholds"]["delta"] - 1e-4
-        )
-    assert dataset.develop.isomorphic == load_dataset("musique-steps").isomorphic == dataset.isomorphic
-    assert not load_dataset("2wiki-780").isomorphic and not load_dataset("musique-mixed").isomorphic
-
-
 @pytest.mark.parametrize("name, folder", sorted(OTHERS_WITH_EDGES.items()))
 def test_the_delta_edges_of_another_set_join_its_documents_and_follow_the_rule_in_their_head(name, folder):
     dataset = load_dataset(name)
@@ -187,7 +152,6 @@ def test_delta_edges_on_file_are_those_that_the_passages_give():
         assert not aligner.align(texts[edge.source], texts[edge.target]).veto
 
 
-# --- a BEIR folder
 # ----------------------------------------------------------------------------------------------------
 
 
@@ -209,12 +173,6 @@ def test_a_beir_folder_may_be_gzipped_without_a_head_and_with_a_byte_order_mark(
     (folder / "qrels" / "test.tsv").unlink()
     (folder / "qrels.tsv").write_text("q1\td1\t1.0\r\n\r\nq2\td2\t1\r\n")
     assert from_beir(folder).qrels == {"q1": {"d1": 1}, "q2": {"d2": 1}}
-
-
-def test_a_written_data_set_can_be_read_back(folder, tmp_path):
-    dataset = from_beir(folder)
-    again = from_beir(to_beir(dataset, tmp_path / "copy" / "mine"))
-    assert again == dataset
 
 
 def test_a_bundled_set_survives_a_round_trip(tmp_path):
@@ -266,46 +224,10 @@ def test_bad_files_are_named_with_the_line(folder, file, content, message):
         from_beir(folder)
 
 
-def test_a_gzip_file_cut_short_is_named(folder):
-    whole = gzip.compress((folder / "corpus.jsonl").read_bytes() * 50)
-    (folder / "corpus.jsonl").unlink()
-    for broken in (whole[:-20], b"not gzip", whole[:20] + b"\xff" * 20 + whole[40:]):
-        (folder / "corpus.jsonl.gz").write_bytes(broken)
-        with pytest.raises(BadInput, match=r"corpus\.jsonl\.gz"):
-            from_beir(folder)
-
-
-@pytest.mark.parametrize("text", ["", "?? !", "…"])
-def test_a_query_without_a_letter_or_digit_is_refused_by_its_id(folder, text):
-    (folder / "queries.jsonl").write_text(lines([{"_id": "q1", "text": "who?"}, {"_id": "q2", "text": text}]))
-    with pytest.raises(BadInput, match="1 queries have no letter or digit, for example 'q2'"):
-        from_beir(folder)
-
-
-def test_other_names_of_columns_do_too(folder):
-    (folder / "queries.jsonl").write_text(lines([{"qid": 1, "query": "who?"}]))
-    (folder / "corpus.jsonl").write_text(lines([{"docno": "d1", "contents": "one"}]))
-    (folder / "qrels" / "test.tsv").write_text("1\td1\t1\n")
-    dataset = from_beir(folder)
-    assert dataset.queries == (Query("who?", "1"),) and dataset.documents == (Document("d1", "one"),)
-
-
-def test_what_becomes_of_judgements_of_nothing_is_one_of_two(folder):
-    with pytest.raises(BadInput, match="missing is 'raise' or 'drop'"):
-        from_beir(folder, missing="ignore")
-
-
 @pytest.mark.parametrize("split", ["../test", "/etc/passwd", "..", "", "a/b", "test\n"])
 def test_a_split_cannot_leave_the_folder(folder, split):
     with pytest.raises(BadInput, match="is not the name of a file"):
         from_beir(folder, split)
-
-
-def test_an_absent_file_or_folder_is_named(folder):
-    with pytest.raises(BadInput, match=r"no qrels/dev.tsv or qrels.tsv .*splits there are test"):
-        from_beir(folder, "dev")
-    with pytest.raises(BadInput, match="is not a folder"):
-        from_beir(folder / "nowhere")
 
 
 def test_what_is_left_out_is_counted(folder):
@@ -319,7 +241,6 @@ def test_what_is_left_out_is_counted(folder):
     assert "1 queries without" in repr(dataset)
 
 
-# --- public sets
 # ------------------------------------------------------------------------------------------------------
 
 
@@ -455,33 +376,6 @@ def test_a_corrupt_download_is_not_kept_and_a_later_one_works(irds, home, archiv
     assert not source.exists()
     source.write_bytes(archive)
     assert len(load_dataset("beir/tiny").documents) == 2
-
-
-def test_a_corrupt_file_that_is_there_is_named(irds, home, archive):
-    register(irds, "http://127.0.0.1:9/tiny.zip", md5(archive))
-    source = home / "source.zip"
-    source.parent.mkdir(parents=True)
-    source.write_bytes(archive[:-9])
-    with pytest.raises(BadInput, match=rf"{source} is not the file that beir/tiny/test needs.*delete it"):
-        load_dataset("beir/tiny/test")
-
-
-def test_the_real_scifact_says_what_to_put_where(irds):
-    with pytest.raises(BadInput) as caught:
-        load_dataset("beir/scifact")
-    assert "scifact.zip as " + str(irds.util.home_path() / "beir" / "scifact" / "source.zip") in str(
-        caught.value
-    )
-
-
-def test_a_public_set_without_judgements_names_those_that_have_some(irds):
-    with pytest.raises(BadInput, match=r"beir has no judgements.*beir/scifact/test"):
-        load_dataset("beir")
-
-
-def test_an_unknown_public_set_is_an_unknown_name(irds):
-    with pytest.raises(UnknownName, match="did you mean 'beir/scifact'"):
-        load_dataset("beir/scifac")
 
 
 @pytest.mark.parametrize("installed", [True, False])

@@ -11,15 +11,15 @@ from dataclasses import replace
 import pytest
 from support.loop_script import WRITE, call, scripted, votes
 
-from kgot_lab.benchmark.questions.batch import Halted, alone_in, in_parallel, trace_name
+from kgot_lab.benchmark.questions.batch import alone_in, in_parallel, trace_name
 from kgot_lab.benchmark.questions.kit import ModelsBehind, all_that_work, nothing_more
-from kgot_lab.benchmark.questions.plan import Answerers, QuestionPlan, check_run, prepared, read_plan
+from kgot_lab.benchmark.questions.plan import Answerers, QuestionPlan, prepared, read_plan
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import (
-    QuestionReceipt,
-    append_receipt,
+    QuestionResult,
+    append_result,
     facts_read,
-    read_receipts,
+    read_results,
     scored,
     with_costs,
     with_grade,
@@ -28,7 +28,6 @@ from kgot_lab.benchmark.questions.question_result import (
 from kgot_lab.benchmark.questions.report import (
     graded_grid,
     note_untraced,
-    rest_of,
     results_grid,
     results_json,
     spent_before,
@@ -45,12 +44,7 @@ from kgot_lab.loop.modes.paths.reading import few_prompt
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Usage
 
-# --- threads
 # --------------------------------------------------------------------------------------------------------------
-
-
-def test_everything_is_worked_on_once():
-    assert sorted(in_parallel(lambda n: n * n, range(20), 4, threading.Event())) == [n * n for n in range(20)]
 
 
 def test_an_error_ends_the_work_after_what_is_under_way():
@@ -71,32 +65,7 @@ def test_an_error_ends_the_work_after_what_is_under_way():
     assert done == [1]
 
 
-def test_what_was_halted_is_no_error_of_its_own():
-    def work(n: int) -> int:
-        raise Halted
-
-    assert list(in_parallel(work, range(3), 2, threading.Event())) == []
-
-
-# --- receipts
 # -------------------------------------------------------------------------------------------------------------
-
-
-def test_an_alias_is_as_right_as_the_answer():
-    question = Question("q", "Who?", "G. Stanley Hall", aliases=("Stanley Hall",))
-    assert (
-        scored(question, "Stanley Hall", "match").correct
-        and scored(question, "stanley hall", "match").em == 1
-    )
-    assert not scored(question, "Hall", "match").correct
-
-
-def test_the_rule_of_the_set_decides():
-    question = Question("q", "How many?", "17")
-    by_match, by_gaia = scored(question, "17%", "match"), scored(question, "$17", "gaia")
-    assert by_match.correct and by_gaia.correct and by_gaia.rule == "number" and by_match.rule == ""
-    assert not scored(Question("q", "How many?", "17.0"), "17", "match").correct
-    assert scored(Question("q", "How many?", "17.0"), "17", "gaia").correct
 
 
 def test_a_grade_decides_where_there_is_one_and_an_unclear_one_is_not_right():
@@ -108,12 +77,12 @@ def test_a_grade_decides_where_there_is_one_and_an_unclear_one_is_not_right():
 
 def test_the_last_line_of_a_question_counts_and_one_that_was_cut_short_does_not(tmp_path):
     path = tmp_path / "receipts.jsonl"
-    append_receipt(path, QuestionReceipt("a", error="busy"))
-    append_receipt(path, QuestionReceipt("a", predicted="\ud800 x", correct=True, human_tools=("python",)))
+    append_result(path, QuestionResult("a", error="busy"))
+    append_result(path, QuestionResult("a", predicted="\ud800 x", correct=True, human_tools=("python",)))
     with path.open("a") as file:
         file.write('{"id": "b", "predi')
-    append_receipt(path, QuestionReceipt("c"))
-    read = read_receipts(path)
+    append_result(path, QuestionResult("c"))
+    read = read_results(path)
     assert list(read) == ["a", "c"] and read["a"].correct and read["a"].human_tools == ("python",)
 
 
@@ -121,7 +90,7 @@ def receipts_file(folder):
     (folder / "traces").mkdir()
     path = folder / "receipts.jsonl"
     for name, right in (("a", False), ("b", True), ("c", False)):
-        append_receipt(path, QuestionReceipt(name, correct=right, f1=0.5))
+        append_result(path, QuestionResult(name, correct=right, f1=0.5))
     return path
 
 
@@ -141,15 +110,7 @@ def test_a_receipt_that_was_changed_is_refused_by_the_number_of_its_line(tmp_pat
         TraceError,
         match=r"receipts\.jsonl, line 1, is not as it was written.*delete receipts\.jsonl.*seconds that each answer took are lost",
     ):
-        read_receipts(path)
-
-
-def test_a_receipt_that_was_taken_out_is_missed(tmp_path):
-    path = receipts_file(tmp_path)
-    lines = path.read_text().splitlines(keepends=True)
-    path.write_text(lines[0] + lines[2])
-    with pytest.raises(TraceError, match="line 2, is not as it was written, or a line before it is missing"):
-        read_receipts(path)
+        read_results(path)
 
 
 def test_receipts_of_before_are_read_and_gone_on_with_but_not_where_they_say_what_cannot_be(tmp_path):
@@ -157,15 +118,15 @@ def test_receipts_of_before_are_read_and_gone_on_with_but_not_where_they_say_wha
     path.write_text(
         '{"id": "a", "correct": true, "f1": 1.0}\n{"id": "b", "predi\n{"id": "c", "correct": false}\n'
     )
-    append_receipt(path, QuestionReceipt("d"))
-    assert list(read_receipts(path)) == ["a", "c", "d"]
+    append_result(path, QuestionResult("d"))
+    assert list(read_results(path)) == ["a", "c", "d"]
     for value in ("8.0", "-1", '"much"', "NaN", "true"):
         path.write_text(f'{{"id": "a", "correct": true}}\n{{"id": "b", "f1": {value}}}\n')
         with pytest.raises(TraceError, match="line 2, holds what no receipt can \\(f1 is"):
-            read_receipts(path)
+            read_results(path)
     path.write_text('{"id": "a"}\n{"id": "b", "f1" 1}\n{"id": "c"}\n')
     with pytest.raises(TraceError, match="line 2, is not JSON"):
-        read_receipts(path)
+        read_results(path)
 
 
 def test_receipts_made_again_from_traces_do_not_invent_how_long_the_answers_took(tmp_path):
@@ -180,7 +141,7 @@ def test_receipts_made_again_from_traces_do_not_invent_how_long_the_answers_took
     (folder / "receipts.jsonl").unlink()
     again = answered()
     assert [receipt.seconds for receipt in again] == [None, None]
-    assert list(read_receipts(folder / "receipts.jsonl").values()) == again
+    assert list(read_results(folder / "receipts.jsonl").values()) == again
     assert results_json(again)["by level"]["all"]["questions of unknown seconds"] == 2
     assert (
         "2 unknown" in str(results_grid(again)) and write_totals(folder)["questions of unknown seconds"] == 2
@@ -203,7 +164,7 @@ def test_along_paths_the_facts_are_what_the_model_was_shown_and_the_likelihood_t
         Answered(text="London", forced=False),
     ]
     assert facts_read(events) == f"{ada}\n{noether}"
-    receipt = with_costs(QuestionReceipt("q"), events, 1.0)
+    receipt = with_costs(QuestionResult("q"), events, 1.0)
     assert (
         receipt.rests
         and receipt.likelihood == pytest.approx(math.exp(-0.1))
@@ -211,17 +172,9 @@ def test_along_paths_the_facts_are_what_the_model_was_shown_and_the_likelihood_t
     )
 
 
-def test_of_a_private_set_no_right_answer_is_written():
-    right, wrong = (
-        scored(Question("q", "Who?", "Ada Lovelace"), said, "gaia") for said in ("ada lovelace", "Babbage")
-    )
-    assert "ovelace" not in repr(withheld(right)) and withheld(right).correct
-    assert withheld(wrong).predicted == "Babbage" and "ovelace" not in repr(withheld(wrong))
-
-
 def test_results_have_intervals_and_close_calls_of_their_own():
     receipts = [
-        QuestionReceipt(str(n), correct=n < 6, close=n == 7, em=float(n < 6), level=f"level {n % 2}")
+        QuestionResult(str(n), correct=n < 6, close=n == 7, em=float(n < 6), level=f"level {n % 2}")
         for n in range(10)
     ]
     told = results_json(receipts)["by level"]["all"]
@@ -237,7 +190,6 @@ def test_results_have_intervals_and_close_calls_of_their_own():
     ] and graded_grid(receipts) is None
 
 
-# --- plans and folders
 # ----------------------------------------------------------------------------------------------------
 
 PLAN = QuestionPlan(
@@ -253,12 +205,6 @@ def test_the_same_plan_goes_on_and_another_one_is_told_apart(tmp_path):
     assert "selection" not in str(refused.value) and read_plan(tmp_path / "run")["limits"] == {"steps": 7}
 
 
-def test_a_folder_that_holds_something_else_is_not_taken(tmp_path):
-    (tmp_path / "thesis.tex").write_text("x")
-    with pytest.raises(BadInput, match=r"holds thesis\.tex"):
-        PLAN.keep(tmp_path)
-
-
 def test_only_one_run_at_a_time_works_in_a_folder(tmp_path):
     with alone_in(tmp_path), pytest.raises(BadInput, match="another run is at work"), alone_in(tmp_path):
         pass
@@ -266,15 +212,6 @@ def test_only_one_run_at_a_time_works_in_a_folder(tmp_path):
         pass
 
 
-def test_each_id_has_a_file_of_its_own():
-    ids = ["a", "A", "a/b", "a_b", "../a", "x" * 300, "x" * 301, "Ω", "con cat"]
-    names = [trace_name(id) for id in ids]
-    assert len({name.lower() for name in names}) == len(ids) and all(
-        "/" not in name and len(name) < 100 for name in names
-    )
-
-
-# --- from Python
 # ----------------------------------------------------------------------------------------------------------
 
 
@@ -328,48 +265,6 @@ def guessing(asked: list[str]) -> Scripted:
     return Scripted(reply, "guessing")
 
 
-def test_what_a_question_cannot_be_asked_with_ends_the_run_at_once(tmp_path):
-    made = []
-
-    def tools(question, behind):
-        made.append(question.id)
-        if len(made) > 2:  # the plan has named the tools of both
-            raise BadInput("the folder of pages is gone")
-        return []
-
-    ready = prepared(
-        ASKED, Selection(), Answerers("loop", guessing([]), REFERENCE, tools=tools), tmp_path / "run"
-    )
-    with pytest.raises(BadInput, match="pages is gone"):
-        list(ready.run.answers())
-    assert len(made) == 3 and ready.run.receipts == {}
-
-
-def test_a_grader_of_gaia_is_refused_without_a_model(tmp_path):
-    with pytest.raises(BadInput, match="scored by its own rules"):
-        check_run(
-            replace(ASKED, scored_by="gaia"),
-            Selection(),
-            Answerers("loop", None, REFERENCE),
-            tmp_path,
-            graded=True,
-        )
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_rag_finds_passages_in_documents_only(tmp_path):
-    def looking_out(question, behind):
-        raise AssertionError("it is not to look out")
-
-    mine = QuestionSet(
-        [Document("d", "Ada Lovelace was born in London.", "Ada Lovelace")], ASKED.questions[:1]
-    )
-    [receipt] = prepared(
-        mine, Selection(), Answerers("rag", guessing([]), REFERENCE, tools=looking_out), tmp_path / "run"
-    ).run.answers()
-    assert receipt.correct and receipt.tools == {"search": 1}
-
-
 @pytest.mark.parametrize("killed_with_a_reply", [True, False])
 def test_a_second_walk_that_a_kill_left_loses_no_reply_and_no_cost(tmp_path, killed_with_a_reply):
     asked = []
@@ -403,29 +298,6 @@ def test_what_no_trace_tells_is_kept_for_the_next_sitting(tmp_path):
     assert spent_before(tmp_path) == (calls, spent)  # not counted twice
 
 
-@pytest.mark.parametrize("system", ["loop", "zero-shot"])
-def test_the_rest_of_a_run_is_reckoned_for_what_is_missing(tmp_path, system):
-    def estimates(grader=None):
-        return rest_of(
-            prepared(
-                ASKED,
-                Selection(),
-                Answerers(system, guessing([]), REFERENCE, grader=grader),
-                tmp_path / "run",
-            ).run
-        )
-
-    [(what, cost)] = estimates().items()
-    assert what.startswith("2 questions") and cost.calls == (2 if system == "zero-shot" else cost.calls) > 0
-    if system == "zero-shot":
-        list(
-            prepared(
-                ASKED, Selection(), Answerers(system, guessing([]), REFERENCE), tmp_path / "run"
-            ).run.answers()
-        )
-        assert estimates() == {} and list(estimates(guessing([]))) == ["2 grades"]
-
-
 def test_the_tools_that_work_are_safe_for_several_questions_at_once(tmp_path):
     zipped = tmp_path / "a.zip"
     with zipfile.ZipFile(zipped, "w") as file:
@@ -444,4 +316,28 @@ def test_the_tools_that_work_are_safe_for_several_questions_at_once(tmp_path):
         results = list(threads.map(used, range(3)))
     assert [number for _, number in results] == ["1", "2", "3"] and all(
         "a.zip/note.txt" in names for names, _ in results
+    )
+
+
+def test_a_receipt_that_was_taken_out_is_missed(tmp_path):
+    path = receipts_file(tmp_path)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text(lines[0] + lines[2])
+    with pytest.raises(TraceError, match="line 2, is not as it was written, or a line before it is missing"):
+        read_results(path)
+
+
+def test_of_a_private_set_no_right_answer_is_written():
+    right, wrong = (
+        scored(Question("q", "Who?", "Ada Lovelace"), said, "gaia") for said in ("ada lovelace", "Babbage")
+    )
+    assert "ovelace" not in repr(withheld(right)) and withheld(right).correct
+    assert withheld(wrong).predicted == "Babbage" and "ovelace" not in repr(withheld(wrong))
+
+
+def test_each_id_has_a_file_of_its_own():
+    ids = ["a", "A", "a/b", "a_b", "../a", "x" * 300, "x" * 301, "Ω", "con cat"]
+    names = [trace_name(id) for id in ids]
+    assert len({name.lower() for name in names}) == len(ids) and all(
+        "/" not in name and len(name) < 100 for name in names
     )

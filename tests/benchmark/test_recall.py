@@ -4,26 +4,21 @@ and growing take.
 
 import gc
 import json
-import math
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 from support.beir import to_beir
-from support.tiny_collection import QUESTIONS, TRIPLES, tiny
+from support.tiny_collection import tiny
 
 from kgot_lab.benchmark.recall import bench as room
-from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, benchmark, indexing
-from kgot_lab.benchmark.recall.datasets import load_dataset
+from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, benchmark
 from kgot_lab.benchmark.recall.filling import file_name
 from kgot_lab.benchmark.recall.growth import LANES, SyntheticVectors, measured
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation import runner as running
-from kgot_lab.evaluation.reports import derive
 from kgot_lab.evaluation.results import Plan
-from kgot_lab.types import Document, Query
 from kgot_lab.viz.html import recall_page
 from kgot_lab.viz.plots.retrieval import rival, shown_systems
 
@@ -54,7 +49,6 @@ def receipts(folder) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.gz"))
 
 
-# --- running
 # ----------------------------------------------------------------------------------------------------------
 
 
@@ -68,17 +62,6 @@ def test_a_folder_of_yours_is_measured_into_receipts_that_are_taken_again(own, t
     monkeypatch.setattr(running, "timed_search", lambda *_, **__: pytest.fail("run again"))
     [again] = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=SOME)
     assert again.csv() == first.csv() and again.markdown() == first.markdown() and f"{again}" == f"{first}"
-
-
-def test_the_report_is_the_one_that_the_receipts_alone_give(tmp_path):
-    [ours] = benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
-    [derived] = derive(tmp_path / "out", load_dataset)
-    assert (
-        ours.parts == derived.parts == ("develop",)
-        and ours.csv() == derived.csv()
-        and ours.json() == derived.json()
-    )
-    assert not load_dataset("hotpotqa").locked & set(ours.runs[0].hits)
 
 
 def test_other_data_in_the_same_folder_are_reported_too_and_never_run_again(own, tmp_path):
@@ -112,46 +95,6 @@ def test_an_interrupted_benchmark_goes_on_and_gives_the_same_report(own, tmp_pat
     assert told([resumed]) == told([whole])
 
 
-def test_an_interruption_inside_a_system_loses_no_query(own, tmp_path, monkeypatch):
-    [whole] = benchmark(tmp_path / "whole", VECTORS, names=[str(own)], only=["bm25"])
-    asked = []
-
-    def stopping(stage, query, *how):
-        asked.append(query.id)
-        if len(asked) == 5:
-            raise KeyboardInterrupt
-        return original(stage, query, *how)
-
-    original = running.timed_search
-    monkeypatch.setattr(running, "timed_search", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
-    assert [path.name for path in (tmp_path / "out").rglob("*.partial")] == ["bm25.jsonl.gz.partial"]
-    [resumed] = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
-    assert told([resumed]) == told([whole]) and sorted(asked[:4] + asked[5:13]) == sorted(
-        [*tiny().qrels, *asked[9:13]]
-    )
-
-
-def test_progress_counts_the_systems_of_all_data_sets(own, tmp_path):
-    other = to_beir(tiny(), tmp_path / "other")
-    steps = []
-    benchmark(
-        tmp_path / "out",
-        VECTORS,
-        names=[str(own), str(other)],
-        only=["bm25"],
-        progress=lambda *step: steps.append(step),
-    )
-    assert [step[:2] for step in steps] == [(number, 4) for number in range(5)]
-    assert (
-        steps[0][2] == "bm25 on own/test"
-        and steps[3][2] == "convex on other/test"
-        and steps[4][2] == "the report"
-    )
-
-
-# --- refused
 # ----------------------------------------------------------------------------------------------------------
 
 
@@ -163,19 +106,6 @@ def test_names_that_are_not_there_are_refused_before_anything_is_written(own, tm
     with pytest.raises(UnknownName, match="unknown data set 'nosuch'"):
         benchmark(tmp_path / "out", VECTORS, names=[str(own), "nosuch"])
     assert not (tmp_path / "out").exists()
-
-
-def test_a_bundled_name_is_that_set_even_beside_a_folder_of_that_name(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "hotpotqa").mkdir()
-    [made] = benchmark(tmp_path, VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
-    assert len(made.dataset.documents) == 994
-
-
-def test_two_folders_of_one_name_would_share_receipts(own, tmp_path):
-    to_beir(tiny(), tmp_path / "deep" / "own")
-    with pytest.raises(BadInput, match="two of the data sets are called 'own/test'"):
-        benchmark(tmp_path / "out", VECTORS, names=[str(own), str(tmp_path / "deep" / "own")])
 
 
 @pytest.mark.parametrize("what", ["broken", "other documents", "other questions", "more questions"])
@@ -200,43 +130,6 @@ def test_receipts_that_do_not_fit_are_refused_before_anything_is_run(own, tmp_pa
         benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25", "follow"])
 
 
-def test_receipts_of_the_develop_questions_do_not_stand_for_all(tmp_path):
-    benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"], develop=True)
-    with pytest.raises(
-        BadInput, match=r"was made on other questions.* than hotpotqa has now; name another folder"
-    ):
-        benchmark(tmp_path / "out", VECTORS, names=["hotpotqa"], only=["bm25"])
-
-
-def test_one_query_is_too_few(tmp_path):
-    folder = to_beir(tiny().only(["q0"]), tmp_path / "one")
-    with pytest.raises(
-        BadInput, match="needs two queries or more to tell a difference from chance, and has 1"
-    ):
-        benchmark(tmp_path / "out", VECTORS, names=[str(folder)])
-
-
-class Broken(SyntheticVectors):
-    """Vectors of which the first that begins with some words is no number."""
-
-    def __init__(self, words: str) -> None:
-        super().__init__(64)
-        self.words = words
-
-    def embed(self, texts):
-        vectors = super().embed(texts)
-        for row, text in enumerate(texts):
-            if text.startswith(self.words):
-                vectors[row, 0] = np.nan
-        return vectors
-
-
-@pytest.mark.parametrize("words", ["London", "Which"])  # a passage, and a question
-def test_a_vector_that_is_no_number_is_refused_with_one_sentence(own, tmp_path, words):
-    with pytest.raises(BadInput, match="vectors hold NaN or infinity"):
-        benchmark(tmp_path / "out", Broken(words), names=[str(own)], only=["embeddings"])
-
-
 def test_an_empty_corpus_and_ids_that_occur_twice_are_refused(own, tmp_path):
     whole = (own / "corpus.jsonl").read_text()
     (own / "corpus.jsonl").write_text(whole + whole.splitlines()[0] + "\n")
@@ -247,39 +140,7 @@ def test_an_empty_corpus_and_ids_that_occur_twice_are_refused(own, tmp_path):
         benchmark(tmp_path / "out", VECTORS, names=[str(own)])
 
 
-# --- odd data
 # -----------------------------------------------------------------------------------------------------------
-
-# stop words alone, words that no document has
-SILENT = (Query("to be or not", "q0"), Query("zzz 0", "q1"), *tiny().queries[2:])
-UNTITLED = tuple(replace(document, title="") for document in tiny().documents[1:])
-ODD = {
-    "questions that find no word, no titles, an empty document": tiny(
-        queries=SILENT, documents=(Document("d00", ""), *UNTITLED)
-    ),
-    "one title for all": tiny(
-        documents=tuple(replace(document, title="Same") for document in tiny().documents)
-    ),
-    "titles alone": tiny(documents=tuple(replace(document, text="") for document in tiny().documents)),
-}
-
-
-@pytest.mark.parametrize("what", ODD)
-def test_odd_data_are_measured_like_any_other(what, tmp_path):
-    data = ODD[what]
-    # slow to begin with
-    names = [name for name in systems(data, VECTORS) if name not in ("static vectors", "lsa", "infonce")]
-    [made] = benchmark(tmp_path / "out", VECTORS, names=[str(to_beir(data, tmp_path / "own"))], only=names)
-    assert len(made.runs) == len(names) and all(math.isfinite(row.mean) for row in made.rows)
-
-
-def test_learnt_vectors_come_from_two_documents_too(tmp_path):
-    two = tiny(
-        documents=tiny().documents[:2], qrels={f"q{number}": {"d00": 1} for number in range(len(QUESTIONS))}
-    )
-    learnt = "static vectors", "lsa", "infonce"
-    [made] = benchmark(tmp_path / "out", VECTORS, names=[str(to_beir(two, tmp_path / "own"))], only=learnt)
-    assert {run.system for run in made.runs} == {*learnt, BASELINE}
 
 
 def test_plots_of_many_systems_name_the_baseline_the_expected_and_the_best_that_are_no_controls(
@@ -308,34 +169,31 @@ def test_plots_of_many_systems_name_the_baseline_the_expected_and_the_best_that_
     )
 
 
-# --- what building and growing take
 # ---------------------------------------------------------------------------------
-
-
-def test_indexing_has_a_row_for_every_system_with_seconds_and_megabytes_of_its_own(monkeypatch):
-    data, some = tiny(triples=TRIPLES), {"bm25", "static vectors", "lsa", "follow", "gate", "follow, triples"}
-    monkeypatch.setattr(room, "load_dataset", lambda name: data)
-    built: list[str] = []
-
-    def counted(*of):
-        return {
-            name: lambda name=name, build=build: built.append(name) or build()
-            for name, build in systems(*of).items()
-            if name in some
-        }
-
-    monkeypatch.setattr(room, "systems", counted)
-    steps = []
-    about, *rows = indexing("tiny", VECTORS, progress=lambda *step: steps.append(step))
-    assert {row["system"] for row in rows} == some and len(rows) == len(steps) == 6 and json.dumps(rows)
-    assert set(about["circumstances"]) == {"date", "machine", "versions"}
-    assert all(row["dataset"] == "tiny" and row["seconds"] >= 0 and row["megabytes"] >= 0 for row in rows)
-    of = {row["system"]: row for row in rows}
-    assert of["static vectors"]["megabytes"] > 10 > of["bm25"]["megabytes"]  # the word vectors
-    assert built.count("lsa") == 2, "importing what it needs is not building: that is done once before"
 
 
 def test_title_pagerank_finds_the_planted_link_that_words_cannot():
     words, linked = measured("bm25", 1_000, 25), measured("title pagerank", 1_000, 25)
     assert words["recall@10"] <= 0.6 and linked["recall@10"] >= words["recall@10"] + 0.3
     assert "title pagerank" in LANES and linked["queries"] == 25 and linked["median_ms"] > 0
+
+
+def test_an_interruption_inside_a_system_loses_no_query(own, tmp_path, monkeypatch):
+    [whole] = benchmark(tmp_path / "whole", VECTORS, names=[str(own)], only=["bm25"])
+    asked = []
+
+    def stopping(stage, query, *how):
+        asked.append(query.id)
+        if len(asked) == 5:
+            raise KeyboardInterrupt
+        return original(stage, query, *how)
+
+    original = running.timed_search
+    monkeypatch.setattr(running, "timed_search", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
+    assert [path.name for path in (tmp_path / "out").rglob("*.partial")] == ["bm25.jsonl.gz.partial"]
+    [resumed] = benchmark(tmp_path / "out", VECTORS, names=[str(own)], only=["bm25"])
+    assert told([resumed]) == told([whole]) and sorted(asked[:4] + asked[5:13]) == sorted(
+        [*tiny().qrels, *asked[9:13]]
+    )

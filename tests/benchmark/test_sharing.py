@@ -10,16 +10,15 @@ import time
 from pathlib import Path
 
 import pytest
-from support.beir import to_beir
 from support.tiny_collection import TRIPLES, tiny
 from support.waiting import until
 from support.workers import local_cluster
 
 from kgot_lab.benchmark.recall import filling
-from kgot_lab.benchmark.recall.bench import bench, benchmark
+from kgot_lab.benchmark.recall.bench import bench
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import systems
-from kgot_lab.errors import BadInput, LabError
+from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.io.dask_workers import workers_at
 from kgot_lab.retrieval.stage import Stage
@@ -93,18 +92,6 @@ def test_workers_make_the_receipts_of_one_process_and_compute_no_vector(client, 
     )
 
 
-def test_folders_of_data_are_shared_out_together(client, tmp_path):
-    names = [str(to_beir(tiny(), tmp_path / name)) for name in ("own", "other")]
-    only, plan = ["bm25", "follow"], Plan("convex", rounds=100)
-    alone = benchmark(tmp_path / "alone", SyntheticVectors(32), names=names, only=only, plan=plan)
-    shared = benchmark(
-        tmp_path / "shared", SyntheticVectors(32), names=names, only=only, plan=plan, client=client
-    )
-    assert rows(tmp_path / "shared") == rows(tmp_path / "alone") and [each.csv() for each in shared] == [
-        each.csv() for each in alone
-    ]
-
-
 def held_up(place: Path) -> Stage:
     """A stage that notes the process that runs it, and waits at a query until it may go on."""
 
@@ -141,19 +128,6 @@ def test_a_worker_that_is_killed_in_the_middle_changes_no_receipt(tmp_path):
     bench(DATA, systems=some, plan=PLAN, folder=tmp_path / "alone")
     assert rows(tmp_path / "shared") == rows(tmp_path / "alone") and len(rows(tmp_path / "alone")) == 6
     assert files(tmp_path / "shared") == {"plan.json"}
-
-
-def test_data_that_were_lost_with_a_worker_are_sent_again(tmp_path):
-    distributed = pytest.importorskip("distributed")
-    where = {"dashboard_address": "127.0.0.1:0", "host": "127.0.0.1", "protocol": "tcp://"}
-    one = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, **where)
-    with one as cluster, workers_at(cluster.scheduler_address) as client:
-        some = {"mine": held_up(tmp_path), "bm25": systems(DATA, SyntheticVectors(32))["bm25"]}
-        killer = threading.Thread(target=kill_in_the_middle, args=[tmp_path])
-        killer.start()
-        made = bench(DATA, systems=some, plan=Plan("mine", rounds=100), client=client)
-        killer.join()
-    assert {run.system for run in made.runs} == {"mine", "bm25"}
 
 
 def test_a_system_that_cannot_be_sent_is_refused_with_what_to_do(client, tmp_path):
@@ -220,19 +194,6 @@ def test_systems_that_are_run_again_by_workers_are_told_with_the_reason(client, 
     assert {step[2] for step in told[:-1]} == {
         f"{name} on tiny (again, since {why})" for name in ("convex", "follow")
     }
-
-
-def test_an_error_of_a_system_is_told_and_leaves_what_was_finished(client, tmp_path):
-    def broken(ranking):
-        raise ZeroDivisionError("mine")
-
-    with pytest.raises(
-        LabError, match=r"the system 'mine' failed on question 'q0', .*: ZeroDivisionError: mine"
-    ):
-        bench(
-            DATA, systems={"mine": Stage("mine", broken)}, plan=Plan("mine"), folder=tmp_path, client=client
-        )
-    assert files(tmp_path) == {"plan.json"}
 
 
 def test_a_worker_with_another_version_is_refused():

@@ -2,7 +2,6 @@
 
 import collections
 import json
-import sqlite3
 
 import numpy as np
 import pytest
@@ -14,12 +13,8 @@ from kgot_lab.benchmark.recall.growth import (
     held_bytes,
     measure_growth,
     synthetic,
-    title,
     word,
 )
-from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.retrieval.dense import meaning
-from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.text.words import searched_words
 from kgot_lab.types import full_text
 
@@ -29,28 +24,6 @@ SMALL = synthetic(1_000, 20)
 def test_the_same_numbers_give_the_same_passages_and_others_do_not():
     assert synthetic(1_000, 20) == SMALL
     assert synthetic(1_000, 20, seed=1).documents != SMALL.documents
-
-
-def test_ids_titles_and_sizes_are_as_asked():
-    assert repr(SMALL) == "<synthetic-1000: 20 queries, 1,000 documents, 40 relevant pairs>"
-    for part in ("id", "title"):
-        assert len({getattr(document, part) for document in SMALL.documents}) == 1_000
-
-
-def test_more_passages_than_are_made_at_a_time():
-    many = synthetic(20_001, 5)
-    assert (
-        len({document.id for document in many.documents})
-        == len({document.title for document in many.documents})
-        == 20_001
-    )
-    assert len({document.text for document in many.documents}) == 20_001
-
-
-def test_words_and_titles_differ_by_number_and_survive_the_tokenizer():
-    made = [word(number) for number in range(52**3)]
-    assert len(set(made)) == len(made) and searched_words(" ".join(made[:10_000])) == made[:10_000]
-    assert len({title(number) for number in range(0, 5_000_000, 97)}) == len(range(0, 5_000_000, 97))
 
 
 def test_words_follow_zipfs_law():
@@ -73,19 +46,6 @@ def test_the_first_passage_has_the_rare_words_and_names_the_second():
         assert second.title in both[0].text and both[0].id in SMALL.qrels[query.id]
 
 
-def test_bm25_finds_the_first_passage_and_not_the_linked_one():
-    lane = bm25(SMALL.documents)
-    found = [set(lane.search(query).ids[:10]) & set(SMALL.qrels[query.id]) for query in SMALL.queries]
-    first = [lane.search(query).ids[0] in SMALL.qrels[query.id] for query in SMALL.queries]
-    assert all(found) and sum(map(len, found)) <= 22 and sum(first) >= 18
-
-
-@pytest.mark.parametrize(("n", "queries"), [(3, 1), (199, 50), (10, 0), (0, 1)])
-def test_too_few_passages_are_refused(n, queries):
-    with pytest.raises(BadInput, match="four passages a query"):
-        synthetic(n, queries)
-
-
 def test_vectors_have_length_one_and_depend_on_the_words_alone():
     texts = [full_text(document) for document in SMALL.documents[:50]]
     rows = SyntheticVectors().embed(texts)
@@ -98,24 +58,6 @@ def test_vectors_have_length_one_and_depend_on_the_words_alone():
     assert not SyntheticVectors().embed(["", "..."]).any() and SyntheticVectors(16).embed([]).shape == (0, 16)
 
 
-def test_vectors_of_many_words_are_those_of_each_text_alone():
-    texts = [" ".join(word(number) for number in range(start, start + 40)) for start in range(0, 4_000, 40)]
-    together = SyntheticVectors(64).embed(texts)
-    assert np.array_equal(together, np.concatenate([SyntheticVectors(64).embed([text]) for text in texts]))
-
-
-def test_vectors_of_another_dimension_have_another_digest():
-    assert SyntheticVectors(64).digest != SyntheticVectors().digest
-    with pytest.raises(BadInput, match="at least 8 dimensions"):
-        SyntheticVectors(4)
-
-
-def test_a_text_is_closest_to_itself():
-    lane = meaning(SMALL.documents, SyntheticVectors())
-    assert all(lane.search(full_text(document)).ids[0] == document.id for document in SMALL.documents[:20])
-
-
-# --- growth
 # -----------------------------------------------------------------------------------------------------------
 
 
@@ -134,26 +76,9 @@ def test_growth_measures_in_processes_and_resumes(tmp_path, monkeypatch):
     assert measure_growth([400], ["bm25", "embeddings"], file=file, queries=10) == rows
 
 
-def test_a_line_cut_short_is_measured_again(tmp_path, monkeypatch):
-    file = tmp_path / "scale.jsonl"
-    row = {"lane": "bm25", "passages": 400, "asked": 10}
-    file.write_text(json.dumps({**row, "passages": 40}) + "\n" + json.dumps(row)[:-3])
-    monkeypatch.setattr(growth_room, "_in_a_process", lambda *_: row)
-    assert measure_growth([400], ["bm25"], file=file, queries=10) == [row]
-    assert [json.loads(line)["passages"] for line in file.read_text().splitlines()] == [40, 400]
-
-
 def test_a_lane_that_fails_says_so_and_is_not_kept(tmp_path):
     rows = measure_growth([2], ["bm25"], file=tmp_path / "scale.jsonl", queries=1)
     assert "four passages a query" in rows[0]["error"] and not (tmp_path / "scale.jsonl").exists()
-
-
-def test_an_unknown_lane_and_a_strange_file_are_refused(tmp_path):
-    with pytest.raises(UnknownName, match="did you mean 'bm25'"):
-        measure_growth([400], ["bm52"])
-    (tmp_path / "notes").write_text("hello\n")
-    with pytest.raises(BadInput, match="line 1 is not a row"):
-        measure_growth([400], ["bm25"], file=tmp_path / "notes")
 
 
 @pytest.mark.parametrize("lane", LANES)
@@ -175,11 +100,3 @@ def test_held_bytes_counts_what_a_function_closes_over_once():
     held = held_bytes(keeps)
     assert 85_000 < held < 88_000
     assert held_bytes(keeps, apart_from=numbers) < 8_000
-
-
-def test_held_bytes_counts_a_database_in_memory():
-    connection = sqlite3.connect(":memory:")
-    connection.execute("CREATE TABLE texts (text TEXT)")
-    connection.execute("INSERT INTO texts VALUES (?)", ("x" * 100_000,))
-    assert held_bytes([connection]) > 100_000
-    connection.close()

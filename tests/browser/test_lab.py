@@ -6,33 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from browser.lab import CellFailed, expect, left_out, open_notebook, output_of, run_all, run_cell
-from browser.window import open_from_disk, screenshot
-
-PICTURE = "<svg xmlns='http://www.w3.org/2000/svg' width='120' height='60'><circle cx='30' cy='30' r='20' fill='#0072B2'/></svg>"
-COUNTER = f'''
-import anywidget, traitlets
-from IPython.display import SVG, display
-
-class Counter(anywidget.AnyWidget):
-    _esm = """
-    export default {{
-      render({{ model, el }}) {{
-        const button = document.createElement("button");
-        const show = () => {{ button.textContent = `${{model.get("count")}} clicks`; }};
-        button.addEventListener("click", () => {{ model.set("count", model.get("count") + 1); model.save_changes(); }});
-        model.on("change:count", show);
-        show();
-        el.append(button);
-      }},
-    }};
-    """
-    count = traitlets.Int(3).tag(sync=True)
-
-counter = Counter()
-display(SVG("{PICTURE}"))
-display(counter)
-'''
+from browser.lab import CellFailed, expect, open_notebook, run_all, run_cell
 
 
 def soon(page, is_so) -> bool:
@@ -50,33 +24,12 @@ def test_a_scratch_notebook_runs_cell_by_cell(page, lab):
     expect(run_cell(page, 1)).to_contain_text("21")
 
 
-def test_a_picture_and_then_a_widget_in_one_cell_are_both_drawn_and_a_click_reaches_python(page, lab):
-    open_notebook(page, lab.scratch([COUNTER, "counter.count"]))
-    outputs = run_cell(page, 0).locator(".jp-OutputArea-output")
-    expect(outputs).to_have_count(2)
-    assert outputs.nth(0).locator("img").evaluate("(image) => [image.naturalWidth, image.naturalHeight]") == [
-        120,
-        60,
-    ]
-    button = outputs.nth(1).get_by_role("button")
-    expect(button).to_have_text("3 clicks")
-    button.click()
-    expect(button).to_have_text("4 clicks")
-    expect(run_cell(page, 1)).to_contain_text("4")
-
-
 def test_run_all_says_which_cell_raised(page, lab):
     open_notebook(page, lab.scratch(["1 / 0", "2"]))
     with pytest.raises(
         CellFailed, match="cell 0: ZeroDivisionError: division by zero"
     ):  # whether the second still runs is JupyterLab's
         run_all(page)
-
-
-def test_a_cell_that_was_left_out_is_known(page, lab):
-    open_notebook(page, lab.scratch(["1", "2"]))
-    run_cell(page, 0)
-    assert left_out(page) == [1]
 
 
 def test_what_a_notebook_would_fetch_from_outside_is_refused_and_written_down(page, lab, watch):
@@ -95,17 +48,6 @@ def test_what_a_notebook_would_fetch_from_outside_is_refused_and_written_down(pa
     watch.clear()
 
 
-def test_a_page_from_disk_may_be_opened_and_reaches_nothing_beside_it(page, watch, tmp_path):
-    (tmp_path / "beside.js").write_text("document.title = 'ran'")
-    (tmp_path / "page.html").write_text(
-        "<title>from disk</title><script src='beside.js'></script><p>hello</p>"
-    )
-    open_from_disk(page, watch, tmp_path / "page.html")
-    assert page.title() == "from disk"
-    assert watch.outside == [(tmp_path / "beside.js").as_uri()]
-    watch.clear()
-
-
 def test_an_error_of_a_script_is_heard(page, lab, watch):
     open_notebook(page, lab.scratch(["1"]))
     page.evaluate(
@@ -118,23 +60,3 @@ def test_an_error_of_a_script_is_heard(page, lab, watch):
         ),
     )
     watch.clear()
-
-
-def test_the_output_of_a_cell_is_found_by_its_place_in_the_file(page, lab):
-    open_notebook(page, lab.scratch(["'first'", "'second'"]))
-    run_all(page)
-    expect(output_of(page, 0)).to_contain_text("first")
-    expect(output_of(page, 1)).to_contain_text("second")
-
-
-def test_the_doctor_says_in_a_cell_that_live_views_can_draw(page, lab):
-    open_notebook(
-        page,
-        lab.scratch(
-            ["from kgot_lab.diagnostics.notebook import doctor\ndoctor('notebooks', 'widgets', 'exports')"]
-        ),
-    )
-    table = run_cell(page, 0).get_by_role("table", name="3 of 3 pieces work")
-    expect(table.get_by_role("row")).to_have_count(4)
-    expect(table.get_by_role("row", name="widgets")).to_contain_text("✓ works")
-    screenshot(page, "doctor")

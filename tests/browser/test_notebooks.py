@@ -14,13 +14,7 @@ from browser.window import screenshot
 
 NOTEBOOKS = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
 pytestmark = pytest.mark.timeout(1200)  # the longest takes half a minute on a quiet computer
-each_notebook = pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.smoke] * (path.stem == "00_tour"))
-        for path in NOTEBOOKS
-    ],
-)
+each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 WIDGET = "application/vnd.jupyter.widget-view+json"
 LOOK = """async (image) => {
     await image.decode();

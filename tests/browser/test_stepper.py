@@ -5,10 +5,10 @@ notebook with it.
 from __future__ import annotations
 
 import pytest
-from kgot_lab.io.files import bundled
 
 from browser.lab import expect, open_notebook, run_cell
 from browser.window import SCREENSHOTS, SIZE, open_from_disk
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import load_run
 from kgot_lab.viz.live import page_script, place, style
@@ -113,43 +113,6 @@ def test_it_opens_on_the_answer_with_all_on_one_screen_and_the_graph_beside_the_
     kept(at_the_answer, "opened")
 
 
-def test_a_fact_of_the_answer_lights_up_in_the_graph_and_its_sentence_in_its_passage(page, at_the_answer):
-    facts = at_the_answer.locator(".kl-step-fact")
-    expect(facts).to_have_count(len(STORM.events[-1].evidence))
-    facts.first.focus()
-    pressed(page, "Enter")
-    expect(facts.first).to_have_attribute("aria-expanded", "true")
-    expect(facts.first).to_be_focused()
-    expect(at_the_answer.locator("mark")).to_have_text(STORM.events[-1].supports[0][0].sentence)
-    lit = "(canvas) => canvas._cyreg.cy.edges().filter((edge) => edge.numericStyle('width') === 6).map((edge) => edge.data('type'))"
-    assert at_the_answer.locator(".kl-canvas").evaluate(lit) == [
-        STORM.events[-1].evidence[0].split("--[")[1].split("]-->")[0]
-    ]
-    kept(at_the_answer, "lit")
-    at_the_answer.locator(".kl-step-ground").get_by_role("button", name="event 11").click()
-    expect(title(at_the_answer)).to_contain_text("Event 11 of 24")
-
-
-def test_an_edge_that_is_clicked_says_since_when_it_is_there_and_from_where(page, at_the_answer):
-    edge = STORM.events[-1].evidence[0].split("--[")[1].split("]-->")[0]
-    middle = "(canvas, type) => canvas._cyreg.cy.edges().filter((edge) => edge.data('type') === type)[0].renderedMidpoint()"
-
-    def click():
-        at_the_answer.locator(".kl-drawing").click(
-            position=at_the_answer.locator(".kl-canvas").evaluate(middle, edge)
-        )
-
-    click()
-    expect(at_the_answer.locator(".kl-step-lit mark")).to_have_text(STORM.events[-1].supports[0][0].sentence)
-    # it is told beside the graph, which stays free
-    expect(at_the_answer.locator(".kl-facts h4")).to_have_count(0)
-    at_the_answer.get_by_label("Event", exact=True).fill("12")
-    click()
-    facts = at_the_answer.locator(".kl-facts")
-    expect(facts).to_contain_text("In the graph since event 11")
-    expect(facts.locator("mark")).to_have_text(STORM.events[-1].supports[0][0].sentence)
-
-
 def test_what_is_still_to_come_stands_in_grey_and_never_while_the_reader_guesses(on_disk):
     to_come = on_disk.locator(".kl-step-later circle")
     expect(to_come).to_have_count(10)
@@ -161,28 +124,6 @@ def test_what_is_still_to_come_stands_in_grey_and_never_while_the_reader_guesses
     expect(on_disk.locator(".kl-step-graph")).to_have_attribute("data-nodes", "0")
     expect(to_come).to_have_count(0)
     expect(on_disk.locator(".kl-step-fold span").first).to_have_text("")
-
-
-def test_events_are_folded_by_step_with_what_each_took(on_disk):
-    step = on_disk.get_by_role("button", name="Step 1")
-    expect(step).to_contain_text("11 calls · 3,072 tokens · 72.6 s")
-    expect(step).to_have_attribute("aria-expanded", "false")
-    expect(on_disk.get_by_role("button", name="11 wrote")).to_be_hidden()
-    step.click()
-    on_disk.get_by_role("button", name="11 wrote").click()
-    assert at(on_disk) == 11
-    expect(on_disk.get_by_role("button", name="Start")).to_have_attribute("aria-expanded", "false")
-
-
-def test_the_event_that_a_recorded_fork_changed_offers_it(on_disk):
-    offer = on_disk.get_by_role("button", name="Recorded fork")
-    expect(offer).to_be_hidden()
-    on_disk.get_by_label("Event", exact=True).fill("3")
-    offer.click()
-    expect(on_disk.locator(".kl-step-pane")).to_have_count(2)
-    expect(offer.first).to_be_hidden()
-    for pane in on_disk.locator(".kl-step-pane").all():  # both runs stand where they part
-        expect(pane).to_have_attribute("data-at", "3")
 
 
 # --- stepping, on a page without Python ---
@@ -215,18 +156,6 @@ def test_the_keyboard_steps_when_the_stepper_has_the_focus_and_only_then(page, o
     assert at(on_disk) == 0
 
 
-def test_space_plays_and_stops_and_play_ends_at_the_last_event(page, on_disk):
-    on_disk.get_by_label("Speed").select_option("3×")
-    on_disk.focus()
-    pressed(page, "End", "ArrowLeft", "ArrowLeft", "Space")
-    expect(on_disk.get_by_role("button", name="Pause")).to_be_visible()
-    pressed(page, "Space")
-    expect(on_disk.get_by_role("button", name="Play")).to_be_visible()
-    pressed(page, "Space")
-    expect(title(on_disk)).to_contain_text("Event 24 of 24")
-    expect(on_disk.get_by_role("button", name="Play")).to_be_visible()
-
-
 def test_the_slider_and_the_list_jump(page, on_disk):
     on_disk.get_by_label("Event", exact=True).fill("11")
     assert at(on_disk) == 11
@@ -235,18 +164,6 @@ def test_the_slider_and_the_list_jump(page, on_disk):
     pressed(page, "ArrowDown")
     assert at(on_disk) == 15
     expect(on_disk.locator(".kl-step-list [aria-current=step]")).to_be_focused()
-
-
-def test_prompt_and_reply_stand_side_by_side(on_disk):
-    on_disk.get_by_label("Event", exact=True).fill("12")
-    prompt, reply = on_disk.get_by_role("region", name="Prompt"), on_disk.get_by_role("region", name="Reply")
-    expect(prompt).to_contain_text("Why did the US have a winter storm")
-    expect(reply).to_contain_text('"choice": "RETRIEVE"')
-    assert (
-        prompt.bounding_box()["y"] == reply.bounding_box()["y"]
-        and prompt.bounding_box()["x"] < reply.bounding_box()["x"]
-    )
-    kept(on_disk, "asked")
 
 
 def test_ballots_fall_one_by_one_until_the_vote_is_decided(on_disk):
@@ -288,11 +205,6 @@ def test_the_height_is_the_same_at_every_event_and_nothing_is_wider_than_the_vie
     assert len(heights) == 1
 
 
-def test_without_python_nothing_offers_to_change_the_run(on_disk):
-    on_disk.get_by_label("Event", exact=True).fill("3")
-    expect(on_disk.get_by_role("button", name="Edit and fork")).to_be_hidden()
-
-
 # --- predict, then reveal ---
 
 
@@ -320,60 +232,6 @@ def test_the_reader_guesses_at_each_decision_before_it_is_shown_and_the_score_is
     expect(on_disk).to_contain_text("Your guess: INSERT, all agree. Wrong: RETRIEVE, all agree.")
 
 
-def test_each_of_several_questions_at_one_event_is_shown_before_it_is_answered(page, watch, tmp_path):
-    view = opened(
-        page, watch, tmp_path, stepper(load_run(bundled("traces/hotpotqa_two_hops.jsonl")), forks=[])
-    )
-    view.get_by_role("button", name="Predict").click()
-    card, asked = view.locator(".kl-step-question-card"), set()
-    view.focus()
-    for _ in range(6):
-        pressed(page, "End")
-        expect(card).to_be_visible()
-        text = card.inner_text()
-        assert text not in asked
-        asked.add(text)
-        card.get_by_role("button").first.click()
-        view.focus()
-
-
-def test_guesses_are_kept_while_one_stops_guessing_or_compares_for_a_while(page, on_disk):
-    on_disk.get_by_role("button", name="Predict").click()
-    on_disk.focus()
-    pressed(page, "End", "k", "End", "i")
-    on_disk.get_by_role("button", name="Predict").click()
-    expect(on_disk.locator(".kl-step-score")).to_be_empty()
-    for choice in ("1", "0"):
-        on_disk.get_by_label("Compare with").select_option(choice)
-    on_disk.get_by_role("button", name="Predict").click()
-    expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 1 of 1")
-    expect(on_disk.locator(".kl-step-pane")).to_have_attribute("data-at", "12")
-    on_disk.focus()
-    pressed(page, "End")
-    expect(on_disk).to_contain_text("How many rows will this read find?")
-
-
-def test_the_answer_is_guessed_among_others_by_the_number_of_a_choice(page, on_disk):
-    on_disk.get_by_role("button", name="Predict").click()
-    on_disk.focus()
-    pressed(page, "End", "k", "End", "r", "End", "f", "End")
-    expect(on_disk).to_contain_text("What will the answer be?")
-    on_disk.locator(".kl-step-question-card").get_by_role("button", name="La Nina contributed").click()
-    pressed(page, "End")
-    expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 4 of 4")
-
-
-def test_keys_of_guesses_do_nothing_where_nothing_is_asked(page, on_disk):
-    on_disk.focus()
-    pressed(page, "r", "i", "n")
-    assert at(on_disk) == 0
-    on_disk.get_by_role("button", name="Predict").click()
-    expect(on_disk.locator(".kl-step-score")).to_have_text("Score: 0 of 0")
-    on_disk.get_by_role("button", name="Predict").click()
-    on_disk.get_by_role("button", name="Step 1").click()
-    expect(on_disk.get_by_role("button", name="24 answer")).to_be_visible()
-
-
 # --- two runs ---
 
 
@@ -396,22 +254,6 @@ def test_a_recorded_fork_stands_beside_the_run_with_what_differs(page, on_disk):
         3,
     )
     kept(on_disk, "side-by-side")
-
-
-def test_either_of_two_runs_can_be_stepped_by_mouse_and_by_keyboard(page, on_disk):
-    on_disk.get_by_label("Compare with").select_option("1")
-    run, fork = on_disk.locator(".kl-step-pane").nth(0), on_disk.locator(".kl-step-pane").nth(1)
-    run.get_by_role("button", name="Forward").click()
-    pressed(page, "ArrowRight")
-    expect(run).to_have_attribute("data-at", "5")
-    expect(fork).to_have_attribute("data-at", "3")
-    fork.get_by_role("button", name="Last").click()
-    expect(fork).to_have_attribute("data-at", "20")
-    on_disk.locator(".kl-step-pairs").get_by_role("button", name="3 search returned").nth(1).click()
-    expect(fork).to_have_attribute("data-at", "3")
-    expect(fork).to_contain_text("the ash of a volcano")
-    on_disk.get_by_label("Compare with").select_option("0")
-    expect(on_disk.locator(".kl-step-pane")).to_have_count(1)
 
 
 # --- in a notebook ---
@@ -463,14 +305,3 @@ def test_an_edit_that_does_not_run_is_refused_in_words_and_nothing_typed_is_lost
     in_notebook.get_by_role("button", name="Back").click()
     in_notebook.get_by_role("button", name="Edit and fork").click()
     expect(text).to_have_value("add(")
-
-
-def test_a_second_view_of_the_same_stepper_has_the_fork_too(page, lab):
-    open_notebook(page, lab.scratch([SHOW, "_ = view.fork(3, 'Nothing was found.')", "view"]))
-    first = run_cell(page, 0).locator(".kl-stepper")
-    expect(first).to_be_visible()
-    run_cell(page, 1)
-    expect(first.locator(".kl-step-pane")).to_have_count(2)
-    second = run_cell(page, 2).locator(".kl-stepper")
-    # nothing, the recorded one, this one
-    expect(second.get_by_label("Compare with").locator("option")).to_have_count(3)

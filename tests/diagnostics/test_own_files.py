@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from support.saved_run import save_run
 
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt, append_receipt
+from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
 from kgot_lab.diagnostics.file_check import examine_file, salvage_file
 from kgot_lab.embedding.cache import CACHE_NAME, Cached
 from kgot_lab.errors import BadInput
@@ -109,8 +109,8 @@ def test_json_of_another_kind_is_no_broken_file(tmp_path, name):
 
 
 def test_receipts_of_questions_are_known(tmp_path):
-    append_receipt(tmp_path / "receipts.jsonl", QuestionReceipt("q1", "London"))
-    append_receipt(tmp_path / "receipts.jsonl", QuestionReceipt("q2", "Paris"))
+    append_result(tmp_path / "receipts.jsonl", QuestionResult("q1", "London"))
+    append_result(tmp_path / "receipts.jsonl", QuestionResult("q2", "Paris"))
     health = examine_file(tmp_path / "receipts.jsonl")
     assert (health.kind, health.whole) == (
         "receipts of questions",

@@ -82,12 +82,6 @@ def test_a_missing_needed_piece_is_said_with_the_way_to_get_it_and_is_a_failure(
     assert out[0].startswith("MISSING") and "apt install bubblewrap" in out[0] and out[1].startswith("ok")
 
 
-def test_a_missing_piece_that_is_not_needed_is_no_failure(monkeypatch, capsys):
-    assert run(monkeypatch, (("documents", no_extra, False),)) == 0
-    out = capsys.readouterr().out
-    assert out.startswith("missing") and "pip install 'kgot_lab[lab]'" in out
-
-
 def test_a_piece_that_is_broken_is_named_and_the_others_are_still_tried():
     found = list(examine((("embeddings", broken, False), ("data", fine, True))))
     assert not found[0].works and "libgomp" in found[0].said and "install it again" in found[0].said
@@ -177,14 +171,6 @@ def test_a_notebook_server_of_another_environment_is_said_to_be_one(bare):
     assert f"Do: {bare} -m pip install" in said
 
 
-@needs_widgets
-def test_widgets_work_here(monkeypatch):
-    monkeypatch.delenv("JPY_PARENT_PID", raising=False)
-    (finding,) = pieces.diagnose("widgets").findings
-    # the name of a folder does not belong in a stored notebook
-    assert finding.works and sys.prefix not in finding.said
-
-
 @pytest.mark.parametrize("parent", ["", "no number", "999999999", str(os.getppid())])
 def test_a_kernel_whose_server_cannot_be_told_looks_in_its_own_environment(parent, monkeypatch):
     monkeypatch.setenv("JPY_PARENT_PID", parent)
@@ -206,12 +192,6 @@ def test_a_browser_is_found_by_any_of_its_names_and_missing_with_the_way_to_get_
     assert not finding.works and not finding.needed and "apt install chromium" in finding.said
     (tmp_path / "google-chrome").symlink_to(sys.executable)
     assert find_chromium() == str(tmp_path / "google-chrome")
-
-
-def test_nbconvert_is_tried_by_making_a_page():
-    pytest.importorskip("nbconvert")
-    (finding,) = pieces.diagnose("exports").findings
-    assert finding.works and "nbconvert" in finding.said
 
 
 def test_every_extra_that_is_recommended_is_one_of_ours():
@@ -239,10 +219,6 @@ def test_a_cell_shows_the_findings_as_a_table_that_holds_text_only():
     assert repr(told).splitlines()[0].startswith(
         "ok       bundled data"
     ) and "apt install bubblewrap" in repr(told)
-
-
-def test_a_piece_that_is_optional_leaves_us_well():
-    assert pieces.diagnose("bundled data", more=[("documents", no_extra, False)]).is_well
 
 
 def test_an_unknown_piece_is_said_to_be_one_with_the_names_there_are():

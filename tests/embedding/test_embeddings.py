@@ -9,12 +9,12 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from kgot_lab.io.files import bundled
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import SHIPPED, Cached, Shelf, Stocked, Vectors, minilm, text_key
 from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.io.files import bundled
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.types import Document, full_text
 
@@ -110,29 +110,9 @@ def test_the_small_model_agrees_with_the_full_precision_one_written_out(model):
     assert ((model.embed(texts) * expected).sum(axis=1) > 0.999).all()
 
 
-def test_vectors_have_length_1_and_do_not_depend_on_their_neighbours(model):
-    together = model.embed([*SENTENCES, "word " * 400])
-    assert together.dtype == np.float32 and together.shape == (6, 384)
-    assert np.linalg.norm(together, axis=1) == pytest.approx(np.ones(6), abs=1e-5)
-    alone = np.concatenate([model.embed([text]) for text in SENTENCES])
-    assert ((together[:5] * alone).sum(axis=1) > 0.9999).all()
-
-
-def test_like_sentences_are_nearer_than_unlike_ones(model):
-    cat, kitten, rates, *_ = model.embed(SENTENCES)
-    assert cat @ kitten > 0.5 > 0.2 > cat @ rates
-
-
 def test_no_texts_give_no_vectors_and_half_characters_do_no_harm(model):
     assert model.embed([]).shape == (0, 384)
     assert model.embed(["a \ud800 b"]) == pytest.approx(model.embed(["a ? b"]))
-
-
-def test_meaning_finds_a_passage_that_shares_no_word_with_the_query(model):
-    stage = meaning([Document(str(number), text) for number, text in enumerate(SENTENCES[:4])], model)
-    assert stage.search("pet feline asleep").ids[:2] in (["1", "0"], ["0", "1"])
-    assert stage.search("central bank policy").ids[0] == "2"
-    assert stage.search("  ").hits == ()
 
 
 @pytest.mark.parametrize(
@@ -261,23 +241,6 @@ def test_a_broken_vector_file_is_refused(model, tmp_path, damage):
         Vectors.load(path, model)
 
 
-def test_a_cached_text_is_not_embedded_again(model, tmp_path):
-    counting = Counting(model)
-    first = Cached(counting, tmp_path).embed([*SENTENCES, SENTENCES[0]])
-    again = Cached(counting, tmp_path).embed([*SENTENCES, SENTENCES[0]])
-    assert counting.asked == len(SENTENCES)
-    assert (first == again).all() and (first[0] == first[-1]).all()
-    assert Cached(counting, tmp_path).embed([]).shape == (0, 384)
-
-
-def test_another_model_does_not_get_these_vectors(model, tmp_path):
-    counting, other = Counting(model), Counting(model)
-    other.digest = "another"
-    Cached(counting, tmp_path).embed(["text"])
-    Cached(other, tmp_path).embed(["text"])
-    assert other.asked == 1
-
-
 def test_progress_is_told_of_the_texts_that_are_computed(model, tmp_path):
     told = []
     cached = Cached(model, tmp_path, progress=lambda done, total: told.append((done, total)))
@@ -336,12 +299,6 @@ def test_a_flipped_sign_in_the_cache_is_noticed(model, tmp_path):
             "UPDATE vectors SET vector = ?", (vector[:3] + bytes([vector[3] ^ 0x80]) + vector[4:],)
         )
     assert Cached(model, tmp_path).embed(["a"]) == pytest.approx(model.embed(["a"]))
-
-
-def test_a_cache_that_cannot_be_written_costs_time_and_not_the_vectors(model, tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.warns(UserWarning, match="cannot be used"):
-        assert Cached(model, tmp_path / "file").embed(["a"]).shape == (1, 384)
 
 
 def test_of_a_cache_that_cannot_be_used_one_warning_tells_and_no_log(model, tmp_path, caplog):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from support.every import every
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from kgot_lab.embedding import embedder as products
 from kgot_lab.embedding.embedder import row_products
@@ -41,11 +40,3 @@ def test_no_block_is_so_large_that_a_blas_shares_it_out(monkeypatch):
     for width in (7, 100, 384, 768, 3072):
         row_products(vectors(2_000, width), vectors(2, width)[1])
     assert len(sizes) >= 5 and max(sizes) < 9_216
-
-
-def test_the_threads_of_the_process_stay_as_they_are():
-    matrix, vector = vectors(6_000, 384), vectors(2, 384)[1]
-    with threadpool_limits(2, user_api="blas"):
-        before = [library["num_threads"] for library in threadpool_info()]
-        row_products(matrix, vector)
-        assert [library["num_threads"] for library in threadpool_info()] == before

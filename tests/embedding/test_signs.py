@@ -24,13 +24,6 @@ def test_products_by_signs_are_near_and_without_bias(width):
     assert abs(wrong[others].mean()) < 0.3 / width**0.5 and wrong[others].std() < 1.0 / width**0.5
 
 
-def test_the_blocks_do_not_show(monkeypatch):
-    matrix = clustered(1_000, 100, 2)
-    whole = SignBits(matrix).products(matrix[0])
-    monkeypatch.setattr(signs, "_ROWS", 77)
-    assert SignBits(matrix).products(matrix[0]) == pytest.approx(whole, abs=1e-5)
-
-
 def test_the_ten_nearest_are_among_the_candidates():
     matrix = clustered(20_000, 384, 3)
     bits, held = SignBits(matrix), []

@@ -33,11 +33,6 @@ def stored_by(made, **said: str) -> StoredVectors:
     )
 
 
-def test_without_stored_vectors_a_query_is_embedded_by_the_static_embedder():
-    pytest.importorskip("wordllama")
-    assert query_embedder().name == "wordllama-l2-supercat-256" and query_embedder().dimension == 256
-
-
 @pytest.mark.parametrize("name", ["wordllama", "minilm", "lsa", "infonce"])
 def test_stored_vectors_bring_the_embedder_that_they_say_made_them(name):
     pytest.importorskip(

@@ -55,10 +55,6 @@ def test_yes_no_and_noanswer_count_only_when_exact(answer, gold):
     assert f1(answer, gold) == 0.0
 
 
-def test_yes_is_yes():
-    assert f1("Yes.", "yes") == exact_match("Yes.", "yes") == 1.0
-
-
 def test_a_text_holds_an_answer_only_as_whole_words():
     assert holds("Born in the city of London, 1815.", "London")
     assert holds("She lived at The Hague", "Hague")

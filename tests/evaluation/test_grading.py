@@ -61,11 +61,6 @@ def test_the_measures_are_those_of_simpleqa():
         assert estimate.low < estimate.mean < estimate.high
 
 
-def test_an_unclear_grade_is_attempted_and_not_correct():
-    scores = graded_scores(["correct", "unclear", "not attempted"])
-    assert scores.unclear.mean == pytest.approx(1 / 3) and scores.correct_given_attempted.mean == 0.5
-
-
 def test_published_shares_give_the_published_f():
     """73.2102 % correct, 1.6166 % not attempted and 25.1732 % incorrect of 433 are 317, 7 and 109; F is given
     as 73.8.

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from support.every import every
 
-from kgot_lab.benchmark.recall.datasets import Dataset
 from kgot_lab.errors import BadInput
+from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.results import KEEP, load_receipt, save_receipt
 from kgot_lab.evaluation.runner import rerun_reason, run_to
 from kgot_lab.evaluation.runs import Latency, latency, run
@@ -52,25 +52,12 @@ def stoppable(stage: Stage, stop: Path, asked: Path) -> Stage:
     return Stage(stage.name, step, stage.version)
 
 
-def counting(stage: Stage) -> tuple[Stage, list[str]]:
-    asked: list[str] = []
-    return Stage(
-        stage.name, lambda ranking: asked.append(ranking.query.id) or stage(ranking), stage.version
-    ), asked
-
-
 def test_a_run_holds_the_best_hits_of_each_query_and_its_time():
     made = run(WORDS, QUERIES, name="bm25", dataset="toy", keep=3)
     assert made.ids("q4") == WORDS.search(QUERIES[4]).ids[:3] and made.ids("q4")[0] == "d04"
     assert list(made.hits) == [query.id for query in QUERIES] == list(made.seconds)
     assert made.description == "<bm25>" and all(seconds > 0 for seconds in made.seconds.values())
     assert repr(made).startswith("<bm25 on toy: 8 queries, 3 deep, ")
-
-
-def test_progress_is_told_after_each_query():
-    heard = []
-    run(WORDS, QUERIES[:3], progress=lambda done, total: heard.append((done, total)))
-    assert heard == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_the_latency_is_the_median_and_the_nearest_rank_percentile():
@@ -199,13 +186,6 @@ def test_a_torn_last_line_is_asked_again_wherever_it_was_torn(tmp_path):
         partial.write_bytes(lines[:cut])
         assert run_to(path, WORDS, DATA, name="bm25") == whole
         path.unlink()
-
-
-def test_a_finished_receipt_is_read_and_nothing_is_asked(tmp_path):
-    path = tmp_path / "bm25.jsonl.gz"
-    stage, asked = counting(WORDS)
-    made = run_to(path, stage, DATA, name="bm25")
-    assert len(asked) == 8 and run_to(path, stage, DATA, name="bm25") == made and len(asked) == 8
 
 
 def test_a_system_without_a_version_is_always_run_again_and_from_its_beginning(tmp_path):

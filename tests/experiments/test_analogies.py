@@ -7,12 +7,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from benchmarks.structure.analogies import CHOICES, ITEMS, Choice, Choices, Item, choices, items, linked
-from benchmarks.structure.analogy_pairs import PAIRS, pair, pairs
+from benchmarks.structure.analogies import CHOICES, ITEMS, Item, choices, items
+from benchmarks.structure.analogy_pairs import PAIRS, pairs
 from benchmarks.structure.analogy_pools import RETRIEVALS, retrieval
 from benchmarks.structure.cells import TOLERANCE, cells, cells_of, pools_of
-from benchmarks.structure.system_pairs import SystemPair, SystemTerm, mapped, system_pairs
-from kgot_lab.errors import BadInput, UnknownName
 
 SIZES = {"storyanalogy-mc": (360, 100), "parallelparc basic": (310, 70), "parallelparc advanced": (310, 70)}
 SIZES |= {f"analobench T1 {length}": (340, 102) for length in ("S1", "S10", "S30")}
@@ -60,7 +58,6 @@ def similarity(first, second):
     return float(matrix[0].astype(float) @ matrix[1].astype(float))
 
 
-# --- what is read
 # -----------------------------------------------------------------------------------------------------
 
 
@@ -92,89 +89,6 @@ def test_no_group_stands_on_both_sides(name):
     }
 
 
-def test_the_wrong_choices_are_of_known_kinds():
-    def kinds(name):
-        return Counter(tuple(sorted(question.kinds)) for question in choices(name).questions)
-
-    assert kinds("storyanalogy-mc") == {("noun", "random", "random", "target"): 360}
-    assert kinds("parallelparc basic") == {("random", "random", "random", "target"): 310}
-    assert kinds("parallelparc advanced") == {("distractor", "random", "random, broken", "target"): 310}
-    assert kinds("analobench T1 S10") == {
-        ("other", "other", "other", "target"): 335,
-        ("itself", "other", "other", "target"): 5,
-    }
-
-
-def test_a_broken_text_has_the_words_of_the_text_it_was_made_from():
-    def shared(first, second):
-        return len(set(first.lower().split()) & set(second.lower().split())) / len(
-            set(second.lower().split())
-        )
-
-    for question in choices("parallelparc advanced").develop.questions:
-        by = dict(zip(question.kinds, question.choices, strict=True))
-        assert shared(by["random, broken"], by["random"]) > shared(by["random, broken"], by["target"])
-
-
-def test_far_and_close_are_known_where_people_said_so():
-    assert Counter(question.far for question in choices("parallelparc basic").questions) == {
-        False: 186,
-        True: 124,
-    }
-    assert {question.far for question in choices("analobench T1 S1").questions} == {None}
-
-
-def test_an_unknown_name_lists_the_known_ones():
-    for opened in (choices, items, retrieval, pairs):
-        with pytest.raises(UnknownName, match="storyanalogy-mc"):
-            opened("storyanalogy")
-
-
-def test_a_question_whose_answer_is_no_choice_is_refused():
-    with pytest.raises(BadInput, match="number 2"):
-        Choice("q", "a", ("b", "c"), 2)
-    with pytest.raises(BadInput, match="3 kinds"):
-        Choice("q", "a", ("b", "c"), 1, ("x", "y", "z"))
-
-
-def test_ids_that_share_texts_are_one_group_however_long_the_chain():
-    texts = {"a": "12", "b": "34", "c": "56", "d": "23", "e": "6", "f": "7"}
-    assert linked(texts) == {"a": "a", "b": "a", "d": "a", "c": "c", "e": "c", "f": "f"}
-    stories = items("storyanalogy-mc")
-    assert Counter(Counter(item.group for item in stories).values()) == {1: 278, 2: 41}
-
-
-@pytest.mark.parametrize("name", sorted(ITEMS))
-def test_items_have_ids_of_their_own_and_are_kin_of_themselves(name):
-    found = items(name)
-    assert len({item.id for item in found}) == len(found) and all(
-        item.kin and item.source != item.analogue for item in found
-    )
-
-
-def test_terms_and_systems_are_read_and_a_mapping_is_judged_by_them():
-    scan = system_pairs()
-    assert (len(scan.pairs), sum(len(each.terms) for each in scan.pairs), len(scan.opened.pairs)) == (
-        65,
-        451,
-        21,
-    )
-    assert Counter(each.kind for each in scan.pairs for _ in each.terms) == {"science": 78, "metaphor": 373}
-    heat = next(each for each in scan.develop.pairs if each.id == "heat transfer | water flow")
-    assert SystemTerm("kettle", "bucket") in heat.terms
-    family = SystemPair(
-        "f",
-        "family",
-        "building",
-        "metaphor",
-        (SystemTerm("love", "foundation", ("pillar", "cement")), SystemTerm("home", "house")),
-    )
-    assert mapped(family, {"love": "cement", "home": "roof"}) == 0.5 and mapped(family, {}) == 0
-    with pytest.raises(BadInput, match="no target word 'house'"):
-        mapped(family, {"house": "home"})
-
-
-# --- searches and pairs
 # -----------------------------------------------------------------------------------------------
 
 
@@ -208,16 +122,6 @@ def test_the_searches_have_their_published_sizes():
     assert len(processes.dataset.documents) == 620 and "590 to 620 to choose from" in repr(processes)
 
 
-def test_a_source_never_meets_the_targets_of_pairs_that_share_a_subject():
-    processes = retrieval("parallelparc pool")
-    subjects = {item.id: item for item in items("parallelparc")}
-    of_text = {item.analogue: item for item in subjects.values()}
-    text_of = {document.id: document.text for document in processes.dataset.documents}
-    for query in processes.dataset.queries:
-        met = {of_text[text_of[id]] for id in processes.pools[query.id] if text_of[id] in of_text}
-        assert [item.id for item in met if item.kin & subjects[query.id].kin] == [query.id]
-
-
 @pytest.mark.parametrize("name", sorted(PAIRS))
 def test_pairs_are_judged_in_the_part_they_belong_to_and_analogies_are_rare(name):
     whole = pairs(name)
@@ -233,73 +137,7 @@ def test_pairs_are_judged_in_the_part_they_belong_to_and_analogies_are_rare(name
     assert not any(develop.judges(*each) for each in opened.analogous)
 
 
-def test_the_count_of_judged_pairs_is_what_counting_them_gives():
-    part = pairs("analobench S1 pairs").develop
-    ids = [document.id for document in part.documents]
-    assert part.judged == sum(part.judges(first, second) for first in ids for second in ids) // 2
-    processes = pairs("parallelparc pairs").opened
-    ids = [document.id for document in processes.documents]
-    assert processes.judged == sum(
-        processes.judges(first, second) for first in ids for second in ids if first < second
-    )
-
-
-def test_a_pair_has_two_ends():
-    assert pair("b", "a") == pair("a", "b") == ("a", "b")
-    with pytest.raises(BadInput, match="two ends"):
-        pair("a", "a")
-
-
-# --- cells
 # ------------------------------------------------------------------------------------------------------------
-
-
-def test_similar_choices_share_a_noun_and_lie_above_the_median_and_dissimilar_ones_neither():
-    found = made()
-    drawn = cells(pools_of(found, Counts(), nouns), name="made").choices
-    by_id = {item.id: item for item in found}
-    assert {question.trap for question in drawn.questions} == {"similar", "dissimilar"}
-    for question in drawn.questions:
-        own = by_id[question.id.split()[0]]
-        pool = [other.analogue for other in found if not other.kin & own.kin]
-        median = np.median([similarity(own.source, text) for text in pool])
-        assert question.choices[question.answer] == own.analogue and question.source == own.source
-        for place, text in enumerate(question.choices):
-            if place != question.answer:
-                assert text in pool and question.kinds[place] == question.trap
-                shares, above = (
-                    bool(nouns(own.source) & nouns(text)),
-                    similarity(own.source, text) >= median - 1e-6,
-                )
-                assert (
-                    (shares and above)
-                    if question.trap == "similar"
-                    else not (shares or similarity(own.source, text) >= median + 1e-6)
-                )
-
-
-def test_an_item_is_near_from_the_median_over_the_items_on():
-    found = made()
-    drawn = cells(pools_of(found, Counts(), nouns), name="made")
-    own = {item.id: similarity(item.source, item.analogue) for item in found}
-    assert drawn.median == pytest.approx(np.median(list(own.values())), abs=1e-6)
-    for question in drawn.choices.questions:
-        assert question.far == (own[question.id.split()[0]] < drawn.median - 1e-6)
-
-
-def test_every_item_is_asked_in_a_cell_or_counted_as_left_out():
-    drawn = cells(pools_of(made(14), Counts(), nouns), name="made")
-    for side in ("near", "far"):
-        totals = {
-            trap: drawn.counts[f"{side}-{trap}"] + drawn.left_out[f"{side}-{trap}"]
-            for trap in ("similar", "dissimilar")
-        }
-        assert len(set(totals.values())) == 1
-    assert (
-        sum(drawn.counts.values()) + sum(drawn.left_out.values()) == 2 * 14
-        and sum(drawn.left_out.values()) > 0
-    )
-    assert repr(drawn).startswith("<made: near-similar")
 
 
 def test_matched_choices_give_surface_and_shared_nouns_nothing_to_go_by():
@@ -325,22 +163,6 @@ def test_the_draw_is_the_same_in_any_order_and_another_with_another_seed():
     )
     assert cells(pools_of(found, Counts(), nouns), name="made", seed=1).choices.questions != first.questions
     assert len({question.answer for question in first.questions}) == 4
-
-
-def test_items_of_both_parts_or_of_one_id_or_alone_are_refused():
-    one, other = made(2)
-    for wrong in ([one], [one, one], [one, Item("x", "a", "b", frozenset("g"), "g", locked=True)]):
-        with pytest.raises(BadInput, match="two items or more"):
-            pools_of(wrong, Counts(), nouns)
-    # nothing to draw from
-    assert cells(pools_of([one, other], Counts(), nouns), name="kin").choices == Choices("kin", ())
-
-
-def test_items_may_be_asked_among_more_than_themselves():
-    found = made()
-    few = cells(pools_of(found[:8], Counts(), nouns), name="few")
-    more = cells(pools_of(found[:8], Counts(), nouns, among=found), name="more")
-    assert sum(more.counts.values()) > sum(few.counts.values()) and more.median == few.median
 
 
 @pytest.mark.parametrize("name", sorted(ITEMS))

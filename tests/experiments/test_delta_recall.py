@@ -106,17 +106,6 @@ def test_a_walk_with_delta_edges_reaches_what_nouns_do_not_join_and_never_shows_
     assert shown[scripts["DELTA_ALONE"]] == ["b", "c", "d"]  # the nouns are not walked
 
 
-def test_a_verdict_is_asked_for_once(scripts):
-    aligner = Aligner(SyntheticVectors(32))
-    verdicts = scripts["KeptVerdicts"](aligner)
-    first = verdicts.align(TEXTS["a"], TEXTS["b"])
-    said = aligner.align(TEXTS["a"], TEXTS["b"])
-    assert (first.score, first.veto) == (said.score, said.veto) and verdicts.align(
-        TEXTS["a"], TEXTS["b"]
-    ) is first
-    assert str(first) == (first.veto or "the edge stands")
-
-
 def test_there_are_as_many_edges_of_strangers_and_of_the_most_alike(scripts):
     embedder = SyntheticVectors(32)
     made = Skeletons(dict(zip(TEXTS.values(), Linguistic()(list(TEXTS.values())), strict=True)), "linguistic")

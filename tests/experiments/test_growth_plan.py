@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.recall.growth_plan import CARRIED_ON, extrapolated, growth_plan_grid, vectors_told
-from kgot_lab.errors import BadInput
+from benchmarks.recall.growth_plan import CARRIED_ON, extrapolated
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,34 +22,6 @@ def test_what_grows_by_a_power_is_carried_on_by_it(power):
     for each in extrapolated(rows(power), 10**7):
         assert each.exponent == pytest.approx(power)
         assert each.low == pytest.approx(each.high) == pytest.approx(3e-4 * 10 ** (7 * power))
-
-
-def test_where_growth_bends_the_two_fits_say_a_range():
-    bent = [
-        *rows(1.0, (1_000, 10_000)),
-        *[row | {"index_s": 2 * row["index_s"]} for row in rows(1.0, (100_000,))],
-    ]
-    (index, *_) = [each for each in extrapolated(bent, 10**6) if each.what == "index_s"]
-    assert index.low < 1000 < index.high == pytest.approx(1200) and index.exponent == pytest.approx(
-        1.1505, abs=1e-4
-    )
-
-
-def test_failed_rows_do_not_count_and_too_few_are_refused():
-    failed = [{"lane": "words", "passages": 10**6, "error": "killed"}]
-    assert len(extrapolated([*rows(1.0), *failed], 10**7)) == len(CARRIED_ON)
-    with pytest.raises(BadInput, match="the growth of words was measured at 2 sizes; planning takes three"):
-        extrapolated([*rows(1.0, (1_000, 10_000)), *failed], 10**7)
-    with pytest.raises(BadInput, match="no growth was measured"):
-        extrapolated(failed, 10**7)
-    with pytest.raises(BadInput, match="passages must be 1 or more"):
-        extrapolated(rows(1.0), 0)
-
-
-def test_the_plan_is_shown_with_two_digits_and_gigabytes():
-    text = growth_plan_grid(extrapolated(rows(1.0), 10**7)).text
-    assert "3,000 (1.00)" in text and "3 (1.00)" in text
-    assert vectors_told(10**7).endswith("take 15.4 GB in 32 bits, 7.7 GB in 16 bits, 3.8 GB in 8 bits.")
 
 
 def test_the_report_has_the_plan_that_the_command_prints():

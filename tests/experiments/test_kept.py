@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.structure.kept import KeptAnswers, kept_edges, sure
-from benchmarks.structure.processes import best_by, noun_traps, processes
+from benchmarks.structure.kept import KeptAnswers, kept_edges
 from benchmarks.structure.tables import gains
-from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.types import Edge
+from notebooks.analogy_texts import processes
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "structure"
 
@@ -28,33 +27,6 @@ def test_the_gains_are_those_of_the_report(answers):
     for row in rows:
         _, rival, own, *_ = table[row["set"]]
         assert row["best control"] == rival and float(own) == row["own"]
-
-
-def test_the_shares_of_the_cells_are_those_of_their_questions(answers):
-    shares = answers.by_cell("storyanalogy-mc", "surface")
-    questions, _ = answers.sets["storyanalogy-mc cells"]
-    assert set(shares) == {*questions.cells, "matched"} and len(shares) == 5
-    sizes = {cell: len(ids) for cell, ids in questions.cells.items()}
-    whole = sum(shares[cell] * size for cell, size in sizes.items()) / sum(sizes.values())
-    assert whole == pytest.approx(answers.accuracy("storyanalogy-mc cells", "surface"))
-
-
-def test_only_what_is_beyond_chance_after_the_correction_is_sure():
-    rows = [
-        {"set": name, "gain": gain, "p": 0.01, "p Holm": p}
-        for name, gain, p in (("a", 1, 0.01), ("b", 1, 0.06), ("c", -1, 0.02))
-    ]
-    assert sure(rows) == {"better": ["a"], "worse": ["c"]}
-
-
-def test_a_set_a_system_or_a_folder_that_is_not_there_is_refused(answers, tmp_path):
-    with pytest.raises(UnknownName, match="nowhere"):
-        answers.accuracy("nowhere", "surface")
-    with pytest.raises(UnknownName, match="nobody"):
-        answers.accuracy("storyanalogy-mc", "nobody")
-    for read in (KeptAnswers.of, kept_edges):
-        with pytest.raises(BadInput):
-            read(tmp_path)
 
 
 def test_edges_are_held_against_the_lot(tmp_path):
@@ -102,23 +74,3 @@ def test_each_text_on_a_process_is_a_node_and_each_first_pair_across_fields_is_k
     partners = [Edge(id, "like", id.replace("source", "target")) for id in by_id if id.endswith(" source")]
     assert len(partners) == len(pairs) and all(map(found.is_known, partners))
     assert not found.is_known(Edge(partners[0].source, "like", partners[1].target))
-
-
-def test_edges_are_ordered_by_their_number_and_counted():
-    found = processes()
-    source = next(id for id in found.graph.ids if id.endswith(" source"))
-    others = [id for id in found.graph.ids if id.endswith(" target")]
-    numbers = [{"raw": n, "skeleton": n, "weight": -n, "alignment_score": 0.0} for n in range(len(others))]
-    edges = [Edge(source, "like", other, about) for other, about in zip(others, numbers, strict=True)]
-    assert (
-        best_by("texts", edges)[0].properties["raw"] == len(others) - 1
-        and best_by("delta", edges)[0].properties["raw"] == 0
-    )
-    counted = found.known_at_top(edges, (len(edges),))
-    assert [row[f"among the first {len(edges)}"] for row in counted] == [1, 1, 1, 1]
-    assert found.row(edges[0])["one"] == found.graph.node(source).properties["name"]
-
-
-def test_a_trap_shares_a_word_with_its_story():
-    traps = noun_traps(5)
-    assert len(traps) == 5 and all(one != other for one, other in traps)

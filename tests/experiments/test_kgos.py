@@ -9,29 +9,26 @@ import shutil
 from pathlib import Path
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.searching import Letters
 
 from benchmarks.kgos import queries as queries_of
-from benchmarks.kgos.benchmark import PLAN, SETTLED, half_report, measure_half, settled_before
-from benchmarks.kgos.claims import Equality, level_said
+from benchmarks.kgos.benchmark import PLAN, SETTLED, half_report, settled_before
+from benchmarks.kgos.claims import Equality
 from benchmarks.kgos.intent_results import intents_said
 from benchmarks.kgos.intents import (
     INTENT_LABELS,
-    NO_INTENT,
-    IntentProbe,
     confusions,
-    outside_questions,
     right_intents,
 )
-from benchmarks.kgos.lenient import ANY_5, TYPE_5, leniency, lots_of, stood_for
-from benchmarks.kgos.queries import HALVES, cookbook_data, cookbook_queries
+from benchmarks.kgos.lenient import ANY_5, TYPE_5, leniency, lots_of
+from benchmarks.kgos.queries import HALVES, cookbook_queries
 from benchmarks.kgos.results import kgos_verdicts
 from benchmarks.kgos.systems import kgos_systems
 from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.significance import Estimate
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "kgos"
@@ -52,7 +49,6 @@ def vectors():
     return Remembered(minilm())
 
 
-# --- the queries
 # --------------------------------------------------------------------------------------------------------------
 
 
@@ -80,7 +76,6 @@ def test_what_was_changed_since_it_was_frozen_is_not_counted_on(monkeypatch, tmp
         cookbook_queries("locked")
 
 
-# --- what is settled before
 # ---------------------------------------------------------------------------------------------------
 
 
@@ -89,12 +84,6 @@ def settled_at(tmp_path, **changed):
     (tmp_path / SETTLED).write_text(json.dumps(there | changed))
     shutil.copy(RESULTS / PLAN, tmp_path / PLAN)
     return tmp_path
-
-
-def test_nothing_is_measured_before_it_is_settled_what_will_be(tmp_path):
-    with pytest.raises(BadInput, match="written before the locked half is opened"):
-        measure_half(tmp_path, "locked", Letters())
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
@@ -106,26 +95,6 @@ def test_what_was_settled_is_not_changed_afterwards(tmp_path, graph, changed):
         settled_before(folder, graph, Remembered(Letters()))
 
 
-def test_the_fusion_that_was_settled_is_the_one_that_is_used_and_another_plan_is_refused(tmp_path, graph):
-    folder = settled_at(tmp_path)
-    assert (
-        settled_before(folder, graph, Remembered(Letters())).as_json()
-        == json.loads((folder / SETTLED).read_text())["learned fusion"]
-    )
-    plan = json.loads((folder / PLAN).read_text())
-    (folder / PLAN).write_text(json.dumps(plan | {"baseline": "bm25 only"}))
-    with pytest.raises(BadInput, match="another plan"):
-        settled_before(folder, graph, Remembered(Letters()))
-
-
-def test_a_half_without_receipts_is_an_error_that_says_what_to_do(tmp_path):
-    with pytest.raises(BadInput, match="no receipts of the locked half"):
-        half_report(tmp_path, "locked")
-    with pytest.raises(BadInput, match="run the benchmark first"):
-        intents_said(tmp_path, "locked")
-
-
-# --- the receipts are of this program
 # -----------------------------------------------------------------------------------------
 
 
@@ -144,14 +113,7 @@ def test_a_system_finds_today_what_its_receipt_has(graph, tuning, vectors, name)
     assert same >= len(asked) - 2, f"{same} of {len(asked)}"
 
 
-# --- leniency
 # -----------------------------------------------------------------------------------------------------------------
-
-
-def test_an_accepted_node_stands_for_one_strict_node_and_no_more():
-    strict, lenient = frozenset("ab"), frozenset("abcde")
-    assert stood_for(set("cde"), strict, lenient) == 1 and stood_for(set("cxy"), strict, lenient) == 0.5
-    assert stood_for(set("xyz"), strict, lenient) == 0 and stood_for(set("abcde"), strict, strict) == 1
 
 
 def test_lots_are_the_same_in_every_run_hold_no_strict_node_and_keep_the_types(graph):
@@ -171,7 +133,6 @@ def test_strict_recall_by_leniency_is_that_of_the_report(graph, tuning):
     assert own == pytest.approx(tuning.scores["3-weight hybrid"].per_query("recall@5"))
 
 
-# --- verdicts
 # -----------------------------------------------------------------------------------------------------------------
 
 
@@ -181,14 +142,6 @@ def test_an_equality_holds_within_the_margin_fails_beyond_it_and_is_open_over_it
 
     assert said(-0.01, 0.02) == "replicates" and said(0.03, 0.1) == said(-0.1, -0.03) == "does not"
     assert said(-0.05, 0.01) == said(-0.05, 0.05) == "cannot be decided"
-
-
-def test_a_level_is_within_the_interval_not_reached_or_exceeded():
-    own = Estimate(0.6, 0.5, 0.7, 9)
-    assert [level_said(figure, own) for figure in (0.5, 0.65, 0.885, 0.4)] == ["within the interval"] * 2 + [
-        "not reached",
-        "exceeded",
-    ]
 
 
 def test_every_claim_has_a_verdict_of_the_locked_half_and_the_hybrid_beats_its_lanes_there():
@@ -201,26 +154,7 @@ def test_every_claim_has_a_verdict_of_the_locked_half_and_the_hybrid_beats_its_l
     assert "does not" not in {row.verdict for row in verdicts.values()}
 
 
-# --- intents
 # ------------------------------------------------------------------------------------------------------------------
-
-
-def test_the_questions_from_outside_are_three_parts_and_none_is_a_query_of_ours():
-    parts = [outside_questions(split) for split in ("train", "val", "test")]
-    assert [len(part) for part in parts] == [100, 100, 1000] and len(
-        {text for part in parts for text in part}
-    ) == 1200
-    ours = {query.text for half in HALVES for query in cookbook_queries(half)}
-    assert not ours & {text for part in parts for text in part}
-    with pytest.raises(UnknownName, match="train"):
-        outside_questions("all")
-
-
-def test_a_probe_learns_what_can_be_told_apart_and_never_says_a_label_it_has_not_seen():
-    texts = ["aaa", "aab", "aba", "zzz", "zzy", "zyz"]
-    probe = IntentProbe.fit(Letters(), texts, ["security"] * 3 + [NO_INTENT] * 3)
-    assert probe.labels_of(texts) == ["security"] * 3 + [NO_INTENT] * 3
-    assert set(probe.labels_of(["mmm", "qqq", "az"])) <= {"security", NO_INTENT}
 
 
 @pytest.mark.parametrize("half", HALVES)
@@ -234,11 +168,3 @@ def test_the_table_of_confusions_counts_every_query_once_and_its_diagonal_is_wha
         )
         assert sum(right_intents(said, some, fair=True).values()) >= sum(right_intents(said, some).values())
         assert sum(id.startswith("outside") for id in said.labels) == 1000
-
-
-def test_the_queries_without_an_answer_are_in_no_data_set(graph):
-    some = cookbook_queries("tuning")
-    data = cookbook_data("tuning", some, graph)
-    assert len(data.queries) == sum(bool(query.strict) for query in some) == 66 and set(data.qrels) == {
-        query.id for query in data.queries
-    }

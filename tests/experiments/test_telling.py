@@ -4,24 +4,17 @@ place.
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 from support.birthplaces import SETS, TINY, reader
 
-from benchmarks.graph_pays.telling import (
+from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.questions.question_result import QuestionResult
+from notebooks.answers_compared import (
     NOT_YET,
     contest,
-    cost_rows,
     gaps_told,
     losses_told,
-    progress_rows,
-    score_rows,
-    spending_told,
-    trust_told,
 )
-from kgot_lab.benchmark.comparison.results import Findings
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt
 
 PLAN = TINY.plan(reader())
 ASKED = [(name, question.id) for name, sample in SETS.items() for question in sample.questions]
@@ -32,7 +25,7 @@ def findings(**scores) -> Findings:
     """Results of answers to the first questions, from the F1 of each; `_` stands for the dash in a name."""
     answers = {
         system.replace("_", "-"): {
-            key: QuestionReceipt(key[1], em=float(f1 == 1), f1=f1, likelihood=0.9, evidence_tokens=100 + 100 * (system == "rag"),
+            key: QuestionResult(key[1], em=float(f1 == 1), f1=f1, likelihood=0.9, evidence_tokens=100 + 100 * (system == "rag"),
                                  prompt_tokens=300, calls=1, seconds=2.0)
             for key, f1 in zip(ASKED, rows, strict=False)
         }
@@ -60,15 +53,6 @@ def test_who_is_first_is_told_over_the_questions_that_all_have_answered():
     assert repr(contest(SOME, FOUR)).splitlines()[0] == f"first: {first.told}"
 
 
-def test_a_round_is_open_until_two_have_answered_the_same_questions():
-    for found in (findings(), findings(rag=[1]), Findings(PLAN, {})):
-        [first, _] = contest(found, FOUR).rounds
-        assert (first.first, first.ahead) == ((), None) and first.told.startswith(
-            "open, since no two have answered"
-        )
-        assert f"{NOT_YET}: closed-book" in first.told
-
-
 def test_a_difference_is_told_with_its_interval_and_what_chance_says_of_it():
     lines = gaps_told(SOME, [("rag", "closed-book"), ("follow-few", "loop")]).lines
     assert (
@@ -78,35 +62,6 @@ def test_a_difference_is_told_with_its_interval_and_what_chance_says_of_it():
     assert lines[-1] == f"follow-few against loop: {NOT_YET} by loop." and len(lines) == 4
     few = gaps_told(findings(closed_book=[0, 0, 0, 0], rag=[1, 1, 1, 1]), [("rag", "closed-book")]).lines
     assert few[1] == "rag against closed-book on second: not compared, or on too few questions yet."
-
-
-@pytest.mark.parametrize(("ours", "said"), [(1.0, "more, beyond chance."), (0.0, "less, beyond chance.")])
-def test_a_difference_beyond_chance_says_its_direction(ours, said):
-    many = {("first", str(number)): QuestionReceipt(str(number), f1=ours) for number in range(12)}
-    others = {key: QuestionReceipt(key[1], f1=1 - ours) for key in many}
-    lines = gaps_told(Findings(PLAN, {"rag": many, "closed-book": others}), [("rag", "closed-book")]).lines
-    assert lines[0].endswith(said)
-
-
-def test_what_an_answer_takes_is_told_beside_others():
-    assert spending_told(SOME, "follow-few", ["rag", "loop"]).lines == (
-        "follow-few beside rag: 100 tokens of evidence where the other reads 200, 50% of that; 1.0 calls of the model instead of 1.0; "
-        "2 seconds instead of 2, 1.0 times as long.",
-        "follow-few beside loop: loop has answered no question yet.",
-    )
-    assert spending_told(SOME, "loop", ["rag"]).lines == (
-        "loop has answered no question of this comparison yet, so what it takes is not known.",
-    )
-
-
-def test_how_far_a_likelihood_can_be_trusted_is_told_in_a_sentence():
-    rag, none = trust_told(SOME, ["rag", "loop"]).lines
-    assert rag.startswith(
-        "rag held its 5 answers .900 likely on average, and .600 are right: too sure by .300. Of its surer half "
-    )
-    assert (
-        none == f"loop: {NOT_YET}." and "too sure" not in trust_told(findings(rag=[1] * 9), ["rag"]).lines[0]
-    )
 
 
 def test_where_most_answers_were_lost_is_told_of_those_known():
@@ -122,25 +77,3 @@ def test_where_most_answers_were_lost_is_told_of_those_known():
     )
     assert lines[1] == "follow-few: of 1 answer known, 1 right and 0 nearly; none was lost."
     assert lines[2:] == ("closed-book: no trace of it was looked at yet.", f"loop: {NOT_YET}.")
-
-
-def test_every_system_of_the_plan_has_its_row_answered_or_not():
-    for rows in (progress_rows(SOME), score_rows(SOME), cost_rows(SOME)):
-        assert [row["system"] for row in rows] == list(TINY.systems) and all(
-            row.keys() == rows[0].keys() for row in rows
-        )
-    progress = {row["system"]: row for row in progress_rows(SOME)}
-    assert (progress["rag"]["second"], progress["follow-few"]["second"], progress["loop"]["first"]) == (
-        "2 of 2",
-        "1 of 2",
-        "0 of 1",
-    )
-    assert Counter(row["all sets"] for row in score_rows(SOME))[NOT_YET] == 2
-    assert score_rows(SOME)[1]["all sets"].startswith(".700 [") and score_rows(SOME)[1]["all sets"].endswith(
-        "n 5"
-    )
-
-
-def test_sentences_show_as_words_and_as_paragraphs_without_markup():
-    told = gaps_told(SOME, [("follow-few", "loop")])
-    assert repr(told) == told.lines[0] and told._repr_html_() == f"<p>{told.lines[0]}</p>"

@@ -4,11 +4,11 @@ import json
 import random
 
 import pytest
-from kgot_lab.io.files import bundled
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+from kgot_lab.io.files import bundled
 from kgot_lab.types import Edge, Node
 
 FIVE = sorted(bundled("kgot-snapshots").glob("data_*.json"))
@@ -96,14 +96,6 @@ def test_an_apoc_export_gives_every_relationship_an_id_of_its_own(tmp_path):
     assert read_snapshot(tmp_path / "snapshot.json") == graph
 
 
-def test_odd_texts_survive(tmp_path):
-    odd = "line\nfeed \u2028 separator, \ud800 half a pair, \x00, ü, 🙂"
-    graph = PropertyGraph.of([Node(odd, (odd,), {odd: odd})], [Edge(odd, odd, odd, {}, odd)])
-    for variant in ("apoc", "networkx"):
-        write_snapshot(graph, tmp_path / "snapshot.json", variant)
-        assert read_snapshot(tmp_path / "snapshot.json") == graph
-
-
 def test_the_networkx_form_looks_as_the_reference_writes_it(tmp_path):
     graph = PropertyGraph.of([Node("a", ("City",)), Node("b")], [Edge("a", "near", "b", {"km": 3})])
     write_snapshot(graph, tmp_path / "s.json", "networkx")
@@ -114,11 +106,6 @@ def test_the_networkx_form_looks_as_the_reference_writes_it(tmp_path):
         '"start": {"type": "node", "id": "a", "labels": "City", "properties": {}}, '
         '"end": {"type": "node", "id": "b", "labels": null, "properties": {}}}\n'
     )
-
-
-def test_a_zero_byte_file_is_an_empty_graph(tmp_path):
-    assert written(tmp_path) == PropertyGraph.of()
-    assert written(tmp_path, "", "\r", "  ") == PropertyGraph.of()
 
 
 def test_numbers_as_ids_null_labels_and_missing_properties_are_read(tmp_path):
@@ -136,11 +123,6 @@ def test_an_edge_end_without_a_line_of_its_own_is_made_from_the_copy_in_the_edge
         "end": {"id": "b"},
     }
     assert list(written(tmp_path, edge).nodes) == [Node("a", ("City",), {"x": 1}), Node("b")]
-
-
-def test_a_line_of_its_own_counts_more_than_a_copy_even_when_it_comes_later(tmp_path):
-    graph = written(tmp_path, an_edge("a", "near", "b"), a_node("a", labels=["City"]))
-    assert graph.node("a").labels == ("City",) and len(graph) == 2
 
 
 def test_duplicate_edges_are_kept_apart_by_key(tmp_path):
@@ -190,3 +172,16 @@ def test_a_value_that_is_not_json_is_refused_before_the_file_is_touched(value, t
 def test_an_unknown_variant_is_refused(tmp_path):
     with pytest.raises(UnknownName, match="apoc, networkx"):
         write_snapshot(PropertyGraph.of(), tmp_path / "s.json", "rdf")
+
+
+def test_odd_texts_survive(tmp_path):
+    odd = "line\nfeed \u2028 separator, \ud800 half a pair, \x00, ü, 🙂"
+    graph = PropertyGraph.of([Node(odd, (odd,), {odd: odd})], [Edge(odd, odd, odd, {}, odd)])
+    for variant in ("apoc", "networkx"):
+        write_snapshot(graph, tmp_path / "snapshot.json", variant)
+        assert read_snapshot(tmp_path / "snapshot.json") == graph
+
+
+def test_a_zero_byte_file_is_an_empty_graph(tmp_path):
+    assert written(tmp_path) == PropertyGraph.of()
+    assert written(tmp_path, "", "\r", "  ") == PropertyGraph.of()

@@ -1,7 +1,6 @@
 """The real local model; skipped where its file has not been fetched."""
 
 import hashlib
-import json
 import os
 import re
 import signal
@@ -11,17 +10,14 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
 
 import pytest
-from pydantic import BaseModel
 
 from kgot_lab.errors import LLMError, ModelMissing, NotInstalled
 from kgot_lab.llm import connect
-from kgot_lab.llm.local import CHUNK, Local, Written, _reusable, probe_local
+from kgot_lab.llm.local import CHUNK, Local, Written, _reusable
 from kgot_lab.llm.model_file import QWEN_CODER, why_not_loaded
 from kgot_lab.llm.presets import Settings
-from kgot_lab.llm.structured import parse, schema_of
 from kgot_lab.types import Message, Prompt
 
 live = pytest.mark.live
@@ -39,12 +35,6 @@ def llm() -> Iterator[Local]:
 
 def says(text: str, **more: object) -> Prompt:
     return Prompt((Message("system", "You are terse."), Message("user", text)), **more)  # type: ignore[arg-type]
-
-
-class Vote(BaseModel):
-    reason: str
-    choice: Literal["INSERT", "RETRIEVE"]
-    sure: int
 
 
 def test_only_whole_chunks_of_another_prompt_are_reused() -> None:
@@ -106,12 +96,6 @@ def test_what_a_local_model_thinks_aloud_is_taken_off_and_it_has_room_for_it(tmp
     assert engine.asked == 20  # a schema lets it think nothing
 
 
-def test_how_likely_the_engine_held_a_reply_is_told(tmp_path: Path) -> None:
-    local, _ = muttering(tmp_path / "a.gguf", "London")
-    assert local(says("Where?", likelihood=True)).logprob == -1.5
-    assert local(says("Where?")).logprob is None
-
-
 def test_a_local_model_that_only_thinks_says_what_to_raise(tmp_path: Path) -> None:
     local, _ = muttering(tmp_path / "qwen3-4b.gguf", "<think> well then")
     with pytest.raises(
@@ -129,12 +113,6 @@ def test_an_engine_that_is_missing_is_told_in_one_sentence(
     with pytest.raises(NotInstalled) as error:
         Local(tmp_path / "a.gguf")
     assert str(error.value) == "this needs xllamacpp, which runs the model: pip install 'kgot_lab[local]'"
-
-
-@live
-def test_a_reply_says_whether_it_was_cut(llm: Local) -> None:
-    assert llm(says("Count from one to ninety in words.", max_tokens=3)).cut
-    assert not llm(says("Say yes.", max_tokens=60)).cut
 
 
 @live
@@ -172,19 +150,6 @@ def test_alternating_prompts_are_not_read_twice(llm: Local) -> None:
         ending = replace(prompt.messages[1], text=prompt.messages[1].text + " 7")
         llm(replace(prompt, messages=(prompt.messages[0], ending)))
     assert llm.reused - before >= 2 * CHUNK
-
-
-@live
-def test_a_schema_is_always_followed(llm: Local) -> None:
-    prompt = says(
-        "Should we look further? We know nothing yet.",
-        schema=schema_of(Vote),
-        max_tokens=80,
-        temperature=0.7,
-        seed=5,
-    )
-    vote = parse(llm(prompt).text, Vote)
-    assert vote.choice in {"INSERT", "RETRIEVE"}
 
 
 def likelihood_of(llm: Local, text: str, **more: object) -> float:
@@ -260,20 +225,6 @@ def test_a_reply_with_a_letter_of_several_tokens_has_no_likelihood(llm: Local) -
 
 
 @live
-def test_a_choice_may_have_quotes(llm: Local) -> None:
-    shape = {
-        "type": "object",
-        "properties": {"about": {"enum": ['the "Ada" file']}},
-        "required": ["about"],
-        "additionalProperties": False,
-    }
-    reply = llm(
-        says('Which file: the "Ada" file? Answer in JSON with the key about.', schema=shape, max_tokens=40)
-    ).text
-    assert set(json.loads(reply)) == {"about"}
-
-
-@live
 def test_a_prompt_that_does_not_fit_is_refused_with_the_sizes(llm: Local) -> None:
     with pytest.raises(LLMError, match=r"the prompt has [\d,]+ tokens.*512.*2,048"):
         llm(says("word " * 2000))
@@ -338,11 +289,6 @@ def test_it_loads_again_after_it_was_closed(llm: Local) -> None:
     llm.close()
     assert "not loaded" in repr(llm)
     assert llm(asked).text == before
-
-
-@live
-def test_the_probe_tells_the_speed(llm: Local) -> None:
-    assert "tokens a second" in probe_local(llm)
 
 
 def test_why_a_file_is_not_loaded_tells_a_broken_file_from_want_of_memory(tmp_path: Path) -> None:

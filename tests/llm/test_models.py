@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.openai_server import openai_server, says
 
-from kgot_lab.errors import BadInput, LLMError, UnknownName
+from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.llm import connect
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.models import Models, entry_for, load_models, models_from
@@ -94,13 +94,6 @@ def test_a_name_that_is_not_there_is_answered_with_those_that_are(write: Write) 
     assert {"planner", "small", "openai"} <= set(caught.value.known)
     with pytest.raises(UnknownName, match="did you mean 'openai:gpt-4o'"):
         connect("gpt-4o", models=write(FULL))
-
-
-def test_a_missing_key_names_the_variable_of_the_file(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LAB_OPENAI_KEY", raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
-    with pytest.raises(LLMError, match="LAB_OPENAI_KEY"):
-        connect("planner", models=write(FULL))
 
 
 @pytest.mark.parametrize(
@@ -236,15 +229,3 @@ def test_entries_of_one_model_with_other_settings_have_other_keys_on_tape_and_wi
     keys = [prompt_key(HELLO, connect(name, models=models).name) for name in models]
     assert len(set(keys)) == len(entries)
     assert keys[0] == PLAIN_KEY == prompt_key(HELLO, "localhost:1:m")
-
-
-def test_settings_that_change_no_reply_are_not_in_a_name() -> None:
-    told = {"price": {"prompt": 1, "completion": 1}, "patience": {"attempts": 1}, "temperature_scale": 1.0}
-    models = models_from({"house": {"model": "http://localhost:1/v1#m", **told}}, "models")
-    assert connect("house", models=models).name == "localhost:1:m"
-    assert Settings(temperature=0).suffix == Settings(temperature=0.0).suffix == " [temperature=0]"
-
-
-def test_a_name_with_settings_is_no_model_to_connect_to() -> None:
-    with pytest.raises(BadInput, match="name the entry of your models file"):
-        connect("openai:gpt-4o [temperature=0.2]")

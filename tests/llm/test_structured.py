@@ -19,7 +19,6 @@ from kgot_lab.llm.structured import (
     checked_reply,
     noting_calls,
     parse,
-    repair_prompt,
     schema_in_words,
     schema_of,
     structured,
@@ -127,17 +126,6 @@ def test_two_bad_replies_are_an_error() -> None:
     assert len(llm.asked) == 2
 
 
-def test_a_good_reply_is_asked_for_once() -> None:
-    llm = Scripted([GOOD])
-    structured(llm, PROMPT, Vote)
-    assert len(llm.asked) == 1
-
-
-def test_mending_names_what_was_wrong() -> None:
-    prompt = repair_prompt(PROMPT, "{}", BadReply("choice: Field required", "{}"))
-    assert "choice: Field required" in prompt.messages[-1].text
-
-
 def test_a_schema_can_be_asked_for_in_words() -> None:
     words = schema_in_words(Prompt((Message("system", "s"), Message("user", "u")), schema={"type": "object"}))
     assert words.schema is None
@@ -152,11 +140,6 @@ def test_a_scripted_model_counts_words_and_runs_out() -> None:
     assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (1, 3)
     with pytest.raises(LLMError, match="no reply left"):
         llm(PROMPT)
-
-
-def test_a_scripted_model_may_be_a_function() -> None:
-    llm = Scripted(lambda prompt: prompt.messages[-1].text.upper(), name="echo")
-    assert [llm(PROMPT).text, llm(PROMPT).text, llm.name] == ["VOTE.", "VOTE.", "echo"]
 
 
 class Own:
@@ -206,16 +189,6 @@ def test_a_model_without_a_name_is_told_before_it_is_asked(name: object) -> None
     with pytest.raises(LLMError, match=r"a model of the class Own has the name .* Nothing was sent"):
         checked_reply(llm, PROMPT)
     assert llm.asked == 0
-
-
-def test_a_function_is_no_model() -> None:
-    with pytest.raises(LLMError, match="a model of the class function has the name None"):
-        checked_reply(lambda prompt: Reply("hello"), PROMPT)  # type: ignore[arg-type]
-
-
-def test_a_whole_reply_comes_as_it_is() -> None:
-    reply = Reply("", Usage(1, 2, 0.5, 0, 1), cut=True)
-    assert checked_reply(Own(reply), PROMPT) is reply
 
 
 def test_calls_in_threads_of_one_tool_are_all_noted():

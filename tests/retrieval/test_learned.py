@@ -10,7 +10,6 @@ import random
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
 from support.every import every
 
 from kgot_lab.errors import BadInput
@@ -53,6 +52,7 @@ def test_the_weights_are_those_at_which_a_minimiser_ends():
         scores = (table - middle) / spread @ given[:-1] + given[-1]
         return np.logaddexp(0, -np.where(right == 1, scores, -scores)).sum() + (given[:-1] ** 2).sum()
 
+    minimize = pytest.importorskip("scipy.optimize").minimize
     there = minimize(loss, np.zeros(5), method="BFGS", options={"gtol": 1e-8}).x
     assert weights == pytest.approx(there[:-1] / spread, rel=1e-4)
     assert bias == pytest.approx(there[-1] - (there[:-1] / spread) @ middle, rel=1e-3)

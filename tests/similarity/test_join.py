@@ -1,4 +1,3 @@
-import os
 import signal
 import tracemalloc
 
@@ -9,7 +8,7 @@ from threadpoolctl import threadpool_info
 
 from kgot_lab.errors import BadInput
 from kgot_lab.similarity.approximate import IndexEffort, approximate, approximate_delta
-from kgot_lab.similarity.blocks import WantedPairs, best_threads
+from kgot_lab.similarity.blocks import WantedPairs
 from kgot_lab.similarity.delta import Thresholds
 from kgot_lab.similarity.join import Effort, Stopped, delta_pairs, nearest, similar_pairs
 
@@ -26,9 +25,9 @@ def unit(vectors):
 
 
 def chance_vectors(seed, size=None, dimension=None):
-    """Up to 600 vectors, some twice, some of zeros."""
+    """Up to 400 vectors, some twice, some of zeros."""
     chance = np.random.default_rng(seed)
-    size = int(chance.integers(0, 600)) if size is None else size
+    size = int(chance.integers(0, 400)) if size is None else size
     vectors = chance.standard_normal((size, dimension or int(chance.integers(1, 60))))
     if size:
         vectors[chance.integers(0, size, size // 6)] = vectors[chance.integers(0, size, size // 6)]
@@ -130,7 +129,7 @@ def which(seed, size):
 # ------------------------------------------------------------------------------------------------------
 
 
-@every("seed", range(16))
+@every("seed", range(8))
 def test_similar_pairs_are_those_of_the_whole_square(seed):
     matrix, some = chance_vectors(seed), which(seed, len(chance_vectors(seed)))
     for threshold, most in ((-1, 10**6), (0.3, 70), (0.9, 10**6), (0, 1)):
@@ -140,7 +139,7 @@ def test_similar_pairs_are_those_of_the_whole_square(seed):
         )
 
 
-@every("seed", range(16))
+@every("seed", range(8))
 def test_delta_pairs_are_those_of_the_whole_square(seed):
     skeleton = chance_vectors(seed)
     raw, some = shaken(skeleton, seed), which(seed, len(skeleton))
@@ -156,7 +155,7 @@ def test_delta_pairs_are_those_of_the_whole_square(seed):
         )
 
 
-@every("seed", range(16))
+@every("seed", range(8))
 def test_the_nearest_rows_are_those_of_the_whole_square(seed):
     matrix = chance_vectors(seed)
     new = which(seed, len(matrix))["new"]
@@ -165,7 +164,7 @@ def test_the_nearest_rows_are_those_of_the_whole_square(seed):
 
 
 def test_many_blocks_and_a_wide_matrix_give_what_the_whole_square_gives():
-    skeleton = chance_vectors(3, 1500, 40)
+    skeleton = chance_vectors(3, 1100, 40)
     raw = unit(np.concatenate((shaken(skeleton, 3), shaken(skeleton, 4)), axis=1))
     for thresholds in (Thresholds(), Thresholds(0.2, 0.1)):  # few candidates in a block, and many
         assert same_pairs(
@@ -175,7 +174,7 @@ def test_many_blocks_and_a_wide_matrix_give_what_the_whole_square_gives():
     assert listed(nearest(skeleton, 4, effort=ALONE)) == brute_nearest(skeleton, 4)
 
 
-@pytest.mark.parametrize("size", [0, 1, 2])
+@every("size", [0, 1, 2])
 def test_nothing_one_row_and_two_rows_are_fine(size):
     matrix = unit([[3, 4], [4, 3]])[:size]
     some, lists, pairs = (
@@ -242,11 +241,6 @@ def test_the_best_are_kept_and_the_others_counted():
     assert few.candidates == all_of_them.candidates and sum(few.candidates) == len(all_of_them)
 
 
-def test_rows_of_one_group_are_no_pair():
-    matrix = unit([[1, 0], [1, 0], [1, 0.1]])
-    assert listed(similar_pairs(matrix, 0.5, groups=[7, 7, 1])) == [(0, 2), (1, 2)]
-
-
 @every("seed", range(6))
 def test_the_old_pairs_and_those_with_a_new_row_are_all_pairs(seed):
     skeleton = chance_vectors(seed, 300, 10)
@@ -284,7 +278,7 @@ def test_memory_and_threads_do_not_show_in_the_result():
         nearest(skeleton, 7, effort=ALONE),
         similar_pairs(raw, 0.3, effort=ALONE),
     )
-    for memory, threads in ((4 << 20, 1), (8 << 20, 2), (64 << 20, 2)):
+    for memory, threads in ((4 << 20, 1), (8 << 20, 2)):
         options = {"effort": Effort(memory, threads)}
         again = (
             delta_pairs(raw, skeleton, thresholds, most=5000, **options),
@@ -304,16 +298,19 @@ def peak_of(join, *vectors, **options):
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("megabytes", [6, 24])
+@pytest.mark.parametrize("megabytes", [6, pytest.param(24, marks=pytest.mark.extended)])
 def test_no_more_memory_is_held_than_allowed(megabytes):
-    skeleton = chance_vectors(9, 1200, 64)
+    skeleton = chance_vectors(9, 100 * megabytes, 64)
     raw, copies, everything = shaken(skeleton, 9), unit(np.ones((500, 64))), Thresholds(-1, -2)
     similar_pairs(raw[:9], 0.5)  # what is imported and measured only once
     delta_pairs(raw[:9], skeleton[:9], everything, new=np.arange(5))
     bound, some = {"effort": Effort(megabytes << 20)}, {"effort": Effort(megabytes << 20), "most": 10_000}
     assert peak_of(similar_pairs, skeleton, -1, **some) <= megabytes << 20
     assert peak_of(delta_pairs, raw, skeleton, everything, **some) <= megabytes << 20
-    assert peak_of(delta_pairs, raw, skeleton, everything, new=np.arange(1000), **some) <= megabytes << 20
+    assert (
+        peak_of(delta_pairs, raw, skeleton, everything, new=np.arange(50 * megabytes), **some)
+        <= megabytes << 20
+    )
     assert peak_of(nearest, skeleton, 5, **bound) <= megabytes << 20
     assert peak_of(nearest, copies, 5, **bound) <= megabytes << 20  # all are equally near
 
@@ -332,15 +329,11 @@ def test_too_little_memory_is_refused_with_the_least_possible():
             join(least - 1)
 
 
-def test_as_many_threads_as_are_fastest_are_between_one_and_the_cores():
-    assert 1 <= best_threads() <= (os.cpu_count() or 1)
-
-
 # --- what is refused
 # ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@every("wrong", [np.nan, np.inf, -np.inf])
 def test_a_row_that_is_not_finite_is_named(wrong):
     matrix = unit(np.ones((50, 4)))
     matrix[[17, 30], 2] = wrong
@@ -442,19 +435,11 @@ def test_an_interrupted_join_keeps_its_blocks_and_goes_on(join):
     assert pressed.told == [(done, total) for done in range(1, total + 1)]
 
 
-def test_what_an_interrupted_join_has_found_is_right_as_far_as_it_goes():
-    matrix = chance_vectors(4, 1100, 20)
-    with pytest.raises(Stopped) as interrupted:
-        similar_pairs(matrix, 0.4, effort=Effort(progress=Interrupting(12)))
-    so_far = listed(interrupted.value.so_far())
-    assert so_far and set(so_far) < set(listed(similar_pairs(matrix, 0.4)))
-
-
 # --- Dask
 # ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=["threads", "processes"])
+@pytest.fixture(scope="module", params=["threads", pytest.param("processes", marks=pytest.mark.extended)])
 def client(request):
     distributed = pytest.importorskip("distributed")
     where = {"processes": True, "host": "127.0.0.1"} if request.param == "processes" else {"processes": False}
@@ -471,14 +456,6 @@ def test_workers_find_what_one_process_finds(join, client):
     )
     assert told[-1][0] == told[-1][1] and [done for done, _ in told] == sorted(done for done, _ in told)
     assert identical(join(matrix, effort=Effort(client=client), new=[3, 900]), join(matrix, new=[3, 900]))
-
-
-def test_workers_drop_what_one_process_drops(client):
-    matrix = chance_vectors(6, 700, 3)
-    assert identical(
-        similar_pairs(matrix, 0.1, most=25, effort=Effort(client=client)), similar_pairs(matrix, 0.1, most=25)
-    )
-    assert not len(similar_pairs(matrix[:0], 0.1, effort=Effort(client=client)))
 
 
 def test_an_interrupted_join_of_workers_goes_on(client):
@@ -525,13 +502,6 @@ def test_the_approximately_nearest_have_exact_similarities_and_a_true_recall():
     assert not {4, 90} & set(found.pairs.rows.tolist() + found.pairs.columns.tolist())
 
 
-def test_a_sample_of_rows_says_about_what_all_rows_say():
-    matrix = clustered(2)
-    whole, some = (approximate(matrix, 8, effort=IndexEffort(4, sample, seed=3)) for sample in (1500, 400))
-    assert whole.recall < 1 and abs(whole.recall - some.recall) < 0.03 and some.expected == 3200
-    assert "found in a sample of 400 rows" in repr(some)
-
-
 def test_more_effort_misses_less_and_two_runs_are_the_same():
     matrix = clustered(3)
     little, again, much = (approximate(matrix, 8, effort=IndexEffort(effort, 1500)) for effort in (2, 2, 100))
@@ -556,14 +526,7 @@ def test_approximate_delta_pairs_are_delta_pairs_and_their_recall_is_true():
     )
 
 
-def test_an_approximate_search_that_weighs_all_others_finds_all_delta_pairs():
-    skeleton = clustered(5, 200, 6)
-    raw = shaken(skeleton, 5, 1.5)
-    found = approximate_delta(raw, skeleton, k=199, effort=IndexEffort(400))
-    assert identical(found.pairs, delta_pairs(raw, skeleton)) and found.recall == 1
-
-
-@pytest.mark.parametrize("size", [0, 1, 2])
+@every("size", [0, 1, 2])
 def test_approximately_nothing_one_row_and_two_rows_are_fine(size):
     matrix, told = FINE[:size], []
     found = approximate(matrix, 3, effort=IndexEffort(progress=lambda *counts: told.append(counts)))

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
 from support.loopback import free_port, started
@@ -58,6 +57,8 @@ class OxigraphServer:
         ]
         self.log = (self.folder / "server.log").open("ab")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        import httpx  # where no server is asked for it need not be there
+
         deadline = time.monotonic() + PATIENCE
         while self.process.poll() is None and time.monotonic() < deadline:
             try:
@@ -90,12 +91,16 @@ class OxigraphServer:
 
     def update(self, text: str) -> None:
         """Change what the server holds, as somebody else would."""
+        import httpx
+
         httpx.post(
             self.update_url, content=text.encode(), headers={"Content-Type": "application/sparql-update"}
         ).raise_for_status()
 
     def ask(self, text: str) -> bool:
         """What the server says to an ASK over all its graphs."""
+        import httpx
+
         reply = httpx.get(
             self.query_url, params={"query": text}, headers={"Accept": "application/sparql-results+json"}
         )

@@ -162,32 +162,6 @@ def test_zip_files_in_zip_files_end_somewhere(tmp_path):
     assert name.count(".zip") == 4
 
 
-@pytest.mark.parametrize(
-    ("file", "message"),
-    [
-        ("notes.txt", "not a zip file"),
-        ("nothing.zip", "no file 'nothing.zip'"),
-        ("../more.zip", "there is no file"),
-    ],
-)
-def test_what_is_no_zip_file_of_the_shelf_is_not_unpacked(shelf, file, message):
-    with pytest.raises(ToolFailed, match=f"extract_zip: .*{message}"):
-        extract_zip(shelf)(file=file)
-
-
-def test_zip_files_together_may_fill_only_so_much(tmp_path):
-    for name in ("a.zip", "b.zip"):
-        (tmp_path / name).write_bytes(zip_of({"x.txt": bytes(600)}))
-    shelf = FileShelf(
-        [tmp_path / "a.zip", tmp_path / "b.zip"],
-        unpack_into=tmp_path / "out",
-        limits=UnpackLimits(total_bytes=1000),
-    )
-    assert shelf.unpack("a.zip") == ["a.zip/x.txt"]
-    with pytest.raises(ToolFailed, match="unpacks to more than"):
-        shelf.unpack("b.zip")
-
-
 def test_a_folder_that_nobody_named_goes_with_the_shelf(tmp_path):
     (tmp_path / "a.zip").write_bytes(zip_of({"x.txt": "x"}))
     shelf = FileShelf([tmp_path / "a.zip"])
@@ -337,15 +311,6 @@ def test_speech_goes_to_openai_wherever_the_environment_points(shelf, monkeypatc
         assert not any("transcriptions" in request.path for request in site.seen)
 
 
-def test_speech_is_written_down(shelf):
-    with web_site({"/v1/audio/transcriptions": Sent({"text": "The lamp was lit."})}) as site:
-        tool = inspect_file(shelf, transcribe=Transcriber("key", address=f"{site.url}/v1"))
-        assert tool(file="talk.mp3").text == "The lamp was lit." and tool(file="talk.mp3").usage[0].cost == 0
-    with pytest.raises(ToolFailed, match="cannot be reached") as caught:
-        tool(file="talk.mp3")
-    assert caught.value.again
-
-
 def wav(path, seconds):
     """A recording of silence."""
     with wave.open(str(path), "wb") as file:
@@ -401,17 +366,6 @@ def test_speech_without_words_and_a_service_that_does_not_answer_are_counted_too
     assert spending.unanswered == pytest.approx(0.006) and spending.spent.cost == pytest.approx(0.012)
 
 
-def test_a_price_that_is_not_known_is_refused_where_dollars_are_limited():
-    dollars = Spending(Budget(dollars=1))
-    assert Transcriber("key", spending=dollars).price == 0.006
-    assert Transcriber("key", model="other", spending=Spending(Budget(calls=1))).price is None
-    for unknown in ({"model": "other"}, {"address": "http://127.0.0.1:9/v1"}):
-        with pytest.raises(
-            BadInput, match="charges for writing down speech is not known, so dollars cannot be limited"
-        ):
-            Transcriber("key", **unknown, spending=dollars)
-
-
 def test_how_long_a_recording_can_be_is_said_by_its_head_or_reckoned_from_its_bytes(tmp_path):
     assert longest_speech(wav(tmp_path / "talk.wav", 7)) == 7
     (tmp_path / "talk.mp3").write_bytes(bytes(8_000))
@@ -427,3 +381,36 @@ def test_a_missing_converter_is_named(shelf, monkeypatch):
     ) as caught:
         inspect_file(shelf)(file="lamps.xlsx")
     assert isinstance(caught.value.__cause__, NotInstalled)
+
+
+def test_zip_files_together_may_fill_only_so_much(tmp_path):
+    for name in ("a.zip", "b.zip"):
+        (tmp_path / name).write_bytes(zip_of({"x.txt": bytes(600)}))
+    shelf = FileShelf(
+        [tmp_path / "a.zip", tmp_path / "b.zip"],
+        unpack_into=tmp_path / "out",
+        limits=UnpackLimits(total_bytes=1000),
+    )
+    assert shelf.unpack("a.zip") == ["a.zip/x.txt"]
+    with pytest.raises(ToolFailed, match="unpacks to more than"):
+        shelf.unpack("b.zip")
+
+
+def test_speech_is_written_down(shelf):
+    with web_site({"/v1/audio/transcriptions": Sent({"text": "The lamp was lit."})}) as site:
+        tool = inspect_file(shelf, transcribe=Transcriber("key", address=f"{site.url}/v1"))
+        assert tool(file="talk.mp3").text == "The lamp was lit." and tool(file="talk.mp3").usage[0].cost == 0
+    with pytest.raises(ToolFailed, match="cannot be reached") as caught:
+        tool(file="talk.mp3")
+    assert caught.value.again
+
+
+def test_a_price_that_is_not_known_is_refused_where_dollars_are_limited():
+    dollars = Spending(Budget(dollars=1))
+    assert Transcriber("key", spending=dollars).price == 0.006
+    assert Transcriber("key", model="other", spending=Spending(Budget(calls=1))).price is None
+    for unknown in ({"model": "other"}, {"address": "http://127.0.0.1:9/v1"}):
+        with pytest.raises(
+            BadInput, match="charges for writing down speech is not known, so dollars cannot be limited"
+        ):
+            Transcriber("key", **unknown, spending=dollars)

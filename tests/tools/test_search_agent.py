@@ -13,7 +13,6 @@ from kgot_lab.errors import LLMError, ToolFailed
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.events import Asked, ToolReturned
 from kgot_lab.tools.search_agent import Stamina, WebAccess, ask_search_agent
-from kgot_lab.tools.tool import sought_by
 from kgot_lab.tools.web.archives import Mirror
 from kgot_lab.tools.web.engines import WebHit
 from kgot_lab.tools.web.fetching import Manners, PoliteWeb
@@ -98,12 +97,6 @@ def test_the_agent_finds_an_answer_three_clicks_deep_and_names_the_pages_it_read
     assert len(result.usage) == 6 and all(
         isinstance(each, Usage) and each.prompt_tokens for each in result.usage
     )
-
-
-def test_the_tool_is_one_that_finds_by_its_query(reach):
-    tool = ask_search_agent(Scripted([]), reach)
-    assert (tool.name, sought_by(tool)) == ("ask_search_agent", "query")
-    assert "\n" not in tool.description and tool.arguments["required"] == ["query"]
 
 
 def test_every_move_of_the_browser_works_and_says_where_it_is(reach, site):

@@ -107,11 +107,6 @@ def test_an_argument_that_may_be_left_out_is_passed_on_only_where_it_says_someth
         tool(b=["2"])
 
 
-def test_a_failure_says_whether_trying_again_may_help_and_what_it_cost():
-    assert (ToolFailed("x").again, ToolFailed("x").usage) == (False, ())
-    assert (ToolFailed("x", again=True).again, ToolFailed("x", usage=[Usage(1)]).usage) == (True, (Usage(1),))
-
-
 def test_search_returns_whole_passages_with_titles_and_their_documents():
     result = search(DOCUMENTS, bm25(DOCUMENTS), k=2)(query="capital of Norway")
     assert (
@@ -177,22 +172,6 @@ def test_python_that_takes_too_long_is_a_tool_failure_that_names_the_limit():
         computer.close()
 
 
-def test_a_question_to_a_model_carries_its_cost():
-    assert ask_model(Parrot())(query="What is tea?") == Result("What is tea?", usage=(Usage(3, 2),))
-    with pytest.raises(ToolFailed, match="said nothing"):
-        ask_model(Parrot())(query="blank")
-    with pytest.raises(OverBudget):
-        ask_model(Parrot())(query="a dear question")
-
-
-def test_an_attachment_is_read_by_its_bare_name(tmp_path):
-    (tmp_path / "report.html").write_text("<h1>Sales</h1><p>Up by 3.</p>")
-    tool = read_attachment([tmp_path / "report.html"])
-    result = tool(file="report.html")
-    assert result.text == "# Sales\n\nUp by 3." and result.sources[0].id == "report.html"
-    assert tool.description == "Returns the text of an attached file. Attached: report.html."
-
-
 ELSEWHERE = [
     "secret.txt",
     "../secret.txt",
@@ -241,3 +220,11 @@ def test_attachments_must_exist_and_have_different_names(tmp_path):
         read_attachment([tmp_path / "missing.txt"])
     with pytest.raises(BadInput):
         read_attachment([])
+
+
+def test_a_question_to_a_model_carries_its_cost():
+    assert ask_model(Parrot())(query="What is tea?") == Result("What is tea?", usage=(Usage(3, 2),))
+    with pytest.raises(ToolFailed, match="said nothing"):
+        ask_model(Parrot())(query="blank")
+    with pytest.raises(OverBudget):
+        ask_model(Parrot())(query="a dear question")

@@ -15,7 +15,7 @@ from support.web_site import Seen, Sent, redirect, web_site, zipped_page
 
 from kgot_lab.errors import BadInput, ToolFailed
 from kgot_lab.tools.web.engines import JsonApi
-from kgot_lab.tools.web.fetching import USER_AGENT, Fetched, Manners, PoliteWeb, destination, is_public
+from kgot_lab.tools.web.fetching import Fetched, Manners, PoliteWeb, destination, is_public
 from kgot_lab.tools.web.pages import Browser, WebPage, page_of, screens
 
 ROBOTS = """User-agent: *
@@ -141,13 +141,6 @@ def test_a_site_without_robots_txt_may_be_read_and_one_whose_robots_txt_fails_ma
         assert caught.value.again and not broken.visits["/a"]
 
 
-def test_the_project_names_itself(site, read):
-    read("/plain")
-    assert {request.headers["user-agent"] for request in site.seen} == {USER_AGENT} and USER_AGENT.startswith(
-        "kgot_lab/"
-    )
-
-
 def test_a_cookie_is_not_kept():
     with web_site({"/a": Sent("<p>a</p>", headers={"set-cookie": "who=you; Path=/"})}) as site:
         web = PoliteWeb(Manners(private_hosts={site.host}))
@@ -230,13 +223,6 @@ def test_a_service_that_sends_without_end_is_left(monkeypatch, most, seconds, me
     ):
         JsonApi("the service", f"{site.url}/api", seconds=seconds).get({})
     assert caught.value.again == again
-
-
-def test_a_server_that_sends_without_end_is_left_at_the_deadline():
-    with web_site({"/trickle": Sent("<p>.</p>", endless=True)}) as site:
-        web = PoliteWeb(Manners(private_hosts={site.host}, seconds=0.5, attempts=1, most_bytes=10**12))
-        with pytest.raises(ToolFailed, match="did not answer within"):
-            web.fetch(f"{site.url}/trickle")
 
 
 def test_a_connection_that_is_refused_may_be_tried_again(site):

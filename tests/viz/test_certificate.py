@@ -6,11 +6,10 @@ import re
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
 
-from kgot_lab.memory.sqlite_tables import SQLiteClaims
-
 from kgot_lab.memory.claims.certificate import FACT_STATES, Certificate, CertifiedFact, OpenFact, certify
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.types import Triple
 from kgot_lab.viz.static.fact_pictures import LINK_LOOKS, certificate_in_words, certificate_picture
 
@@ -76,12 +75,6 @@ def test_the_path_stands_in_its_order_and_every_state_has_its_sign_and_word():
         "“Jo Marsh made Silver Lane.” (Films)" in shown and "contested: County Kerry is said as well" in shown
     )
     assert "The answer is withheld" in shown and not any("Greens" in text for text in shown)
-
-
-def test_the_states_differ_without_their_colours():
-    assert set(LINK_LOOKS) == set(FACT_STATES)
-    assert len({look.sign for look in LINK_LOOKS.values()}) == 5
-    assert len({(look.width, look.dashes, look.double) for look in LINK_LOOKS.values()}) == 5
 
 
 def test_what_is_marked_is_said_in_words_too():

@@ -7,7 +7,6 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
-from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
@@ -15,7 +14,7 @@ from kgot_lab.graph.property_graph import frozen
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.graph.collapse import READ_AT_ONCE, closed, collapsed, drawn_view, entered, revealed, shut
 from kgot_lab.viz.graph.communities import MOST_COMMUNITIES, communities, connected_parts
-from kgot_lab.viz.graph.groups import EVERYTHING_ELSE, MOST_LINES
+from kgot_lab.viz.graph.groups import MOST_LINES
 
 EVIL = "</script>\u202e<img src=//e.example>\x00\n\n'\"&"
 
@@ -86,44 +85,6 @@ def test_planted_communities_are_found():
     assert np.array_equal(found.of, communities(LARGE).of) and found.how == "by the Louvain method"
 
 
-def test_communities_divide_as_well_as_those_of_networkx():
-    graph = nx.karate_club_graph()
-    ours = communities(of_columns(len(graph), list(graph.edges))).of
-    theirs = nx.community.louvain_communities(graph, weight=None, seed=0)
-    groups = [set(np.flatnonzero(ours == number).tolist()) for number in np.unique(ours)]
-    modularity = lambda groups: nx.community.modularity(graph, groups, weight=None)  # noqa: E731
-    assert modularity(groups) > modularity(theirs) - 0.02
-
-
-@every(
-    ("name", "size", "ends", "sizes"),
-    [
-        ("nothing", 0, [], []),
-        ("one node", 1, [], [1]),
-        ("two nodes", 2, [(0, 1)], [2]),
-        ("a loop", 2, [(0, 0)], [2]),
-        ("isolated", 50, [(0, 1)], [48, 2]),
-        ("star", 60, [(0, row) for row in range(1, 60)], [60]),
-        ("complete", 30, [(a, b) for a in range(30) for b in range(a)], [30]),
-        (
-            "pairs",
-            200,
-            [(row, row + 1) for row in range(0, 200, 2)],
-            [2] * (MOST_COMMUNITIES - 1) + [200 - 2 * (MOST_COMMUNITIES - 1)],
-        ),
-    ],
-)
-def test_a_graph_without_structure_has_few_communities_too(name, size, ends, sizes):
-    found = communities(of_columns(size, ends))
-    assert np.bincount(found.of, minlength=len(found)).tolist() == sizes
-
-
-def test_a_long_path_has_few_communities_of_like_size():
-    found = communities(of_columns(20_000, [(row, row + 1) for row in range(19_999)]))
-    sizes = np.bincount(found.of)
-    assert 8 <= len(found) <= MOST_COMMUNITIES and sizes.max() < 5 * sizes.min() and "" in found.kinds
-
-
 def test_many_small_parts_do_not_force_a_large_one_into_a_single_community():
     tree = [(row // 2, row) for row in range(1, 1000)]
     found = communities(of_columns(1300, [*tree, *((row, row + 1) for row in range(1000, 1300, 2))]))
@@ -138,18 +99,6 @@ def test_one_community_that_is_nearly_everything_is_divided_by_label():
     complete = np.argwhere(np.triu(np.ones((60, 60)), 1))
     found = communities(of_columns(60, complete, ("Person", "City", "Book")))
     assert np.bincount(found.of).tolist() == [20, 20, 20] and "by first label" in found.how
-
-
-def test_a_community_is_connected_even_if_labels_would_divide_it():
-    star = of_columns(60, [(0, row) for row in range(1, 60)], ("Person", "City", "Book"))
-    assert np.bincount(communities(star).of).tolist() == [60]
-    for graph in (LARGE, MIDDLE):
-        found = communities(graph)
-        links = np.stack([graph.sources, graph.targets])
-        for number in range(len(found)):
-            rows = np.flatnonzero(found.of == number)
-            inside = links[:, (found.of[links[0]] == number) & (found.of[links[1]] == number)]
-            assert len(set(connected_parts(inside, len(graph))[rows].tolist())) == 1
 
 
 def parts_of(graph, rows):
@@ -295,18 +244,6 @@ def test_a_hub_of_a_star_is_drawn_beside_the_community_of_its_leaves():
     } and bundle.forward == bundle.count == 4999 - len(view.edges)
 
 
-def test_many_isolated_nodes_are_one_community_that_says_so():
-    view = collapsed(of_columns(3000, []))
-    assert [each.title for each in view.communities] == ["3,000 nodes without edges; e.g. n0, n1"] and len(
-        view.nodes
-    ) == 1
-
-
-def test_a_community_of_one_is_that_node():
-    view = collapsed(of_columns(5, [(0, 1), (1, 2), (2, 0), (0, 3), (3, 3)]), most=2)
-    assert len(view.nodes) <= 2 and all(each.hidden != 1 for each in view.communities)
-
-
 def test_the_communities_of_a_view_are_not_called_as_a_node_is():
     graph = PropertyGraph.of(
         (Node(f"community {number}") for number in range(10)), [Edge("community 1", "is", "community 2")]
@@ -330,32 +267,6 @@ def test_a_view_of_no_nodes_is_refused():
 
 
 # --- opening, closing, revealing ---
-
-
-def test_an_opened_community_shows_its_nodes_and_the_others_stay_collapsed():
-    view = collapsed(LARGE)
-    wider = opened(view, "community 3")
-    assert len(wider.shown) == 187 and len(wider.nodes) == 187 + 10 and "community 3" not in drawn(wider)
-    assert {view.community_of(node.id) for node in wider.nodes[:187]} == {"community 3"}
-    assert (
-        "187 nodes are drawn by themselves." in wider.note
-        and closed(wider, "community 3").nodes == view.nodes
-    )
-
-
-def test_all_communities_can_be_opened_as_far_as_there_is_room():
-    view = collapsed(MIDDLE)
-    for community in view.communities:
-        view = opened(view, community.id)
-    assert (
-        len(view.nodes) == 2000
-        and len(view.edges) + len(view.bundles) == MOST_LINES
-        and edges_of(view) == 9_000
-    )
-    assert (
-        f"{view.left_out:,} edges are left out: at most 5,000 lines are drawn, some of each node's."
-        in view.note
-    )
 
 
 def test_a_node_that_was_looked_for_is_drawn():
@@ -411,14 +322,6 @@ def test_a_look_into_a_community_shows_few_things_and_leads_down_to_every_node_a
         shut(top)
 
 
-def test_what_is_elsewhere_leads_out_again():
-    view = collapsed(MIDDLE, most=150)
-    inner = entered(view, "community 2")
-    (elsewhere,) = [each for each in inner.communities if each.kind == EVERYTHING_ELSE]
-    assert entered(inner, elsewhere.id) is view and elsewhere.name.startswith("everything else (")
-    assert sum(each.hidden for each in inner.communities) + len(inner.shown) == 2400
-
-
 def test_unknown_names_are_refused():
     view = collapsed(LARGE)
     for act in (opened, closed):
@@ -452,11 +355,3 @@ def test_marked_edges_are_drawn_first():
     )
     assert {*last, left} <= {edge.identity for edge in view.edges} and len(view.edges) == MOST_LINES
     assert "the marked ones and some of each node's" in view.note
-
-
-def test_a_thousand_parallel_edges_leave_room_for_the_others():
-    ends = [(0, 1)] * (2 * MOST_LINES) + [(row, row + 1) for row in range(1, 100)]
-    view = collapsed(of_columns(101, ends))
-    assert len(view.edges) == MOST_LINES and {edge.source for edge in view.edges} == {
-        f"n{row}" for row in range(100)
-    }

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from support.every import every
 
-from kgot_lab.viz import analogy_picture as structure_gauge
-from kgot_lab.viz import analogy_picture as structure_picture
+from kgot_lab.viz import analogy_picture
 from kgot_lab.viz.explorer.hits import LANE_COLOURS as LANES
 from kgot_lab.viz.graph.marks import COLOURS, MARKS, ROUND, look_of, styles
 from kgot_lab.viz.live import script, style
@@ -220,11 +219,11 @@ def test_many_parts_of_a_bar_differ_in_colour_where_their_hatch_is_the_same():
 
 
 def test_the_words_of_a_structure_view_can_be_read_and_its_two_measures_told_apart():
-    inks = (structure_picture._INK, structure_picture._MUTED, structure_gauge.MORE, structure_gauge.LESS)
+    inks = (analogy_picture._INK, analogy_picture._MUTED, analogy_picture.MORE, analogy_picture.LESS)
     assert all(contrast(ink) >= READABLE for ink in inks)
     assert (
         confused(
-            {"texts": (structure_gauge._TEXTS, ""), "skeletons": (structure_gauge.SKELETONS, "")}, IN_COLOUR
+            {"texts": (analogy_picture._TEXTS, ""), "skeletons": (analogy_picture.SKELETONS, "")}, IN_COLOUR
         )
         == []
     )

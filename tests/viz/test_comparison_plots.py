@@ -11,7 +11,7 @@ import pytest
 from support.birthplaces import SETS, TINY, reader
 
 from kgot_lab.benchmark.comparison.results import Findings
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt
+from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.errors import UnknownName
 from kgot_lab.viz import plots
 
@@ -25,7 +25,7 @@ def findings(tokens=100, **scores) -> Findings:
     """
     answers = {
         system.replace("_", "-"): {
-            key: QuestionReceipt(
+            key: QuestionResult(
                 key[1], em=float(f1 == 1), f1=f1, likelihood=likelihood, evidence_tokens=tokens, seconds=1.0
             )
             for key, (f1, likelihood) in zip(ASKED, rows, strict=False)

@@ -9,16 +9,13 @@ from html.parser import HTMLParser
 import pytest
 
 import kgot_lab as lab
-from kgot_lab.errors import BadInput
 from kgot_lab.experts.chat.citations import CitableNode
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.experts import (
     TalkView,
-    ThoughtView,
     lane_bars,
     node_card,
-    node_picture,
     show_talk,
     show_thought,
 )
@@ -173,16 +170,6 @@ def test_nothing_of_a_graph_or_a_model_becomes_markup(talk):
     assert all("<img" not in markup for markup in parts) and "&lt;script&gt;" in turn["answer"]
 
 
-def test_one_answer_shows_its_thought_alone(talk):
-    view = lab.show(talk.ask(QUESTION))
-    assert isinstance(view, ThoughtView) and "asks" not in view.live.data
-    assert [title for title, _ in view.live.data["turns"][0]["steps"]] == TITLES
-    assert view.table().sheets[0].total == 1 and QUESTION in repr(view)
-    for show, wrong in ((show_thought, talk), (show_talk, 7)):
-        with pytest.raises(BadInput):
-            show(wrong)
-
-
 def test_an_answer_without_a_search_has_its_question_and_itself(talk):
     events = talk.events(QUESTION)
     next(events)
@@ -211,16 +198,6 @@ def test_a_card_names_type_description_edges_and_limitations_and_has_a_picture()
     ):
         assert words in card
     assert "Prompt caching — enables → Reduce costs" in card and card.count("<svg") == 1
-
-
-def test_a_node_alone_is_drawn_and_one_of_another_expert_is_named():
-    known = lab.expert(graph_with(), model=Scripted([])).known
-    picture, shown, around = node_picture(known.graph, "alone")
-    assert (picture.nodes, shown, around) == (1, 0, 0)
-    card = node_card(
-        known, CitableNode("elsewhere", "x", "Something", ""), lambda picture: picture._repr_svg_()
-    )
-    assert "no graph of this expert" in card and "<svg" not in card
 
 
 def test_bars_have_a_part_for_each_lane_and_the_table_has_all(talk):

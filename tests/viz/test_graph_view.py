@@ -9,11 +9,10 @@ from itertools import pairwise
 
 import networkx as nx
 import pytest
-from kgot_lab.io.files import bundled
 
-from kgot_lab.diagnostics.notebook import doctor
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.replay.forks import by_hand, origin
 from kgot_lab.loop.trace import load_run
 from kgot_lab.text.cleaning import whole
@@ -23,8 +22,7 @@ from kgot_lab.viz.graph.groups import EVERYTHING_ELSE
 from kgot_lab.viz.graph.marks import links_of, shortest_path
 from kgot_lab.viz.graph.view import holding_text
 from kgot_lab.viz.graph.view_data import NOTHING_OPENS, group_views
-from kgot_lab.viz.live import place, script
-from kgot_lab.viz.static.markup import key_of
+from kgot_lab.viz.live import place
 
 
 def tell(view, **message):
@@ -68,15 +66,6 @@ def shown(islands):
 def view(shown):
     """A view of the islands to do something with."""
     return deepcopy(shown)
-
-
-def test_the_live_view_stands_for_its_own_picture():
-    shown = show_graph(PropertyGraph.from_triples([]))
-    assert key_of(shown.picture.svg) and shown.live.data["title"] == "An empty graph"
-
-
-def test_a_graph_that_is_too_large_is_drawn_as_groups_and_says_so(view):
-    assert len(drawn(view)) <= 40 and "302 nodes are more than 40" in view.live.data["note"]
 
 
 def test_a_search_looks_through_nodes_that_are_not_drawn_and_through_properties(view):
@@ -271,20 +260,6 @@ def test_no_text_can_end_the_place_of_a_live_view():
     assert held.count("<script") == held.count("</script") == 1 and "alert(1)" in held
 
 
-def test_half_a_surrogate_pair_does_not_stop_a_view():
-    assert whole({"a\ud800": ["b\ud800", 1, None, ("ü",)]}) == {"a?": ["b?", 1, None, ["ü"]]}
-    json.dumps(
-        whole(show_graph(PropertyGraph.of([Node("x", (), {"name": "half \ud800"})])).live.data)
-    ).encode()
-
-
-def test_the_signs_of_marks_are_the_same_in_python_and_in_the_browser():
-    from kgot_lab.viz.graph.marks import MARKS
-
-    line = next(line for line in script().splitlines() if line.startswith("const MARK_SIGNS"))
-    assert all(f'{mark}: "{style.sign}"' in line for mark, style in MARKS.items())
-
-
 @pytest.mark.parametrize("name", ["winter_storm_fork_volcano", "hotpotqa_two_hops_fork_oregon"])
 def test_what_a_person_wrote_is_called_so_wherever_a_fork_is_shown(name):
     run = load_run(bundled(f"traces/{name}.jsonl"))
@@ -296,21 +271,10 @@ def test_what_a_person_wrote_is_called_so_wherever_a_fork_is_shown(name):
     assert "(written by hand)" in event["caption"] and "local:" not in event["words"]
 
 
-def test_a_run_that_is_no_fork_says_nothing_of_the_kind():
-    run = load_run(bundled("traces/winter_storm.jsonl"))
-    assert origin(run) == "" and by_hand(run) == -1 and "written by hand" not in html(run).text
-
-
 @pytest.mark.parametrize("nothing", [None, 7, [], ["text"]])
 def test_what_is_neither_a_run_nor_a_report_is_refused(nothing):
     with pytest.raises(BadInput):
         html(nothing)
-
-
-def test_the_doctor_of_a_cell_knows_its_pieces():
-    assert "bundled data" in repr(doctor("bundled data"))
-    with pytest.raises(UnknownName):
-        doctor("nothing")
 
 
 def test_what_was_searched_and_the_way_that_was_asked_for_have_their_lines_in_a_large_graph():
@@ -340,3 +304,10 @@ def test_an_undirected_networkx_graph_is_drawn_without_arrows_and_a_directed_one
     assert "<polygon" not in show_graph(lines).picture.svg and "<polygon" in show_graph(arrows).picture.svg
     assert [show_graph(graph).live.data["arrows"] for graph in (lines, arrows)] == [False, True]
     assert "<polygon" in show_graph(lines, arrows=True).picture.svg
+
+
+def test_half_a_surrogate_pair_does_not_stop_a_view():
+    assert whole({"a\ud800": ["b\ud800", 1, None, ("ü",)]}) == {"a?": ["b?", 1, None, ["ü"]]}
+    json.dumps(
+        whole(show_graph(PropertyGraph.of([Node("x", (), {"name": "half \ud800"})])).live.data)
+    ).encode()

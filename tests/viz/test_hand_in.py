@@ -7,14 +7,14 @@ import json
 import pytest
 
 from kgot_lab.errors import BadInput
-from kgot_lab.viz import exercises as attempts
+from kgot_lab.viz import exercises
 from kgot_lab.viz.exercises import digest_of, exercise, gathered_marks, hand_in, read_hand_in, sealed
 
 
 @pytest.fixture(autouse=True)
 def a_session_of_its_own(monkeypatch):
-    monkeypatch.setattr(attempts, "_attempts", {})
-    monkeypatch.setattr(attempts, "_named", {})
+    monkeypatch.setattr(exercises, "_attempts", {})
+    monkeypatch.setattr(exercises, "_named", {})
 
 
 def tried(*answers, name="10.1"):
@@ -37,17 +37,6 @@ def test_none_is_no_try_unless_it_is_right(tmp_path):
         ("loom", 2),
         ("None", 1),
     ]
-
-
-def test_a_list_with_a_number_in_it_is_another_answer_than_the_number(tmp_path):
-    for number, answer in enumerate(([5], (5, "a"), {"b", 5}, [[5]], 5)):
-        exercise(answer, len, name=f"10.{number}")
-    exercise([5], 5, name="10.9")
-    exercise(5, 5, name="10.9")
-    handed = hand_in("Ada", folder=tmp_path).attempts
-    assert [each.answer for each in handed] == ["[5]", "(5, a)", "{5, b}", "[[5]]", "5", "5"] and handed[
-        -1
-    ].tries == 2
 
 
 def test_two_exercises_of_one_name_are_refused_even_with_dots_and_one_run_again_is_not():
@@ -105,13 +94,6 @@ def test_what_is_no_name_is_refused(tmp_path, name):
         hand_in(name, folder=tmp_path)
 
 
-def test_names_of_any_script_are_names(tmp_path):
-    tried("loom")
-    assert [hand_in(name, folder=tmp_path).path.name for name in ("José Ñ", "王小明", "O'Brien")] == [
-        "josé-ñ_10.json", "王小明_10.json", "o-brien_10.json",
-    ]  # fmt: skip
-
-
 def test_nothing_tried_is_nothing_to_hand_in(tmp_path):
     tried(...)
     exercise("loom", "loom")  # one without a name counts for nobody
@@ -130,9 +112,9 @@ def test_whatever_is_answered_can_be_handed_in(tmp_path):
     assert len(text) < 4000 and " at 0x" not in text and "/root" not in text
 
 
-def handed(folder, name, *exercises, file=None):
-    attempts._attempts.clear()
-    for each in exercises:
+def handed(folder, name, *names, file=None):
+    exercises._attempts.clear()
+    for each in names:
         tried("card", "loom", name=each)
     done = hand_in(name, folder=folder, again=True)
     return read_hand_in(done.path.rename(folder / file) if file else done.path)

@@ -5,7 +5,7 @@ where they were.
 import numpy as np
 import pytest
 from support.every import every
-from viz.test_collapse import EVIL, LARGE, MIDDLE, of_columns, opened, planted
+from viz.test_collapse import EVIL, MIDDLE, of_columns, opened, planted
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Edge, Node
@@ -14,7 +14,6 @@ from kgot_lab.viz.graph.layout import (
     force_layout,
     free_places,
     packed,
-    rounded_points,
     scattered,
     spread,
     sunflower,
@@ -56,27 +55,6 @@ def test_every_node_has_a_place_of_its_own_in_the_unit_square(name):
     points = array_of(placed, ODD[name].ids).reshape(-1, 2)
     assert tuple(placed) == ODD[name].ids and (points >= 0).all() and (points <= 1).all()
     assert len(np.unique(points.round(4), axis=0)) == len(points)
-
-
-@pytest.mark.parametrize("graph", [TREE, BLOCKS], ids=["tree", "blocks"])
-def test_the_same_graph_and_seed_give_the_same_places_and_another_seed_others(graph):
-    assert places(graph) == places(graph) != places(graph, seed=1)
-
-
-@pytest.mark.parametrize(
-    "graph", [TREE, BLOCKS, ODD["star"], ODD["two parts"]], ids=["tree", "blocks", "star", "two parts"]
-)
-def test_the_unit_square_is_used_well(graph):
-    points = array_of(places(graph), graph.ids)
-    assert (points.max(axis=0) - points.min(axis=0) > 0.85).all()
-    assert len(np.unique((points * 4 - 1e-9).astype(int), axis=0)) >= 12  # of sixteen fields
-
-
-@pytest.mark.parametrize("graph", [TREE, BLOCKS, ODD["two parts"]], ids=["tree", "blocks", "two parts"])
-def test_neighbours_lie_closer_together_than_others(graph):
-    points = array_of(places(graph), graph.ids)
-    near = np.linalg.norm(points[graph.sources] - points[graph.targets], axis=1)
-    assert near.mean() < 0.5 * distances(points).mean()
 
 
 def test_communities_lie_apart():
@@ -131,12 +109,6 @@ def test_many_new_nodes_find_free_places_near_their_neighbours():
     )
 
 
-def test_a_new_part_without_links_to_the_old_ones_is_placed_too():
-    chain = [(row, row + 1) for row in range(200)] + [(row, row + 1) for row in range(201, 399)]
-    placed = places(of_columns(420, chain), positions={f"n{row}": (row / 200, 0.2) for row in range(201)})
-    assert len({(round(x, 6), round(y, 6)) for x, y in placed.values()}) == 420
-
-
 # --- views ---
 
 
@@ -158,17 +130,6 @@ def test_a_community_keeps_its_place_whatever_is_opened_closed_or_looked_for():
     assert places_of(closed(opened(view, "community 3"), "community 3")) == first
 
 
-def test_the_discs_of_communities_do_not_overlap():
-    view = revealed(collapsed(LARGE), LARGE.ids[:1900])
-    placed = places_of(view)
-    ids = [node.id for node in view.nodes[: len(view.shown)]]
-    points = array_of(placed, ids) * (1.5, 1)
-    own = array_of(placed, [view.community_of(id) for id in ids]) * (1.5, 1)
-    middles = array_of(placed, [each.id for each in view.communities]) * (1.5, 1)
-    nearest = middles[np.linalg.norm(points[:, None] - middles, axis=2).argmin(axis=1)]
-    assert (nearest == own).all() and (distances(points) + np.eye(len(points))).min() > 0.003
-
-
 def test_the_members_of_a_community_leave_room_for_the_node_that_stands_for_the_others():
     view = opened(collapsed(of_columns(9_000, planted(9_000, 30_000, 4, 0.9)[0])), "community 1")
     placed = places_of(view)
@@ -178,10 +139,6 @@ def test_the_members_of_a_community_leave_room_for_the_node_that_stands_for_the_
     )
     # the first are spread over all of the disc
     assert away.min() > 0.04 and (away > away.max() / 2).mean() > 0.6
-
-
-def test_a_view_of_few_nodes_is_placed_as_the_graph_is():
-    assert places_of(collapsed(TREE)) == places(TREE) and places_of(collapsed(PropertyGraph.of())) == {}
 
 
 # --- geometry ---
@@ -200,11 +157,6 @@ def test_discs_lie_apart_and_inside(sizes, aspect):
     ).all()
 
 
-def test_a_large_community_has_the_larger_disc():
-    _, radii = packed(np.array([200.0, 100, 100]), np.array([[0, 1], [1, 2]]), aspect=1.5, seed=0)
-    assert radii[0] == pytest.approx(2**0.5 * radii[1]) and radii[1] == radii[2]
-
-
 @pytest.mark.parametrize("spiral", [sunflower, scattered])
 def test_spirals_fill_the_disc_evenly_and_leave_its_middle_free(spiral):
     points = spiral(800, 0.3)
@@ -212,18 +164,6 @@ def test_spirals_fill_the_disc_evenly_and_leave_its_middle_free(spiral):
     assert radius.min() >= 0.3 and radius.max() <= 1 and spiral(0).shape == (0, 2)
     quadrants = np.bincount((points[:, 0] > 0) * 2 + (points[:, 1] > 0))
     assert quadrants.min() > 180 and np.sort(distances(points), axis=1)[:, 1].min() > 0.01
-
-
-def test_the_first_of_scattered_points_are_spread_as_far_as_all():
-    assert np.hypot(*scattered(5000)[:40].T).max() > 0.9 and np.hypot(*sunflower(5000)[:40].T).max() < 0.1
-
-
-def test_a_square_is_rounded_into_the_disc():
-    side = np.linspace(0, 1, 21)
-    square = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    assert np.hypot(*rounded_points(square).T).max() == pytest.approx(1) and rounded_points(
-        np.array([[0.5, 0.5]])
-    ) == pytest.approx(0)
 
 
 def test_free_places_are_near_and_each_is_taken_once_until_all_are():

@@ -1,12 +1,9 @@
 """The pipeline diagram: what a stage's name says becomes boxes and arrows, and no name breaks it."""
 
 import xml.etree.ElementTree as ET
-from base64 import b64decode
 
-import pytest
 from support.every import every
 
-from kgot_lab.errors import BadInput
 from kgot_lab.retrieval.entity_linking import title_graph
 from kgot_lab.retrieval.fusion import rrf, strongest, weighted
 from kgot_lab.retrieval.lexical import bm25, like
@@ -71,12 +68,6 @@ def test_steps_stand_one_after_the_other_from_the_question_to_the_ranking():
     assert len(arrows(pipeline(stage))) == 7
 
 
-def test_a_lane_that_starts_from_another_stage_comes_after_it():
-    assert parsed_pipeline(around(LINKS, LETTERS, seeds=3).name) == Series(
-        (StageBox("like"), StageBox("around", "seeds=3"))
-    )
-
-
 def test_options_of_a_fusion_are_no_lanes():
     fused = parsed_pipeline(rrf(WORDS, LETTERS, k=10).name)
     assert fused == Fan(
@@ -100,13 +91,6 @@ def test_keeping_the_best_holds_for_what_stands_in_brackets_before_it():
         (StageBox("bm25"), StageBox("boost", "0.2"), StageBox("best 5", kind="keep"))
     )
     assert parsed_pipeline((WORDS % 20).name) == Series((StageBox("bm25"), StageBox("best 20", kind="keep")))
-
-
-def test_what_is_not_an_option_of_a_fusion_is_written_below_the_name():
-    assert parsed_pipeline("bm25(k1=1.5, emphasis on 8 words)") == StageBox(
-        "bm25", "k1=1.5, emphasis on 8 words"
-    )
-    assert parsed_pipeline("embeddings(wordllama)") == StageBox("embeddings", "wordllama")
 
 
 def test_ways_of_which_one_is_taken_stand_below_each_other():
@@ -160,15 +144,3 @@ def test_boxes_do_not_touch():
     for number, (x, y, width, height) in enumerate(boxes):
         for left, top, wide, high in boxes[number + 1 :]:
             assert x + width < left or left + wide < x or y + height < top or top + high < y
-
-
-def test_it_is_an_image_with_words_wherever_a_notebook_is_read(tmp_path):
-    drawing = pipeline(WORDS)
-    html = drawing._repr_html_()
-    assert html.startswith("<img ") and 'alt="A pipeline from the question to the ranking: bm25"' in html
-    inside = b64decode(html.split("base64,")[1].split('"')[0]).decode()
-    assert (
-        inside == drawing._repr_svg_() == drawing.save(tmp_path / "pipeline.svg").read_text(encoding="utf-8")
-    )
-    with pytest.raises(BadInput, match=r"saved as \.svg"):
-        drawing.save(tmp_path / "pipeline.png")

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kgot_lab.io.files import bundled
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput, UnknownName
@@ -20,17 +19,16 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.reports import Report, derive, report
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import Latency, Run
+from kgot_lab.io.files import bundled
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.similarity.delta import Pair, Thresholds, per_band
 from kgot_lab.types import Diff, Document, Edge, Hit, Node, Query
 from kgot_lab.viz import plots
-from kgot_lab.viz.plots.figure import bar_pen, line_pen, nothing, plot, plot_drawing, short_label
+from kgot_lab.viz.plots.figure import nothing, plot, plot_drawing, short_label
 from kgot_lab.viz.plots.retrieval import rival, shown_systems
-from kgot_lab.viz.plots.runs import BALLOTS, runs_of
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
-RECEIPTS = sorted(RESULTS.glob("hotpotqa_test_*.jsonl"))
 EVIL = '</text></svg>--><script>alert(1)</script> $x$ <img src=//e.example> \u202e\ud800\x00 id="m1" xmlns="http://e.example"'
 TESTED_ELSEWHERE = {"spans", "lane_ranks", "cell_shares"} | {  # in test_spans, _comparison_plots, _review_plot, _briefing_pictures
     "answer_scores", "evidence_scores", "likelihood_trust", "paired_differences", "stages_lost", "review_reliability",
@@ -123,12 +121,6 @@ def test_every_plot_is_a_picture_with_words_and_numbers_that_asks_for_nothing(re
         )
 
 
-def test_every_id_in_a_plot_is_referred_to_and_the_other_way_round(voted):
-    assert (
-        set(re.findall(r' id="([^"]+)"', voted.svg)) == set(re.findall(r"#([mhp]\w{10})", voted.svg)) != set()
-    )
-
-
 def test_a_table_with_the_numbers_stands_beside_a_plot(voted):
     told = voted.table()
     assert "The numbers of the plot: 1 row" in repr(told) and "not asked" in told.html
@@ -162,14 +154,6 @@ def test_a_plot_is_saved_as_svg_pdf_and_png_and_as_nothing_else(tmp_path):
     ET.parse(tmp_path / "one.svg")
     with pytest.raises(BadInput, match=r"saved as \.svg, \.pdf or \.png"):
         drawn.save(tmp_path / "plot.jpg")
-
-
-def test_series_can_be_told_apart_without_colour():
-    lines, bars = [line_pen(number) for number in range(8)], [bar_pen(number) for number in range(56)]
-    assert len({pen.marker for pen in lines}) == 8 and len({pen.hatch for pen in bars[:8]}) == 8
-    assert len({(pen.colour, pen.hatch) for pen in bars}) == 56
-    for pens in (BALLOTS,):
-        assert len({(pen.hatch, pen.colour == "#FFFFFF") for pen in pens.values()}) == len(pens)
 
 
 def test_whatever_a_name_says_it_stays_text():
@@ -324,24 +308,12 @@ def test_growth_of_several_runs_has_a_line_for_each_and_of_many_a_median():
 
 
 @pytest.mark.parametrize("verb", [plots.ballots, plots.growth])
-def test_a_run_without_the_events_a_plot_is_made_of_gives_a_picture_that_says_so(verb):
-    for drawn in map(verb, ([], {}, HOPS.events[:1])):
-        assert drawn.alt.startswith("Nothing to draw: ") and not drawn.numbers
-
-
-@pytest.mark.parametrize("verb", [plots.ballots, plots.growth])
 def test_what_is_no_run_is_refused_with_what_would_do(verb):
     for wrong in ([1, 2], {"a": ["text"]}, 7, "hotpotqa_demo"):
         with pytest.raises(BadInput, match=r"its events or its trace \(loop\.trace\.load\)"):
             verb(wrong)
     with pytest.raises(BadInput, match="same name"):
         verb([HOPS, HOPS])
-
-
-def test_runs_go_by_the_name_of_their_trace():
-    assert list(runs_of(TRACES.values())) == [trace.run for trace in TRACES.values()] and runs_of(
-        HOPS.events
-    ) == {"": HOPS.events}
 
 
 # --- bands

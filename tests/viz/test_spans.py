@@ -48,14 +48,6 @@ def test_each_dot_is_a_row_of_its_report_and_the_diamond_of_the_locked_questions
     assert {"first", "second", "both"} <= set(words)
 
 
-def test_a_report_without_locked_questions_has_no_diamonds_and_no_report_is_refused():
-    pytest.importorskip("matplotlib")
-    open_data = Dataset("open", DATA.documents, DATA.queries, DATA.qrels)
-    assert "locked" not in plots.spans({"open": made(open_data, one="ac", both="ab")}, ["both"]).numbers[0]
-    with pytest.raises(BadInput):
-        plots.spans({}, ["both"])
-
-
 def test_a_passage_stands_at_its_two_ranks_and_what_is_not_found_at_the_end():
     pytest.importorskip("matplotlib")
     drawn = plots.lane_ranks(DATA, lane("words", "ca"), lane("meaning", "abc"))

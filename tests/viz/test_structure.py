@@ -4,25 +4,23 @@ the texts are.
 
 import re
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from support.every import every
 
-from benchmarks.structure import analogies
 from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import DELTA, FoundEdges, compare_texts, delta_edges
 from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.analogy.verdict import Cutoffs
-from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.similarity.delta import BANDS, Pair, Thresholds
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz.analogy import structure
-from kgot_lab.viz.analogy_picture import COLUMN, FONT, gauge
+from kgot_lab.viz.analogy_picture import COLUMN, FONT
 from kgot_lab.viz.static.drawing import fitted, wrapped
 
 pytest.importorskip("onnxruntime")
@@ -214,21 +212,7 @@ def test_a_threshold_that_is_just_reached_is_reached():
     assert "the skeletons are not alike enough" in missed and "the delta is too small" in missed
 
 
-def test_the_gauge_draws_nothing_outside_its_sides():
-    for raw, skeleton in ((-1, 1), (1, -1), (0, 0), (1, 1), (0.99, -0.5)):
-        marks, _ = gauge(raw, skeleton, (0.45, 0.08), (100, 700))
-        rects = [
-            (float(r.get("x")), float(r.get("width"))) for r in ET.fromstring(f"<g>{marks}</g>").iter("rect")
-        ]
-        assert rects and all(x >= 100 and x + width <= 702 for x, width in rects)
-
-
 # --- what it is made of ---
-
-
-def test_texts_that_have_a_name_are_called_by_it(compared):
-    assert structure(compared(DAM, DEBTOR), NAMES).alt.startswith("dam and debtor: ")
-    assert structure(compared(DAM, DEBTOR)).alt.startswith("First text and Second text: ")
 
 
 def test_an_edge_is_shown_with_what_it_keeps_and_aligned_anew_where_an_aligner_is_given(found, aligner):
@@ -267,29 +251,6 @@ def test_of_several_edges_the_largest_delta_is_shown_first_and_another_by_choice
         view.of("dam")
 
 
-def test_the_delta_edges_of_musique_can_be_looked_at(aligner):
-    data = load_dataset("musique").develop
-    texts = {document.id: document.text for document in data.documents}
-    view = structure(data.isomorphic, texts, aligner=aligner)
-    made = skeletons(view.texts, Linguistic(), cache=False)
-    assert "no skeleton is at hand: give skeletons=" in drawn(view)
-    with_skeletons = structure(data.isomorphic, texts, skeletons=made, aligner=aligner)
-    assert whole(made[view.texts[0]]) in whole(
-        cell for row in sheet(with_skeletons, "Skeletons").rows for cell in row
-    )
-    assert view.pair.delta == max(
-        round(e.properties["skeleton"] - e.properties["raw"], 6) for e in data.isomorphic
-    )
-
-
-def test_a_story_and_its_analogue_can_be_looked_at(compared, aligner):
-    question = analogies.choices("storyanalogy-mc").develop.questions[0]
-    view = structure(compared(question.source, question.choices[question.answer], aligner))
-    assert (
-        view.texts == (question.source, question.choices[question.answer]) and view.pair.alignment.sentences
-    )
-
-
 # --- all that is not shown ---
 
 
@@ -325,26 +286,6 @@ def test_wrapping_loses_no_letter_and_keeps_lines_short(text):
     assert all(len(line) * 13 * 0.96 <= 200 for line in lines if set(line) <= set("W")) and all(lines)
 
 
-def test_the_picture_says_in_words_what_it_shows(compared, aligner):
-    view = structure(compared(DAM, DEBTOR, aligner), NAMES)
-    root = ET.fromstring(view.svg)
-    assert root.get("role") == "img" and root.find(f"{SVG}desc").text == view.alt and view.alt in repr(view)
-    assert 'alt="dam and debtor' in view._repr_html_() and "data-picture=" in view._repr_svg_() == view.svg
-    assert "<details>" in view.html() and "Who plays whom" in view.html()
-
-
-def test_the_same_pair_gives_the_same_picture(compared, aligner):
-    pair = compared(DAM, DEBTOR, aligner)
-    assert structure(pair).svg == structure(pair).svg != structure(replace(pair, raw=0.5)).svg
-
-
-def test_a_view_is_saved_as_svg_only(compared, tmp_path):
-    view = structure(compared(DAM, DEBTOR))
-    assert view.save(tmp_path / "pair.svg").read_text(encoding="utf-8") == view.svg
-    with pytest.raises(BadInput, match=r"saved as \.svg"):
-        view.save(tmp_path / "pair.png")
-
-
 # --- texts that mean no good, and texts that are none ---
 
 
@@ -371,23 +312,6 @@ def test_hostile_texts_stay_texts(compared, aligner):
     )
     named = {name for node in ET.fromstring(view.svg).iter() for name in node.attrib}
     assert not named & {"href", "src", "onclick"} and "url(" not in view.svg
-
-
-def test_a_text_in_chinese_is_drawn_and_the_verdict_says_what_is_amiss(model, aligner):
-    pair = compare_texts(
-        CHINESE,
-        CHINESE + "好。",
-        Skeletons({CHINESE: "x y", CHINESE + "好。": "x y"}, "hand"),
-        model,
-        verifier=aligner,
-    )
-    view = structure(pair)
-    assert whole([CHINESE])[:12] in whole(drawn(view)) and (pair.veto in view.alt) and pair.veto
-
-
-def test_two_equal_texts_are_called_the_same(compared, aligner):
-    view = structure(compared(DAM, DAM, aligner))
-    assert "the same text" in view.alt and "+0.000" in view.alt
 
 
 def test_a_blank_text_is_called_blank(aligner):

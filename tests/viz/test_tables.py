@@ -6,13 +6,11 @@ That of two texts side by side is in test_structure.py.
 
 from __future__ import annotations
 
-import pytest
-from kgot_lab.io.files import bundled
 from support.every import every
-from viz.test_pages import EVIL, star
+from viz.test_pages import EVIL
 
-from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.fusion import weighted
@@ -21,7 +19,6 @@ from kgot_lab.types import Document, Edge, Node
 from kgot_lab.viz import explore, plots, show_graph, stepper
 from kgot_lab.viz.explorer.explorer import Lanes
 from kgot_lab.viz.graph.svg import svg
-from kgot_lab.viz.static.drawing import drawing
 from kgot_lab.viz.static.pipeline import pipeline
 from kgot_lab.viz.static.table import table
 
@@ -75,13 +72,6 @@ def test_the_table_of_a_path_names_its_nodes_and_edges_in_order():
     assert [which for _, kind, which in marks if kind == "edge"] == ["ada – knew – bob", "old – near – bob"]
 
 
-def test_a_graph_without_marks_has_two_tables_and_a_long_one_says_how_much_it_shows():
-    assert list(sheets(svg(AFTER))) == ["Nodes", "Edges"]
-    assert "70 rows, the first 5 shown" in repr(svg(star(69)).table(limit=5))
-    with pytest.raises(UnknownName):
-        svg(AFTER, highlight=["nobody"])
-
-
 def test_a_stepper_has_a_row_for_each_event_of_each_run_and_the_graph():
     found = sheets(stepper(RUN, forks=[FORK]))
     (marks,) = set(found) - {"The run", "Fork 1", "Nodes", "Edges"}
@@ -113,12 +103,6 @@ def test_a_pipeline_has_a_row_for_each_box_which_says_what_it_comes_after():
         ("6", "best 2", "", "5"),
         ("7", "ranking", "", "6"),
     )
-
-
-def test_a_drawing_without_rows_of_its_own_is_told_in_a_sentence():
-    assert sheets(drawing("Two boxes and an arrow", 10, 10)) == {
-        "The picture": (("Two boxes and an arrow",),)
-    }
 
 
 def test_a_table_of_texts_says_the_same_in_markdown_and_latex_and_is_harmless_there():

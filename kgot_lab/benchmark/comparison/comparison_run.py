@@ -18,7 +18,7 @@ from kgot_lab.benchmark.comparison.systems import AnswerSystem, PassageSearches,
 from kgot_lab.benchmark.questions.attempt import Equipment, is_damaged, read_events
 from kgot_lab.benchmark.questions.batch import RECEIPTS, TRACES, QuestionRun, trace_name
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt, read_receipts
+from kgot_lab.benchmark.questions.question_result import QuestionResult, read_results
 from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.llm.budget import Rate
@@ -149,14 +149,14 @@ def place_of(folder: Path, set: str, system: str) -> Path:
     return folder / set / system
 
 
-def receipts_of(folder: Path, set: str, system: str) -> dict[str, QuestionReceipt]:
+def receipts_of(folder: Path, set: str, system: str) -> dict[str, QuestionResult]:
     """A system's receipts on a set, by the ids of the questions."""
-    return read_receipts(place_of(folder, set, system) / RECEIPTS)
+    return read_results(place_of(folder, set, system) / RECEIPTS)
 
 
 def missing(design: Design, folder: Path, chosen: Slice = WHOLE) -> list[Due]:
     """What is not answered yet, or ended in an error, in the order in which it is asked."""
-    there: dict[tuple[str, str], dict[str, QuestionReceipt]] = {}
+    there: dict[tuple[str, str], dict[str, QuestionResult]] = {}
     left = []
     for due in turns(design, chosen):
         key = due.set, due.system
@@ -189,7 +189,7 @@ class ComparisonRun:
         chosen: Slice = WHOLE,
         minutes: float | None = None,
         told: Callable[[Due, Event], None] = lambda *_: None,
-    ) -> Iterator[tuple[Due, QuestionReceipt]]:
+    ) -> Iterator[tuple[Due, QuestionResult]]:
         """Answer what is missing, each receipt as it is written; no question is begun once the minutes are
         over.
 
@@ -324,11 +324,11 @@ def forecast_grid(rows: list[Expected]) -> Grid:
     return Grid("What is left to answer", columns, tuple(tuple(map(Cell, each)) for each in (*cells, total)))
 
 
-def _answered(folder: Path, set: str, system: str) -> list[QuestionReceipt]:
+def _answered(folder: Path, set: str, system: str) -> list[QuestionResult]:
     return [receipt for receipt in receipts_of(folder, set, system).values() if not receipt.error]
 
 
-def _rate(receipts: list[QuestionReceipt]) -> Rate:
+def _rate(receipts: list[QuestionResult]) -> Rate:
     """The tokens that are read in a second of the receipts that make one call, which read much and write
     little; else the usual rate.
     """

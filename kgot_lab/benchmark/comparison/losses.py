@@ -18,7 +18,7 @@ from kgot_lab.benchmark.comparison.results import Findings
 from kgot_lab.benchmark.questions.attempt import read_events
 from kgot_lab.benchmark.questions.batch import TRACES, trace_name
 from kgot_lab.benchmark.questions.question import Question
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt
+from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.evaluation.grading import exact_match, holds
@@ -65,7 +65,7 @@ def stage_before_reading(question: Question, events: Sequence[Event], f1: float,
     return "" if set(question.gold) <= found else NOT_FOUND
 
 
-def loss_of(question: Question, events: Sequence[Event], receipt: QuestionReceipt) -> str:
+def loss_of(question: Question, events: Sequence[Event], receipt: QuestionResult) -> str:
     """The first of LOSSES at which an answer was lost, by the events of its run; the examples of a prompt do
     not count as shown.
     """
@@ -195,7 +195,7 @@ def _from_traces(folder: Path, findings: Findings, set: str, system: str) -> dic
     return found
 
 
-def _fits(stage: str, receipt: QuestionReceipt) -> bool:
+def _fits(stage: str, receipt: QuestionResult) -> bool:
     """Whether a stage on file can be that of an answer, which may have been asked for again since."""
     told = FAILED if receipt.error else RIGHT_STAGE if receipt.em else NEARLY if receipt.f1 >= HALF else ""
     return stage == told or not (told or stage in (FAILED, RIGHT_STAGE, NEARLY))

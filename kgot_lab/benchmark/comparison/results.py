@@ -13,7 +13,7 @@ from typing import Any
 
 from kgot_lab.benchmark.comparison.comparison_run import receipts_of
 from kgot_lab.benchmark.comparison.plan import ALL_SETS, Goal, comparison_plan
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt
+from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.reports import format_p, span
 from kgot_lab.evaluation.significance import (
@@ -30,9 +30,10 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal, format_p_value, sign
 from kgot_lab.types import Json
 
 CLOSED_BOOK = "closed-book"  # the system that answers from what the model knows
-AnsweredBy = Mapping[tuple[str, str], QuestionReceipt]  # by set and id of the question
+AnsweredBy = Mapping[tuple[str, str], QuestionResult]  # by set and id of the question
 
 
+# wide: one field a column of the results table
 @dataclass(frozen=True)
 class Measured:
     """A system's answers on a set, by ANSWER_MEASURES; None where no receipt tells it. An answer that ended
@@ -227,7 +228,7 @@ class Findings:
         }
 
 
-def _group(key: tuple[str, str], receipt: QuestionReceipt) -> str:
+def _group(key: tuple[str, str], receipt: QuestionResult) -> str:
     """What a question is drawn together with: its group, or itself."""
     return f"{key[0]} {receipt.group or key[1]}"
 

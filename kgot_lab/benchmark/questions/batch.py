@@ -24,9 +24,9 @@ from typing import TypeVar
 from kgot_lab.benchmark.questions.attempt import Equipment, attempt, grading_run, is_damaged, read_events
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.benchmark.questions.question_result import (
-    QuestionReceipt,
-    append_receipt,
-    read_receipts,
+    QuestionResult,
+    append_result,
+    read_results,
     scored,
     with_costs,
     with_grade,
@@ -138,9 +138,9 @@ class QuestionRun:
     grader: LLM | None = None
 
     @property
-    def receipts(self) -> dict[str, QuestionReceipt]:
+    def receipts(self) -> dict[str, QuestionResult]:
         """The receipts on file, by the ids of their questions."""
-        return read_receipts(self.folder / RECEIPTS)
+        return read_results(self.folder / RECEIPTS)
 
     def missing(self) -> list[Question]:
         """The questions without a receipt, those that ended in an error, and those that this grader has not
@@ -153,7 +153,7 @@ class QuestionRun:
 
     def answers(
         self, parallel: int = 1, told: Callable[[Question, Event], None] = lambda *_: None
-    ) -> Iterator[QuestionReceipt]:
+    ) -> Iterator[QuestionResult]:
         """Answer what is missing, so many at a time, and give each receipt as it is written.
 
         An error in a question is its receipt. Raises LLMError where the key is refused, or the model failed
@@ -163,11 +163,11 @@ class QuestionRun:
         lock, halt, there = threading.Lock(), threading.Event(), self.receipts
         answered = 0
 
-        def answer(question: Question) -> tuple[QuestionReceipt, Exception | None, bool]:
+        def answer(question: Question) -> tuple[QuestionResult, Exception | None, bool]:
             nonlocal answered
             receipt, error = self._answered(question, there.get(question.id), halt, told)
             with lock:
-                append_receipt(self.folder / RECEIPTS, receipt)
+                append_result(self.folder / RECEIPTS, receipt)
                 answered += not receipt.error
                 barred = _is_barred(error, answered)
             if barred:
@@ -190,7 +190,7 @@ class QuestionRun:
         """Whether a trace of a question cannot be read, that of its answer or that of its grading."""
         return any(is_damaged(self.folder / part / trace_name(id)) for part in (TRACES, GRADINGS))
 
-    def _is_done(self, receipt: QuestionReceipt | None) -> bool:
+    def _is_done(self, receipt: QuestionResult | None) -> bool:
         if receipt is None or receipt.error:
             return False
         return self.grader is None or receipt.grader == self.grader.name
@@ -198,10 +198,10 @@ class QuestionRun:
     def _answered(
         self,
         question: Question,
-        earlier: QuestionReceipt | None,
+        earlier: QuestionResult | None,
         halt: threading.Event,
         told: Callable[[Question, Event], None],
-    ) -> tuple[QuestionReceipt, Exception | None]:
+    ) -> tuple[QuestionResult, Exception | None]:
         """The receipt of a question, which may have one of an earlier sitting, and the error that ended it,
         if one did.
         """

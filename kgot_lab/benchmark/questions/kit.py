@@ -45,7 +45,19 @@ _INSPECTING = "inspect_file"  # reads the attached files too, and more kinds of 
 _OUTWARD = ("ask_search_agent", "wikipedia")
 
 
-def looking_out(web: bool, mirror: str | None, engine: str = "") -> More:
+@dataclass(frozen=True)
+class WebSources:
+    """Where tools look outside: into the web by a search engine, or into a folder of pages in its place."""
+
+    web: bool = False
+    mirror: str = ""
+    engine: str = ""
+
+
+NO_WEB = WebSources()
+
+
+def web_tools(sources: WebSources) -> More:
     """Tools that look into the web, or into a folder of pages in its place, made once for each model and used
     by all threads.
 
@@ -58,13 +70,16 @@ def looking_out(web: bool, mirror: str | None, engine: str = "") -> More:
         llm = behind.llm
         with making:
             if id(llm) not in made:
-                offered = offered_tools(AtHand(llm=llm, web=web, mirror=mirror, engine=engine), others=())
+                offered = offered_tools(
+                    AtHand(llm=llm, web=sources.web, mirror=sources.mirror or None, engine=sources.engine),
+                    others=(),
+                )
                 made[id(llm)] = tuple(tool for tool in offered.tools if tool.name in _OUTWARD)
                 if not made[id(llm)]:
                     raise BadInput("; ".join(str(each) for each in offered.missing if each.name in _OUTWARD))
             return made[id(llm)]
 
-    return more if web or mirror else nothing_more
+    return more if sources.web or sources.mirror else nothing_more
 
 
 def all_that_work(

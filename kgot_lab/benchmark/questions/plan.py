@@ -15,7 +15,7 @@ from pathlib import Path
 from kgot_lab import __version__
 from kgot_lab.benchmark.questions.attempt import Equipment, check_question_system
 from kgot_lab.benchmark.questions.batch import TOOL_TIMES, QuestionRun
-from kgot_lab.benchmark.questions.kit import Kit, ModelsBehind, More, nothing_more
+from kgot_lab.benchmark.questions.kit import NO_WEB, Kit, ModelsBehind, More, WebSources, nothing_more
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.report import spent_before
 from kgot_lab.benchmark.questions.sets import Selection
@@ -32,6 +32,7 @@ _SHOWN = 3  # differences of two plans in one message
 _SINCE: Mapping[str, Json] = {"web": False, "mirror": "", "engine": "", "vision": ""}
 
 
+# wide: one field a key of the plan file
 @dataclass(frozen=True)
 class QuestionPlan:
     """The set and its hash, which questions of it, and all that an answer depends on. A budget is no part of
@@ -85,7 +86,7 @@ class QuestionPlan:
         """
         if not (folder / PLAN_FILE).exists():
             return
-        told = {**_SINCE, **_read(folder / PLAN_FILE)}
+        told = {**_SINCE, **read_plan(folder)}
         there, now = (
             {name: value for name, value in each.items() if name not in but} for each in (told, self._fixed())
         )
@@ -99,21 +100,18 @@ class QuestionPlan:
         return dict(json.loads(json.dumps(fixed)))
 
 
-def read_plan(folder: Path) -> dict[str, Json]:
-    """The plan of a folder, as plain values; raises BadInput where there is none."""
-    return _read(folder / PLAN_FILE)
-
-
 def hash_of_ids(questions: QuestionSet) -> str:
     """A hash of the ids of questions in their order."""
     return hashlib.sha256("\n".join(question.id for question in questions.questions).encode()).hexdigest()
 
 
-def _read(path: Path) -> dict[str, Json]:
+def read_plan(folder: Path) -> dict[str, Json]:
+    """Read the plan of a folder as plain values; raise BadInput where there is none."""
+    path = folder / PLAN_FILE
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise BadInput(f"there is no plan of a run of questions in {path.parent}: {error}") from None
+        raise BadInput(f"there is no plan of a run of questions in {folder}: {error}") from None
     if not isinstance(plan, dict) or plan.get("plan") != 1:
         raise BadInput(f"{path} is not the plan of a run of questions")
     return plan
@@ -160,8 +158,8 @@ class Answerers:
     """Which system answers, with which models and limits, on which store, over which further documents and
     with which further tools.
 
-    `planning` is None as long as it is only checked whether a run can be. `web`, `mirror` and `engine` tell
-    the plan where `tools` look.
+    `planning` is None as long as it is only checked whether a run can be. `web` tells the plan where `tools`
+    look.
     """
 
     system: str
@@ -174,9 +172,7 @@ class Answerers:
     unsafe: bool = False
     documents: Sequence[Document] = ()
     tools: More = nothing_more  # of a question and the models behind them, which are kept to the budget; only the loop has them
-    web: bool = False
-    mirror: str = ""
-    engine: str = ""
+    web: WebSources = NO_WEB
 
 
 @dataclass(frozen=True)
@@ -273,6 +269,6 @@ def _plan(whole: QuestionSet, chosen: QuestionSet, selection: Selection, by: Ans
         set=whole.name, set_sha256=whole.sha256, questions=len(chosen.questions), questions_sha256=hash_of_ids(chosen),
         selection=asdict(selection), system=by.system, model="", execution="", limits=by.limits.as_json() if looped else {},
         documents_sha256=QuestionSet(list(by.documents), []).sha256, private=whole.private,
-        store=without_secrets(by.store) if looped else "", scored_by=whole.scored_by, web=by.web, mirror=by.mirror, engine=by.engine,
+        store=without_secrets(by.store) if looped else "", scored_by=whole.scored_by, **asdict(by.web),
         made={"date": str(date.today()), "version": __version__, "machine": platform.machine()},
     )  # fmt: skip

@@ -15,6 +15,7 @@ from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.types import Document, Json
 
 
+# wide: one field a key of a line in a question file
 @dataclass(frozen=True)
 class Question:
     """A question with its answer, the ids of the documents that hold it (`gold`) and the very sentences that

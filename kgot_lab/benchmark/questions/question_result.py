@@ -44,8 +44,9 @@ ENDINGS = (
 WITHHELD = "(withheld: this set may not be passed on)"
 
 
+# wide: one field a key of the line of JSON that a question has in the results file
 @dataclass(frozen=True)
-class QuestionReceipt:
+class QuestionResult:
     """One question: `correct` by the set's own rule (`scored_by`), None where it has no answer; times in
     seconds, costs in US dollars.
 
@@ -103,7 +104,7 @@ class QuestionReceipt:
         return "close call" if self.close else f"wrong{forced}"
 
 
-def scored(question: Question, predicted: str, scored_by: str) -> QuestionReceipt:
+def scored(question: Question, predicted: str, scored_by: str) -> QuestionResult:
     """How an answer compares with the right one and its aliases, by every rule that needs no model; `correct`
     is the set's own.
     """
@@ -115,14 +116,14 @@ def scored(question: Question, predicted: str, scored_by: str) -> QuestionReceip
         max(f1(predicted, gold) for gold in golds),
     )
     gaia = scored_by == "gaia"
-    return QuestionReceipt(
+    return QuestionResult(
         question.id, predicted, question.answer, verdict.correct if gaia else em == 1, "gaia" if gaia else "match", em, words,
         close=gaia and verdict.close, rule=verdict.rule if gaia else "", type=question.type, level=question.level,
         human_steps=question.steps, human_tools=question.tools, group=question.group,
     )  # fmt: skip
 
 
-def with_grade(receipt: QuestionReceipt, grade: Grade, grader: str) -> QuestionReceipt:
+def with_grade(receipt: QuestionResult, grade: Grade, grader: str) -> QuestionResult:
     """The receipt once a model has graded the answer, which then decides."""
     return replace(
         receipt,
@@ -134,7 +135,7 @@ def with_grade(receipt: QuestionReceipt, grade: Grade, grader: str) -> QuestionR
     )
 
 
-def with_costs(receipt: QuestionReceipt, events: Sequence[Event], seconds: float | None) -> QuestionReceipt:
+def with_costs(receipt: QuestionResult, events: Sequence[Event], seconds: float | None) -> QuestionResult:
     """The receipt with what the events of a run took, answered or not; `forced` and `out_of_steps` are those
     of a run of the loop.
     """
@@ -196,18 +197,18 @@ def _likelihood(events: Sequence[Event], answer: str) -> float | None:
     return min(1.0, math.exp(logprob / max(1, usage.completion_tokens)))
 
 
-def without_graph(receipt: QuestionReceipt) -> QuestionReceipt:
+def without_graph(receipt: QuestionResult) -> QuestionResult:
     """The receipt of a system that has no graph and no steps: it says nothing of them."""
     return replace(receipt, forced=None, out_of_steps=None, steps=None)
 
 
-def withheld(receipt: QuestionReceipt) -> QuestionReceipt:
+def withheld(receipt: QuestionResult) -> QuestionResult:
     """The receipt without the right answer, and without the given one where that is right."""
     same = receipt.correct or receipt.close
     return replace(receipt, gold=WITHHELD, predicted=WITHHELD if same else receipt.predicted, span="")
 
 
-def append_receipt(path: Path, receipt: QuestionReceipt) -> None:
+def append_result(path: Path, receipt: QuestionResult) -> None:
     """Add a line, with a check of itself and of those before it; one that a kill cut short is dropped. Raises
     TraceError.
     """
@@ -228,7 +229,7 @@ def append_receipt(path: Path, receipt: QuestionReceipt) -> None:
         raise TraceError(f"cannot write the receipts {path}: {told}") from error
 
 
-def read_receipts(path: Path) -> dict[str, QuestionReceipt]:
+def read_results(path: Path) -> dict[str, QuestionResult]:
     """The last line of each question, by its id; one that a kill cut short is passed over.
 
     Raises TraceError for another file, and for a line that was changed or holds what no receipt can: lines of
@@ -244,7 +245,7 @@ def read_receipts(path: Path) -> dict[str, QuestionReceipt]:
         raise _unlike(
             path, numbered[broken - 1][0], "is not as it was written, or a line before it is missing"
         )
-    found: dict[str, QuestionReceipt] = {}
+    found: dict[str, QuestionResult] = {}
     for number, line in numbered:
         try:
             row = json.loads(line)
@@ -256,13 +257,13 @@ def read_receipts(path: Path) -> dict[str, QuestionReceipt]:
             raise _unlike(path, number, "is no receipt of a question")
         if wrong := _impossible(row):
             raise _unlike(path, number, f"holds what no receipt can ({wrong})")
-        found[row["id"]] = QuestionReceipt(
+        found[row["id"]] = QuestionResult(
             **{name: _as_tuple(value) for name, value in row.items() if name in _KNOWN}
         )
     return found
 
 
-_KNOWN = {each.name for each in fields(QuestionReceipt)}
+_KNOWN = {each.name for each in fields(QuestionResult)}
 _SHARES = ("em", "f1", "likelihood")
 _AMOUNTS = (
     "steps", "calls", "prompt_tokens", "completion_tokens", "dollars", "model_seconds", "seconds", "tools_failed", "human_steps",
@@ -307,9 +308,9 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def by_level(receipts: Iterable[QuestionReceipt]) -> dict[str, list[QuestionReceipt]]:
+def by_level(receipts: Iterable[QuestionResult]) -> dict[str, list[QuestionResult]]:
     """The receipts of each level, "" for those without one, in the order of the levels."""
-    groups: dict[str, list[QuestionReceipt]] = {}
+    groups: dict[str, list[QuestionResult]] = {}
     for receipt in sorted(receipts, key=lambda each: (each.level, each.id)):
         groups.setdefault(receipt.level, []).append(receipt)
     return groups

@@ -17,7 +17,7 @@ from kgot_lab.benchmark.questions.batch import (
     trace_files,
     traces_of,
 )
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt, by_level, read_receipts
+from kgot_lab.benchmark.questions.question_result import QuestionResult, by_level, read_results
 from kgot_lab.errors import TraceError
 from kgot_lab.evaluation.grading import graded_scores, grading_prompt
 from kgot_lab.evaluation.reports import span
@@ -31,7 +31,7 @@ from kgot_lab.loop.state import Entry, Ledger, ledger
 from kgot_lab.types import LLM, Json, Usage
 
 
-def results_grid(receipts: Iterable[QuestionReceipt], title: str = "") -> Grid:
+def results_grid(receipts: Iterable[QuestionResult], title: str = "") -> Grid:
     """A row for each level and one for all: correct by the set's own rule, close calls apart, exact match,
     F1, and what it took.
     """
@@ -56,7 +56,7 @@ def results_grid(receipts: Iterable[QuestionReceipt], title: str = "") -> Grid:
     return Grid(title, columns, tuple(_cells(name, some) for name, some in shown.items()))
 
 
-def graded_grid(receipts: Iterable[QuestionReceipt]) -> Grid | None:
+def graded_grid(receipts: Iterable[QuestionResult]) -> Grid | None:
     """SimpleQA's measures with their intervals, or None where nothing was graded."""
     grades = [receipt.grade for receipt in receipts if receipt.grade]
     if not grades:
@@ -72,7 +72,7 @@ def graded_grid(receipts: Iterable[QuestionReceipt]) -> Grid | None:
     )
 
 
-def results_json(receipts: Iterable[QuestionReceipt]) -> dict[str, Json]:
+def results_json(receipts: Iterable[QuestionResult]) -> dict[str, Json]:
     """The same numbers as plain values."""
     rows = list(receipts)
     grades = [receipt.grade for receipt in rows if receipt.grade]
@@ -82,7 +82,7 @@ def results_json(receipts: Iterable[QuestionReceipt]) -> dict[str, Json]:
     return {"by level": told, **({"graded": asdict(graded_scores(grades))} if grades else {})}
 
 
-def _numbers(rows: Sequence[QuestionReceipt]) -> dict[str, Json]:
+def _numbers(rows: Sequence[QuestionResult]) -> dict[str, Json]:
     right, ends = sum(bool(row.correct) for row in rows), [row.end for row in rows]
     return {
         "questions": len(rows),
@@ -99,7 +99,7 @@ def _numbers(rows: Sequence[QuestionReceipt]) -> dict[str, Json]:
     }
 
 
-def _cells(name: str, rows: Sequence[QuestionReceipt]) -> tuple[Cell, ...]:
+def _cells(name: str, rows: Sequence[QuestionResult]) -> tuple[Cell, ...]:
     correct, words = share(sum(bool(row.correct) for row in rows), len(rows)), _mean([row.f1 for row in rows])
     ends = [row.end for row in rows]
     told = (
@@ -111,7 +111,7 @@ def _cells(name: str, rows: Sequence[QuestionReceipt]) -> tuple[Cell, ...]:
     return tuple(map(Cell, told))
 
 
-def _dollars(rows: Sequence[QuestionReceipt]) -> str:
+def _dollars(rows: Sequence[QuestionResult]) -> str:
     """US dollars in all, and whether a server did not tell what some calls took."""
     dollars = sum(row.dollars for row in rows)
     if not any(map(_untold, rows)):
@@ -119,7 +119,7 @@ def _dollars(rows: Sequence[QuestionReceipt]) -> str:
     return f"{dollars:.4f} + not told" if dollars else "not told"
 
 
-def _median_seconds(rows: Sequence[QuestionReceipt]) -> str:
+def _median_seconds(rows: Sequence[QuestionResult]) -> str:
     """The median of the seconds that are known, and of how many questions they are not."""
     known = [row.seconds for row in rows if row.seconds is not None]
     unknown = len(rows) - len(known)
@@ -127,7 +127,7 @@ def _median_seconds(rows: Sequence[QuestionReceipt]) -> str:
     return ", ".join(filter(None, (told, f"{unknown} unknown" if unknown else "")))
 
 
-def _untold(row: QuestionReceipt) -> bool:
+def _untold(row: QuestionResult) -> bool:
     """Whether the server did not tell all tokens of a question's calls: none reads nothing or writes nothing."""
     return bool(row.calls and not row.error and not (row.prompt_tokens and row.completion_tokens))
 
@@ -245,7 +245,7 @@ def write_totals(folder: Path) -> dict[str, Json]:
     """Write the ledger and the totals of all sittings, derived from what is on file, and give the totals."""
     entries = ledger_of(traces_of(folder))
     entries.save(folder / LEDGER)
-    receipts = read_receipts(folder / RECEIPTS).values()
+    receipts = read_results(folder / RECEIPTS).values()
     totals: dict[str, Json] = {
         "questions": len(receipts),
         "errors": sum(bool(receipt.error) for receipt in receipts),

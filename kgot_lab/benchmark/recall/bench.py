@@ -4,9 +4,7 @@ runs.
 
 from __future__ import annotations
 
-import gc
 import inspect
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
@@ -14,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from kgot_lab.benchmark.recall.datasets import load_dataset, opened_data, published
+from kgot_lab.benchmark.recall.datasets import load_dataset, opened_data
 from kgot_lab.benchmark.recall.filling import (
     Contender,
     Filled,
@@ -22,31 +20,21 @@ from kgot_lab.benchmark.recall.filling import (
     file_name,
     fill,
     fill_by_workers,
-    receipt,
 )
-from kgot_lab.benchmark.recall.growth import SyntheticVectors, held_bytes, synthetic
 from kgot_lab.benchmark.recall.systems import BASELINE, WRITTEN_BEFORE, systems
 from kgot_lab.benchmark.recall.systems import systems as ours
-from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, LabError, UnknownName, described_value, require
 from kgot_lab.evaluation.dataset import Dataset, checked_qrels, query_parts
 from kgot_lab.evaluation.reports import PLAN, Report, derive, report
-from kgot_lab.evaluation.results import (
-    EMBEDDER_HASH,
-    Plan,
-    circumstances,
-    fingerprints,
-    load_receipt,
-    save_receipt,
-)
-from kgot_lab.evaluation.runs import Latency, Run, unique
+from kgot_lab.evaluation.results import EMBEDDER_HASH, Plan, load_receipt
+from kgot_lab.evaluation.runs import Run, unique
 from kgot_lab.evaluation.significance import compare
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.types import Json, checked_documents
+from kgot_lab.types import checked_documents
 
 BenchmarkProgress = Callable[[int, int, str], object]  # done, total, what is next
 _LONGEST = 200  # characters in the name of a receipt
@@ -233,9 +221,6 @@ def begin(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, object]])
 # The recall benchmark: every system on every data set, into receipts that an interruption leaves whole.
 
 DATASETS = ("musique", "2wiki", "hotpotqa", "musique-steps")
-PUBLISHED = Plan("vector database", primary="all@8", measures=("recall@2", "recall@5", "all@8"))
-BESIDE_PUBLISHED = ("bm25", "embeddings", BASELINE, "pagerank, titles", "follow", "follow, sentences")
-_DEEP = 8  # what the published systems gave
 
 
 def benchmark(
@@ -294,54 +279,6 @@ def benchmark(
     progress(len(steps), len(steps), "the report")
     found = {dataset.name: dataset for dataset in (*opened.values(), *beside)}
     return [report_on(folder, dataset, plan, told.get(name, Filled())) for name, dataset in found.items()]
-
-
-def compare_with_published(folder: Path, embedder: Embedder) -> list[Report]:
-    """Some systems on the 780 passages that four published systems searched, eight deep, beside the rankings
-    these published.
-    """
-    PUBLISHED.write_down(folder / PLAN)
-    dataset = load_dataset("2wiki-780")
-    for (size, system), rankings in published().items():
-        if size == len(dataset.queries):
-            hits = {ranking.query.id: tuple(ranking.hits) for ranking in rankings}
-            unknown = Latency(float("nan"), float("nan"))
-            said = "published by circlemind-ai/fast-graphrag, eight deep"
-            path = receipt(folder, dataset, system)
-            save_receipt(
-                Run(system, said, dataset.name, _DEEP, hits, unknown, {}, fingerprints(dataset)), path
-            )
-    made = systems(dataset, embedder)
-    fill(folder, dataset, {system: made[system] for system in BESIDE_PUBLISHED}, PUBLISHED, keep=_DEEP)
-    return derive(folder, load_dataset)
-
-
-def indexing(
-    name: str, embedder: Embedder, *, progress: BenchmarkProgress = lambda done, total, what: None
-) -> list[dict[str, Json]]:
-    """What it takes to build each system for a data set from nothing but the vectors: seconds, and megabytes
-    kept.
-
-    Systems share parts, so the sum over systems is more than all of them take together.
-    """
-    dataset, rows = load_dataset(name), list[dict[str, Json]]()
-    remembered = Remembered(embedder)
-    remembered.remember([query.text for query in dataset.queries])
-    warm = systems(synthetic(16, 4), SyntheticVectors())
-    for done, system in enumerate(wanted := list(systems(dataset, remembered))):
-        progress(done, len(wanted), f"indexing {name} for {system}")
-        if system in warm:
-            warm[system]()  # imports what it needs, which is not its index
-        build = systems(dataset, remembered)[system]
-        gc.collect()
-        start = time.perf_counter()
-        stage = build()
-        seconds = time.perf_counter() - start
-        size = held_bytes(stage, (dataset, remembered)) / 1e6
-        rows.append(
-            {"dataset": name, "system": system, "seconds": round(seconds, 3), "megabytes": round(size, 1)}
-        )
-    return [{"circumstances": circumstances()}, *rows]
 
 
 # --- parts

@@ -16,7 +16,7 @@ from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id, from_beir, l
 from kgot_lab.io.files import bundled
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.vocabularies import cookbook
-from kgot_lab.types import Document, Edge, Hit, Json, Query, Ranking, Triple
+from kgot_lab.types import Document, Edge, Json, Query, Triple
 
 # Retrieval sets beside the multi-hop questions: analogous texts, and the nodes of the curated graph.
 
@@ -274,51 +274,6 @@ BUNDLED: Mapping[str, Callable[[], Dataset]] = {
     "storyanalogy-mc": lambda: replace(stories(), isomorphic=_delta_edges("storyanalogy-mc")),
     "parallelparc": lambda: replace(processes(), isomorphic=_delta_edges("parallelparc")),
 }
-SYSTEMS = {
-    "vdb": "vector database",
-    "lightrag": "LightRAG",
-    "nano": "nano-graphrag",
-    "graph": "fast-graphrag",
-}
-
-
-def published() -> dict[tuple[int, str], tuple[Ranking, ...]]:
-    """What four published systems found, at most eight deep, for the 51 questions of "2wiki-421" and the 101
-    of "2wiki-780".
-
-    Keys are (51 or 101, one of SYSTEMS' names). A title the system garbled, or named twice, keeps its rank
-    with an id that is no passage's, so that what stood behind it does not move up. Three hits of LightRAG are
-    passages of "2wiki" that it did not search. Source: the results in the fast-graphrag repository.
-    """
-    ids = _new_ids("2wiki-fastgraphrag-101")
-    queries = {query.id: query for query in _twowiki().queries}
-    runs: dict[tuple[int, str], tuple[Ranking, ...]] = {}
-    for row in _rows("2wiki-fastgraphrag-101/published_runs.jsonl.gz"):
-        key, found = (row["subset"], SYSTEMS[row["system"]]), row["ranking"]
-        hits = tuple(Hit(_slot(found, rank, ids), 1 / rank) for rank in range(1, len(found) + 1))
-        runs[key] = (*runs.get(key, ()), Ranking(queries[row["query_id"]], hits, key[1]))
-    return runs
-
-
-def published_thousand() -> Mapping[str, tuple[Hit, ...]]:
-    """The five passages that Psi-RAG found for each question of "2wiki-1000", best first, as its repository
-    published them.
-
-    Psi-RAG: a tree of summaries, qwen3-embedding, BM25, RRF, then Qwen3-Reranker-8B; one retrieval.
-    """
-    ids = _new_ids("2wiki-fastgraphrag-101")
-    rows = _rows("2wiki-1000/published_runs.jsonl.gz")
-    return {
-        row["query_id"]: tuple(Hit(ids[old], 1 / rank) for rank, old in enumerate(row["ranking"], 1))
-        for row in rows
-    }
-
-
-def _slot(found: list[str | None], rank: int, ids: Mapping[str, str]) -> str:
-    old = found[rank - 1]
-    if old is None:
-        return f"garbled title at rank {rank}"
-    return f"repeated title at rank {rank}" if old in found[: rank - 1] else ids[old]
 
 
 def _read(

@@ -82,11 +82,6 @@ def halves(dataset: Dataset) -> tuple[Dataset, Dataset]:
     return develop.only(ids[: len(ids) // 2]), develop.only(ids[len(ids) // 2 :])
 
 
-def mean_recall(part: Dataset) -> Callable[[Stage], float]:
-    """The mean recall@5 of a stage on the queries of a data set."""
-    return mean_score(part, "recall@5")
-
-
 def mean_score(part: Dataset, measure: str) -> Callable[[Stage], float]:
     """The mean of a measure of a stage on the queries of a data set."""
     keep = depth(measure) or _WHOLE

@@ -6,12 +6,13 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from kgot_lab.cli import options, terminal
-from kgot_lab.cli.query.shared import NOTHING, AnswerFile, Named, put_text, queries, within_time
+from kgot_lab.cli.options import argument, option
+from kgot_lab.cli.query.shared import ANSWER_FILE, NOTHING, Named, put_text, queries, within_time
 from kgot_lab.errors import BadInput
 
 if TYPE_CHECKING:
@@ -19,51 +20,44 @@ if TYPE_CHECKING:
     from kgot_lab.types import LLM
 
 _PANEL = "In words"
-_Model = Annotated[
-    str | None,
-    typer.Option(
-        "--model", help=f"the model that answers in words; without one the context is shown; {options.MODELS}"
-    ),
-]
-_Session = Annotated[
-    Path | None, typer.Option("--session", help="a file that keeps question and answer, for follow-up")
-]
-_Json = Annotated[
-    bool, typer.Option("--json", help="print one JSON object, with the context and what is cited")
-]
-_Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, help="stop after so many seconds")]
-_Limit = Annotated[
-    int,
-    typer.Option("--limit", min=1, help="how many nodes the answer may rest on, besides their neighbours"),
-]
-_Question = Annotated[str, typer.Argument(help="a question in plain words")]
+
+
+_LIMIT = option(
+    "how many nodes the answer may rest on, besides their neighbours", "--limit", default=10, min=1
+)
+_QUESTION = argument("a question in plain words")
 
 
 @dataclass(frozen=True)
 class _OutputOptions:
     """Where an answer goes."""
 
-    output: AnswerFile = None
-    as_json: _Json = False
-    timeout: _Timeout = None
+    output: Path | None = ANSWER_FILE
+    as_json: bool = option(
+        "print one JSON object, with the context and what is cited", "--json", default=False
+    )
+    timeout: float | None = option("stop after so many seconds", min=0.001)
 
 
 @dataclass(frozen=True)
 class _AnswerOptions(_OutputOptions):
     """Which model answers, and where the answer goes."""
 
-    model: _Model = None
-    models: options.ModelsFile = None
+    model: str | None = option(
+        f"the model that answers in words; without one the context is shown; {options.MODEL_FORMS}"
+    )
+    models: Path | None = options.MODELS_FILE
 
 
 @queries.command("ask", rich_help_panel=_PANEL)
-@options.with_option_groups
+@options.with_options
 def _ask(
     context: typer.Context,
-    question: _Question,
+    *,
+    question: str = _QUESTION,
     how: _AnswerOptions,
-    session: _Session = None,
-    limit: _Limit = 10,
+    session: Path | None = option("a file that keeps question and answer, for follow-up"),
+    limit: int = _LIMIT,
 ) -> None:
     """An answer to a question from what the graph says, with the nodes that it cites."""
     from kgot_lab.kgos.query.answering import Conversation, answer_in_words
@@ -79,15 +73,14 @@ def _ask(
 
 
 @queries.command("follow-up", rich_help_panel=_PANEL)
-@options.with_option_groups
+@options.with_options
 def _follow_up(
     context: typer.Context,
-    question: _Question,
-    session: Annotated[
-        Path, typer.Option("--session", help="the file of the conversation that this follows")
-    ],
+    *,
+    question: str = _QUESTION,
+    session: Path = option("the file of the conversation that this follows", default=...),
     how: _AnswerOptions,
-    limit: _Limit = 10,
+    limit: int = _LIMIT,
 ) -> None:
     """A question that follows another: what was found for that one is looked at too."""
     from kgot_lab.kgos.query.answering import Conversation, answer_in_words
@@ -104,10 +97,11 @@ def _follow_up(
 
 
 @queries.command("explain", rich_help_panel=_PANEL)
-@options.with_option_groups
+@options.with_options
 def _explain(
     context: typer.Context,
-    node: Annotated[str, typer.Argument(help="a node, by its id, its name or the end of its id")],
+    *,
+    node: str = argument("a node, by its id, its name or the end of its id"),
     how: _AnswerOptions,
 ) -> None:
     """What a node is: its properties and edges, in words where there is a model."""
@@ -121,9 +115,10 @@ def _explain(
 
 
 @queries.command("summarize", rich_help_panel=_PANEL)
-@options.with_option_groups
+@options.with_options
 def _summarize(
     context: typer.Context,
+    *,
     how: _AnswerOptions,
 ) -> None:
     """What the graph is about: what it holds, where to begin, its clusters."""
@@ -133,12 +128,13 @@ def _summarize(
 
 
 @queries.command("context", rich_help_panel=_PANEL)
-@options.with_option_groups
+@options.with_options
 def _context(
     context: typer.Context,
-    question: _Question,
+    *,
+    question: str = _QUESTION,
     how: _OutputOptions,
-    limit: _Limit = 10,
+    limit: int = _LIMIT,
 ) -> None:
     """What the graph says about a question, as text to put before a model of one's own."""
     from kgot_lab.kgos.query.answering import answer_in_words
@@ -202,21 +198,19 @@ def _tell(
 
 
 @queries.command("concepts", rich_help_panel="Whole graphs")
-@options.with_option_groups
+@options.with_options
 def _concepts(
     context: typer.Context,
+    *,
     cost: options.BudgetOptions,
-    output: Annotated[
-        Path,
-        typer.Option("--output", help="the new file for the graph: a snapshot (.json), .graphml or .ttl"),
-    ],
-    model: Annotated[str, typer.Option("--model", help=options.MODELS)] = "local",
-    models: options.ModelsFile = None,
-    only: Annotated[str, typer.Option("--only", help="only passages of files whose path begins so")] = "",
-    most: Annotated[int | None, typer.Option("--max-passages", min=1, help="only the first passages")] = None,
-    relations: Annotated[
-        bool, typer.Option("--relations-only", help="leave keywords and dimensions out: half the calls")
-    ] = False,
+    output: Path = option("the new file for the graph: a snapshot (.json), .graphml or .ttl", default=...),
+    model: str = option(options.MODEL_FORMS, default="local"),
+    models: Path | None = options.MODELS_FILE,
+    only: str = option("only passages of files whose path begins so", default=""),
+    most: int | None = option("only the first passages", "--max-passages", min=1),
+    relations: bool = option(
+        "leave keywords and dimensions out: half the calls", "--relations-only", default=False
+    ),
 ) -> None:
     """Read concepts, keywords and dimensions in documents and docstrings with a model; nothing without the
     words that say it.

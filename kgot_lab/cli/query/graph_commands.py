@@ -8,14 +8,14 @@ import json
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from kgot_lab.cli import options, terminal
+from kgot_lab.cli.options import argument, option
 from kgot_lab.cli.query.shared import (
+    ANSWER_FILE,
     RULES_BROKEN,
-    AnswerFile,
     Named,
     OutputForm,
     OutputShape,
@@ -31,11 +31,9 @@ from kgot_lab.io.files import read_regular_text
 
 _MANY = "Many questions"
 _WHOLE = "Whole graphs"
-_Format = Annotated[OutputForm, typer.Option("--format", help="table, json, csv or markdown")]
-_Timeout = Annotated[float | None, typer.Option("--timeout", min=0.001, help="stop after so many seconds")]
-_Out = Annotated[
-    Path, typer.Option("--output", help="the file to write: a snapshot (.json), .graphml or .ttl")
-]
+_FORMAT = option("table, json, csv or markdown", "--format", default=OutputForm.TABLE)
+_TIMEOUT = option("stop after so many seconds", "--timeout", min=0.001)
+_OUT = option("the file to write: a snapshot (.json), .graphml or .ttl", "--output", default=...)
 
 
 class HeldTo(StrEnum):
@@ -49,15 +47,12 @@ class HeldTo(StrEnum):
 @queries.command("batch", rich_help_panel=_MANY)
 def _batch(
     context: typer.Context,
-    file: Annotated[
-        str,
-        typer.Argument(
-            help='a file with a question in each line, as it stands behind GRAPH or as JSON; "-" for standard input'
-        ),
-    ],
-    parallel: Annotated[int, typer.Option("--parallel", min=1, help="how many processes answer")] = 1,
-    output: AnswerFile = None,
-    timeout: _Timeout = None,
+    file: str = argument(
+        'a file with a question in each line, as it stands behind GRAPH or as JSON; "-" for standard input'
+    ),
+    parallel: int = option("how many processes answer", default=1, min=1),
+    output: Path | None = ANSWER_FILE,
+    timeout: float | None = _TIMEOUT,
 ) -> None:
     """Answer many questions: a JSON object for each, in their order. One that fails does not stop the others."""
     from kgot_lab.kgos.query.question_arguments import answered_lines
@@ -92,18 +87,13 @@ def _batch(
 @queries.command("pipeline", rich_help_panel=_MANY)
 def _pipeline(
     context: typer.Context,
-    questions: Annotated[
-        str,
-        typer.Argument(
-            help='questions with | between them; {1} is the first node found before: want-to "less cost" | impact {1}'
-        ),
-    ],
-    format: _Format = OutputForm.TABLE,
-    output: AnswerFile = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="show all columns and how it came about")
-    ] = False,
-    timeout: _Timeout = None,
+    questions: str = argument(
+        'questions with | between them; {1} is the first node found before: want-to "less cost" | impact {1}'
+    ),
+    format: OutputForm = _FORMAT,
+    output: Path | None = ANSWER_FILE,
+    explain: bool = option("show all columns and how it came about", "--explain", default=False),
+    timeout: float | None = _TIMEOUT,
 ) -> None:
     """Ask one question after another, each about what the one before found; the last answer is shown."""
     from kgot_lab.kgos.query.question_arguments import piped
@@ -123,13 +113,11 @@ def _pipeline(
 @queries.command("validate", rich_help_panel=_WHOLE)
 def _validate(
     context: typer.Context,
-    vocabulary: Annotated[
-        HeldTo, typer.Option("--vocabulary", help="what types it is held to")
-    ] = HeldTo.UNIFIED,
-    format: _Format = OutputForm.TABLE,
-    output: AnswerFile = None,
-    most: Annotated[int, typer.Option("--max-results", min=1, help="show at most so many violations")] = 50,
-    timeout: _Timeout = None,
+    vocabulary: HeldTo = option("what types it is held to", default=HeldTo.UNIFIED),
+    format: OutputForm = _FORMAT,
+    output: Path | None = ANSWER_FILE,
+    most: int = option("show at most so many violations", "--max-results", default=50, min=1),
+    timeout: float | None = _TIMEOUT,
 ) -> None:
     """Check the graph against the twelve rules; ends with 4 where one of severity error is broken."""
     from kgot_lab.kgos.methods.formatting import TableFound
@@ -166,10 +154,10 @@ def _validate(
 @queries.command("whats-new", rich_help_panel=_WHOLE)
 def _whats_new(
     context: typer.Context,
-    since: Annotated[str, typer.Option("--since", help="the earlier graph, named as the graph is")],
-    format: _Format = OutputForm.TABLE,
-    output: AnswerFile = None,
-    timeout: _Timeout = None,
+    since: str = option("the earlier graph, named as the graph is", default=...),
+    format: OutputForm = _FORMAT,
+    output: Path | None = ANSWER_FILE,
+    timeout: float | None = _TIMEOUT,
 ) -> None:
     """What was added, taken away and changed since an earlier graph."""
     _compared(context.obj, since, format, output, timeout)
@@ -178,10 +166,10 @@ def _whats_new(
 @queries.command("compare", rich_help_panel=_WHOLE)
 def _compare(
     context: typer.Context,
-    other: Annotated[str, typer.Argument(help="another graph, named as the graph is")],
-    format: _Format = OutputForm.TABLE,
-    output: AnswerFile = None,
-    timeout: _Timeout = None,
+    other: str = argument("another graph, named as the graph is"),
+    format: OutputForm = _FORMAT,
+    output: Path | None = ANSWER_FILE,
+    timeout: float | None = _TIMEOUT,
 ) -> None:
     """What is in the graph and not in another, and the other way round."""
     _compared(context.obj, other, format, output, timeout)
@@ -190,8 +178,8 @@ def _compare(
 @queries.command("import-graph", rich_help_panel=_WHOLE)
 def _import_graph(
     context: typer.Context,
-    other: Annotated[str, typer.Argument(help="a graph to take in, named as the graph is")],
-    output: _Out,
+    other: str = argument("a graph to take in, named as the graph is"),
+    output: Path = _OUT,
 ) -> None:
     """Write the graph together with another: what both have is there once, and where they differ this graph's
     word holds.
@@ -219,7 +207,7 @@ def _import_graph(
 
 
 @queries.command("export-graph", rich_help_panel=_WHOLE)
-def _export_graph(context: typer.Context, output: _Out) -> None:
+def _export_graph(context: typer.Context, output: Path = _OUT) -> None:
     """Write the graph into a file of another form."""
     from kgot_lab.stores.files import check_graph_file, write_graph
 
@@ -237,11 +225,9 @@ def _export_graph(context: typer.Context, output: _Out) -> None:
 @queries.command("estimate-cost", rich_help_panel=_WHOLE)
 def _estimate_cost(
     context: typer.Context,
-    question: Annotated[str, typer.Argument(help="a question as `ask` would put it")],
-    model: Annotated[
-        str, typer.Option("--model", help=f"the model that would be asked; {options.MODELS}")
-    ] = "local",
-    times: Annotated[int, typer.Option("--times", min=1, help="how often")] = 1,
+    question: str = argument("a question as `ask` would put it"),
+    model: str = option(f"the model that would be asked; {options.MODEL_FORMS}", default="local"),
+    times: int = option("how often", default=1, min=1),
 ) -> None:
     """What `ask` would cost: calls, tokens, seconds and dollars, before a model is asked. None is."""
     from kgot_lab.cli.question_setup import rate_of

@@ -11,15 +11,16 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from kgot_lab.cli import terminal
+from kgot_lab.cli.options import argument, option, parameters_of, typer_parameter, with_parameters
 from kgot_lab.errors import BadInput
 from kgot_lab.io.files import write_whole
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion
@@ -130,69 +131,37 @@ def spared(context: typer.Context, output: Path | None) -> Path | None:
     return output
 
 
-_Format = Annotated[OutputForm, typer.Option("--format", help="table, json, csv or markdown")]
-_Json = Annotated[bool, typer.Option("--json", help="the same as --format json")]
-_Csv = Annotated[bool, typer.Option("--csv", help="the same as --format csv")]
-_Markdown = Annotated[bool, typer.Option("--markdown", help="the same as --format markdown")]
-AnswerFile = Annotated[
-    Path | None, typer.Option("--output", callback=spared, help="write the answer into this file")
-]
-_Explain = Annotated[
-    bool, typer.Option("--explain", help="show all columns, the score by retriever, and how it came about")
-]
-_Quiet = Annotated[bool, typer.Option("--quiet", help="say nothing on standard error but errors")]
-_Verbose = Annotated[bool, typer.Option("--verbose", help="the same as --explain")]
-_Color = Annotated[
-    bool | None, typer.Option("--color/--no-color", help="colours in tables; by default on a terminal")
-]
-_Most = Annotated[int | None, typer.Option("--max-results", min=1, help="show at most so many rows")]
-_Threshold = Annotated[
-    float | None, typer.Option("--threshold", help="only rows with at least this score or risk")
-]
-_Timeout = Annotated[
-    float | None,
-    typer.Option("--timeout", min=0.001, help=f"stop after so many seconds, with exit code {OUT_OF_TIME}"),
-]
-SHARED: Mapping[str, tuple[Any, Any]] = {
-    "format": (_Format, OutputForm.TABLE),
-    "as_json": (_Json, False),
-    "as_csv": (_Csv, False),
-    "as_markdown": (_Markdown, False),
-    "output": (AnswerFile, None),
-    "explain": (_Explain, False),
-    "verbose": (_Verbose, False),
-    "quiet": (_Quiet, False),
-    "color": (_Color, None),
-    "max_results": (_Most, None),
-    "threshold": (_Threshold, None),
-    "timeout": (_Timeout, None),
-}
+ANSWER_FILE = option("write the answer into this file", "--output", callback=spared)
+_SHORT_FORMS = {"as_json": OutputForm.JSON, "as_csv": OutputForm.CSV, "as_markdown": OutputForm.MARKDOWN}
 
 
-def shape_of(given: Mapping[str, Any]) -> OutputShape:
-    """The shape that the shared options say; raises BadInput for two forms at once."""
-    short = [
-        form
-        for form, name in (
-            (OutputForm.JSON, "as_json"),
-            (OutputForm.CSV, "as_csv"),
-            (OutputForm.MARKDOWN, "as_markdown"),
-        )
-        if given[name]
-    ]
-    forms = list(dict.fromkeys([*short, *([given["format"]] if given["format"] != OutputForm.TABLE else [])]))
-    if len(forms) > 1:
-        raise BadInput(f"the answer has one form, not {' and '.join(forms)}")
-    return OutputShape(
-        forms[0] if forms else OutputForm.TABLE,
-        given["output"],
-        given["explain"] or given["verbose"],
-        given["quiet"],
-        given["max_results"],
-        given["threshold"],
-        given["timeout"],
-        given["color"],
-    )
+@dataclass(frozen=True)
+class ShapeOptions:
+    """In which form and how much of an answer is shown."""
+
+    format: OutputForm = option("table, json, csv or markdown", default=OutputForm.TABLE)
+    as_json: bool = option("the same as --format json", "--json", default=False)
+    as_csv: bool = option("the same as --format csv", "--csv", default=False)
+    as_markdown: bool = option("the same as --format markdown", "--markdown", default=False)
+    output: Path | None = ANSWER_FILE
+    explain: bool = option("show all columns, the score by retriever, and how it came about", default=False)
+    verbose: bool = option("the same as --explain", default=False)
+    quiet: bool = option("say nothing on standard error but errors", default=False)
+    color: bool | None = option("colours in tables; by default on a terminal", "--color/--no-color")
+    max_results: int | None = option("show at most so many rows", min=1)
+    threshold: float | None = option("only rows with at least this score or risk")
+    timeout: float | None = option(f"stop after so many seconds, with exit code {OUT_OF_TIME}", min=0.001)
+
+    def shape(self) -> OutputShape:
+        """Return the shape that the options say; raises BadInput for two forms at once."""
+        forms = [form for name, form in _SHORT_FORMS.items() if getattr(self, name)]
+        forms = list(dict.fromkeys([*forms, *[self.format] * (self.format != OutputForm.TABLE)]))
+        if len(forms) > 1:
+            raise BadInput(f"the answer has one form, not {' and '.join(forms)}")
+        return OutputShape(
+            forms[0] if forms else OutputForm.TABLE, self.output, self.explain or self.verbose, self.quiet,
+            self.max_results, self.threshold, self.timeout, self.color,
+        )  # fmt: skip
 
 
 @contextmanager
@@ -348,24 +317,14 @@ queries = typer.Typer(
 @queries.callback()
 def about(
     context: typer.Context,
-    graph: Annotated[
-        str,
-        typer.Argument(
-            help="a graph's file, a store's address, SQLite, or a folder of code, settings and Markdown"
-        ),
-    ],
-    namespace: Annotated[str | None, typer.Option("--namespace", help="which graph of a server")] = None,
-    beside: Annotated[
-        list[str] | None, typer.Option("--with", help="ask another graph too: NAME=GRAPH; repeat for more")
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--no-cache", help="read all files of a folder again")] = False,
-    dask: Annotated[
-        str | None,
-        typer.Option("--dask", help="the address of a Dask scheduler, whose workers read the folder"),
-    ] = None,
-    dry: Annotated[
-        bool, typer.Option("--dry-run", help="say what would be asked of what, and ask nothing")
-    ] = False,
+    graph: str = argument(
+        "a graph's file, a store's address, SQLite, or a folder of code, settings and Markdown"
+    ),
+    namespace: str | None = option("which graph of a server"),
+    beside: list[str] | None = option("ask another graph too: NAME=GRAPH; repeat for more", "--with"),
+    fresh: bool = option("read all files of a folder again", "--no-cache", default=False),
+    dask: str | None = option("the address of a Dask scheduler, whose workers read the folder"),
+    dry: bool = option("say what would be asked of what, and ask nothing", "--dry-run", default=False),
 ) -> None:
     """Ask a graph. Ends with 0 found, 1 error, 2 wrong words, 3 nothing found, 4 rules are broken, 124 out of
     time, 130 interrupted.
@@ -391,7 +350,7 @@ def command_of(question: GraphQuestion) -> Callable[..., None]:
     def run(**given: Any) -> None:
         context: typer.Context = given.pop("context")
         named: Named = context.obj
-        shape = shape_of(given)
+        shape = ShapeOptions(**{each.name: given.pop(each.name) for each in fields(ShapeOptions)}).shape()
         arguments = {each.name: given[each.name] for each in question.parameters}
         arguments = {
             name: value or None if isinstance(value, list) else value for name, value in arguments.items()
@@ -414,33 +373,9 @@ def command_of(question: GraphQuestion) -> Callable[..., None]:
     parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)]
     for each in question.parameters:
         required = each.default is inspect.Parameter.empty
-        told = (
-            typer.Argument(help=each.help)
-            if required
-            else typer.Option(f"--{each.name.replace('_', '-')}", help=each.help)
-        )
-        parameters.append(_parameter(each.name, Annotated[each.type, told], each.default))
-    parameters += [_parameter(name, type, default) for name, (type, default) in SHARED.items()]
-    return as_command(run, parameters, question.help)
-
-
-def as_command(
-    run: Callable[..., None], parameters: list[inspect.Parameter], help: str
-) -> Callable[..., None]:
-    """A function that typer reads as if these parameters were written in it."""
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    run.__doc__ = help
-    return run
-
-
-def shared_parameters() -> list[inspect.Parameter]:
-    """The shared options as parameters."""
-    return [_parameter(name, type, default) for name, (type, default) in SHARED.items()]
-
-
-def _parameter(name: str, type: Any, default: Any) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=type)
+        info = argument(each.help) if required else option(each.help, default=each.default)
+        parameters.append(typer_parameter(each.name, each.type, info))
+    return with_parameters(run, [*parameters, *parameters_of(ShapeOptions)], question.name, question.help)
 
 
 _PANELS: Mapping[str, str] = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import UnknownName
@@ -23,15 +24,17 @@ from kgot_lab.viz.plots.figure import (
     MUTED,
     Pen,
     Plot,
+    annotate,
     bar_pen,
-    counted_bars,
+    bar_plot,
+    diagonal,
     legend_below,
     line_pen,
     nothing,
     plot,
     plot_drawing,
+    reach,
     short_label,
-    stacked,
     whole_numbers,
 )
 
@@ -41,6 +44,10 @@ if TYPE_CHECKING:
 
 _UNANSWERED = "not answered yet"
 _EMPTY = "no question is answered yet"
+_SHARE = (-0.03, 1.03)  # the limits of an axis of shares
+_DIFFERENCES = (
+    "filled: p < .05 after Holm; diamond: aimed at before the run; right of the line: the first is better"
+)
 _WIDE = 2  # panels side by side
 _CEILING = Pen(MUTED, "h", (0, (1, 1.5)))
 _LINEAR = 20  # tokens up to which the scale of tokens is even, so that none at all has its place
@@ -52,7 +59,7 @@ _TICKS = (0, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
 
 def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
-    """F1 of each system with its 95 % interval, a panel for each set; lines stand where the model alone and
+    """Draw F1 of each system with its 95 % interval, a panel for each set; lines stand where the model alone and
     the ceiling are.
 
     The number of answers stands beside the name of the system. `on` are sets, by default each and all
@@ -61,30 +68,19 @@ def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
     sets, systems = _sets(findings, on, findings.sets), list(findings.plan["systems"])
     if not findings.answers:
         return nothing(_EMPTY)
+    lines = {_alone(findings): "model alone", _ceiling(findings): "ceiling: the gold sentences"}
     with _panels(sets, 0.95 + 0.25 * len(systems)) as (figure, panels):
         for axes, set in zip(panels, sets, strict=False):
             rows = _rows(findings, set)
             for place, system in enumerate(systems):
                 if row := rows.get(system):
-                    reach = [[row.f1.mean - row.f1.low], [row.f1.high - row.f1.mean]]
-                    axes.errorbar([row.f1.mean], [place], xerr=reach, **_dot(_pen(findings, system)))
-            for name, label in (
-                (_alone(findings), "model alone"),
-                (_ceiling(findings), "ceiling: the gold sentences"),
-            ):
+                    axes.errorbar([row.f1.mean], [place], xerr=reach(row.f1), **_dot(_pen(findings, system)))
+            for name, label in lines.items():
                 if row := rows.get(name):
                     pen = _pen(findings, name)
-                    axes.axvline(
-                        row.f1.mean,
-                        color=pen.colour,
-                        linewidth=0.9,
-                        linestyle=pen.dashes,
-                        label=label,
-                        zorder=1,
-                    )
-            axes.set(
-                title=set, xlim=(-0.03, 1.03), ylim=(len(systems) - 0.4, -0.6), xlabel="F1, 95 % interval"
-            )
+                    look = {"color": pen.colour, "linewidth": 0.9, "linestyle": pen.dashes, "zorder": 1}
+                    axes.axvline(row.f1.mean, label=label, **look)
+            axes.set(title=set, xlim=_SHARE, ylim=(len(systems) - 0.4, -0.6), xlabel="F1, 95 % interval")
             axes.set_yticks(range(len(systems)), [_counted(system, rows.get(system)) for system in systems])
             for label, system in zip(axes.get_yticklabels(), systems, strict=True):
                 label.set_color(INK if system in rows else FAINT)
@@ -92,13 +88,11 @@ def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
         legend_below(figure)
         drawn = [row for row in findings.measured if row.on in sets]
         said = _told(findings, drawn, lambda row: decimal(row.f1.mean))
-        return plot(
-            figure, f"F1 of each system with 95 % intervals. {said}", [_numbers(row) for row in drawn]
-        )
+        return plot(figure, f"F1 of each system with 95 % intervals. {said}", list(map(_numbers, drawn)))
 
 
 def evidence_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
-    """F1 of each system with its 95 % interval against the median tokens of the facts it answered from, a
+    """Draw F1 of each system with its 95 % interval against the median tokens of the facts it answered from, a
     panel for each set.
 
     `on` are sets, by default all together. Raises UnknownName for one that is not there.
@@ -112,41 +106,30 @@ def evidence_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
     with _panels(sets, 3.2) as (figure, panels):
         for axes, set in zip(panels, sets, strict=False):
             for row in (row for row in told if row.on == set):
-                reach = [[row.f1.mean - row.f1.low], [row.f1.high - row.f1.mean]]
                 look = _dot(_pen(findings, row.system)) | {"elinewidth": 0.9}
-                axes.errorbar(
-                    [row.evidence_tokens],
-                    [row.f1.mean],
-                    yerr=reach,
-                    label=_named(findings, row.system),
-                    **look,
-                )
+                label = _named(findings, row.system)
+                axes.errorbar([row.evidence_tokens], [row.f1.mean], yerr=reach(row.f1), label=label, **look)
             axes.set_xscale("symlog", linthresh=_LINEAR, linscale=0.5)
             axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
             axes.minorticks_off()
-            axes.set(
-                title=set, ylim=(-0.03, 1.03), xlim=(-4, 1.6 * max(most, _LINEAR)), ylabel="F1, 95 % interval"
-            )
+            axes.set(title=set, ylim=_SHARE, xlim=(-4, 1.6 * max(most, _LINEAR)), ylabel="F1, 95 % interval")
             axes.set_xlabel("evidence, median tokens")
         legend_below(figure)
         said = _told(
             findings, told, lambda row: f"{row.evidence_tokens:,.0f} tokens for {decimal(row.f1.mean)}"
         )
-        return plot(
-            figure, f"F1 against the evidence it was read from. {said}", [_numbers(row) for row in told]
-        )
+        return plot(figure, f"F1 against the evidence it was read from. {said}", list(map(_numbers, told)))
 
 
 def likelihood_trust(findings: Findings, systems: Sequence[str] = (), *, on: str = "") -> Plot:
-    """How often an answer is right that the model holds so likely, how many there are, and the risk for each
-    share of answers kept.
+    """Draw how often an answer is right that the model holds so likely, how many there are, and the risk for
+    each share of answers kept.
 
     `systems` are by default all that told likelihoods but the ceiling, `on` is a set, by default all. Raises
     UnknownName for one that the plan does not have.
     """
-    chosen = _chosen(
-        findings, systems, [system for system in findings.plan["systems"] if system != _ceiling(findings)]
-    )
+    usual = [system for system in findings.plan["systems"] if system != _ceiling(findings)]
+    chosen = _chosen(findings, systems, usual)
     [on] = _sets(findings, [on] if on else (), findings.sets[-1:])
     sure = {system: told for system in chosen if (told := findings.sure(system, on))[0]}
     if not sure:
@@ -154,55 +137,35 @@ def likelihood_trust(findings: Findings, systems: Sequence[str] = (), *, on: str
     numbers: list[dict[str, Any]] = []
     width = 0.09 / len(sure)
     with plot_drawing(10.2, 4.2, columns=3) as (figure, (right, count, risk)):
-        right.plot(
-            [0, 1],
-            [0, 1],
-            color=MUTED,
-            linewidth=1,
-            linestyle=BASELINE_COLOUR.dashes,
-            label="as likely as right",
-        )
+        diagonal(right, "as likely as right")
         for number, (system, (likely, correct)) in enumerate(sure.items()):
             pen, name = _pen(findings, system), f"{_named(findings, system)}, n {len(likely)}"
-            bins = reliability(likely, correct)
-            right.plot(
-                [row.sure for row in bins],
-                [row.right for row in bins],
-                label=name,
-                **pen.line | {"linewidth": 0.9},
-            )
+            bins, curve = reliability(likely, correct), risk_curve(likely, correct)
+            found = [row.sure for row in bins], [row.right for row in bins]
+            right.plot(*found, label=name, **pen.line | {"linewidth": 0.9})
             middles = [(row.low + row.high) / 2 + (number - (len(sure) - 1) / 2) * width for row in bins]
             look = bar_pen(number).fill | {"facecolor": pen.colour, "linewidth": 0.4}
             count.bar(middles, [row.n for row in bins], width=width, **look)
-            curve = risk_curve(likely, correct)
-            risk.plot(
-                [share for share, _ in curve],
-                [wrong for _, wrong in curve],
-                markevery=max(1, len(curve) // 8),
-                **pen.line,
-            )
+            risk.plot(*zip(*curve, strict=True), markevery=max(1, len(curve) // 8), **pen.line)
             numbers += [
                 {"system": system, "likelihood": row.sure, "share right": row.right, "n": row.n}
                 for row in bins
             ]
             numbers += [{"system": system, "coverage": share, "share wrong": wrong} for share, wrong in curve]
-        right.set(
-            xlabel="likelihood of the answer", ylabel="share right", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03)
-        )
-        count.set(xlabel="likelihood of the answer", ylabel="answers", xlim=(-0.03, 1.03))
+        right.set(xlabel="likelihood of the answer", ylabel="share right", xlim=_SHARE, ylim=_SHARE)
+        count.set(xlabel="likelihood of the answer", ylabel="answers", xlim=_SHARE)
         risk.set(
             xlabel="coverage: the surest answers kept", ylabel="risk: share wrong of them", xlim=(0, 1.03)
         )
-        risk.set_ylim(-0.03, 1.03)
+        risk.set_ylim(*_SHARE)
         whole_numbers(count.yaxis)
         legend_below(figure)
-        return plot(
-            figure, _format_confidence(on, sure, [system for system in chosen if system not in sure]), numbers
-        )
+        missing = [system for system in chosen if system not in sure]
+        return plot(figure, _format_confidence(on, sure, missing), numbers)
 
 
 def paired_differences(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
-    """The mean difference of F1 of each pair of the plan on the questions that both answered, with its 95 %
+    """Draw the mean difference of F1 of each pair of the plan on the questions that both answered, with its 95 %
     interval and a line at zero.
 
     `on` are sets, by default all together. A filled mark has p below .05 after Holm. Raises UnknownName for a
@@ -221,94 +184,67 @@ def paired_differences(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
             labels.append(f"{system} − {other}{where}" + (f", n {pair.difference.n}" if pair else ""))
             if pair is None:
                 both = findings.on(system, set) and findings.on(other, set)
-                look = {
-                    "xytext": (5, 0),
-                    "textcoords": "offset points",
-                    "va": "center",
-                    "fontsize": 9,
-                    "color": MUTED,
-                }
-                axes.annotate("too few questions yet" if both else _UNANSWERED, (0, place), **look)
+                said = "too few questions yet" if both else _UNANSWERED
+                annotate(axes, said, (0, place), (5, 0), va="center", color=MUTED)
                 continue
-            gap, shown = pair.difference, pair.p_holm < 0.05
-            look = _dot(Pen(BEST.colour, "D" if pair.aimed else "o")) | {
-                "markerfacecolor": BEST.colour if shown else "white"
-            }
-            axes.errorbar([gap.mean], [place], xerr=[[gap.mean - gap.low], [gap.high - gap.mean]], **look)
-            told = {
-                "difference": gap.mean,
-                "low": gap.low,
-                "high": gap.high,
-                "questions": gap.n,
-                "p": pair.p,
-                "p Holm": pair.p_holm,
-            }
-            numbers.append({"system": system, "other": other, "on": set} | told)
+            gap = pair.difference
+            fill = {"markerfacecolor": BEST.colour if pair.p_holm < 0.05 else "white"}
+            look = _dot(Pen(BEST.colour, "D" if pair.aimed else "o")) | fill
+            axes.errorbar([gap.mean], [place], xerr=reach(gap), **look)
+            named = {"system": system, "other": other, "on": set, "difference": gap.mean}
+            span = {"low": gap.low, "high": gap.high, "questions": gap.n}
+            numbers.append(named | span | {"p": pair.p, "p Holm": pair.p_holm})
         axes.set_yticks(range(len(rows)), [short_label(label, 60) for label in labels])
-        axes.set(
-            ylim=(len(rows) - 0.4, -0.6),
-            xlabel=f"difference of F1{'' if len(sets) > 1 else f' on {sets[0]}'}, 95 % interval",
-        )
-        axes.set_title(
-            "filled: p < .05 after Holm; diamond: aimed at before the run; right of the line: the first is better",
-            fontsize=9,
-        )
-        reach = max(abs(end) for row in numbers for end in (row["low"], row["high"]))
-        axes.set_xlim(-1.08 * reach - 0.02, 1.08 * reach + 0.02)
-        gaps = [
-            f"{row[0]} − {row[1]} on {row[2]} {_gap(found[row].difference)}" for row in rows if row in found
-        ]
-        open_yet = [f"{row[0]} − {row[1]} on {row[2]}" for row in rows if row not in found]
-        return plot(
-            figure, f"Differences of F1 on the same questions: {'; '.join(gaps)}.{_open(open_yet)}", numbers
-        )
+        one = "" if len(sets) > 1 else f" on {sets[0]}"
+        axes.set(ylim=(len(rows) - 0.4, -0.6), xlabel=f"difference of F1{one}, 95 % interval")
+        axes.set_title(_DIFFERENCES, fontsize=9)
+        far = max(abs(end) for row in numbers for end in (row["low"], row["high"]))
+        axes.set_xlim(-1.08 * far - 0.02, 1.08 * far + 0.02)
+        names = {row: f"{row[0]} − {row[1]} on {row[2]}" for row in rows}
+        gaps = "; ".join(f"{names[row]} {_gap(found[row].difference)}" for row in rows if row in found)
+        missing = [names[row] for row in rows if row not in found]
+        return plot(figure, f"Differences of F1 on the same questions: {gaps}.{_open(missing)}", numbers)
 
 
 def stages_lost(
     findings: Findings, stages: LossesBySet, systems: Sequence[str] = (), *, on: str = ""
 ) -> Plot:
-    """How many answers of each system were right, and at which stage the others were lost; `on` is a set, by
-    default all together.
+    """Draw how many answers of each system were right, and at which stage the others were lost; `on` is a set,
+    by default all together.
 
     `stages` are those of `losses`. Raises UnknownName for a system or set that the plan does not have.
     """
     from kgot_lab.benchmark.comparison.losses import LOSSES, counted_losses
 
-    chosen, [on] = (
-        _chosen(findings, systems, list(findings.plan["systems"])),
-        _sets(findings, [on] if on else (), findings.sets[-1:]),
-    )
-    counted = {
-        system: counts
-        for set, system, counts in counted_losses(findings, stages)
-        if set == on and system in chosen
-    }
+    chosen = _chosen(findings, systems, list(findings.plan["systems"]))
+    [on] = _sets(findings, [on] if on else (), findings.sets[-1:])
+    every = counted_losses(findings, stages)
+    counted = {system: counts for set, system, counts in every if set == on and system in chosen}
     if not counted:
         return nothing("no trace has told yet where answers were lost")
-    with plot_drawing(8.6, 1.5 + 0.36 * len(counted)) as (figure, [axes]):
-        parts = {stage: [counts[stage] for counts in counted.values()] for stage in LOSSES}
-        stacked(axes, list(counted), parts, dict(zip(LOSSES, _STAGE_PENS, strict=True)))
-        known = [
-            f"{counts.total()} of {len(findings.on(system, on))} known" for system, counts in counted.items()
-        ]
-        counted_bars(axes, [counts.total() for counts in counted.values()], known)
-        axes.set(
-            xlabel=f"answers on {on}", xlim=(0, 1.2 * max(counts.total() for counts in counted.values()))
-        )
-        whole_numbers(axes.xaxis)
-        legend_below(figure)
-        ends = {
-            system: ", ".join(f"{counts[stage]} {stage}" for stage in LOSSES if counts[stage])
-            for system, counts in counted.items()
-        }
-        told = "; ".join(f"{system} {end}" for system, end in ends.items())
-        missing = [name for name in chosen if name not in counted]
-        unknown = f" Not known yet: {', '.join(missing)}." if missing else ""
-        rows = [
-            {"system": system, **{stage: counts[stage] for stage in LOSSES}}
-            for system, counts in counted.items()
-        ]
-        return plot(figure, f"Where answers were lost, on {on}: {told}.{unknown}", rows)
+    missing = [name for name in chosen if name not in counted]
+    ends = {
+        system: ", ".join(f"{counts[stage]} {stage}" for stage in LOSSES if counts[stage])
+        for system, counts in counted.items()
+    }
+    told = "; ".join(f"{system} {end}" for system, end in ends.items())
+    unknown = f" Not known yet: {', '.join(missing)}." if missing else ""
+    rows = [
+        {"system": name, **{stage: counts[stage] for stage in LOSSES}} for name, counts in counted.items()
+    ]
+    bars = [
+        (name, f"{counts.total()} of {len(findings.on(name, on))} known") for name, counts in counted.items()
+    ]
+    return bar_plot(
+        (8.6, 1.5, 0.36),
+        {stage: [counts[stage] for counts in counted.values()] for stage in LOSSES},
+        dict(zip(LOSSES, _STAGE_PENS, strict=True)),
+        bars=bars,
+        labels=(f"answers on {on}",),
+        said=f"Where answers were lost, on {on}: {told}.{unknown}",
+        rows=rows,
+        room=1.2,
+    )
 
 
 # --- parts
@@ -320,9 +256,8 @@ def _panels(sets: Sequence[str], height: float) -> Iterator[tuple[Any, list[Any]
     """A panel for each set, two beside each other, each so many inches high."""
     columns = min(_WIDE, len(sets))
     rows = -(-len(sets) // columns)
-    with plot_drawing(
-        (4.8 if columns > 1 else 7.2) * columns, height * rows + 0.5, rows=rows, columns=columns
-    ) as (figure, panels):
+    width = 9.6 if columns > 1 else 7.2
+    with plot_drawing(width, height * rows + 0.5, rows=rows, columns=columns) as (figure, panels):
         figure.get_layout_engine().set(hspace=0.06)
         for spare in panels[len(sets) :]:
             spare.set_axis_off()
@@ -335,14 +270,8 @@ def _rows(findings: Findings, set: str) -> Mapping[str, Measured]:
 
 def _alone(findings: Findings) -> str:
     """The system of the plan that is asked without any search."""
-    return next(
-        (
-            name
-            for name, told in findings.plan["systems"].items()
-            if not told["search"] and told["reads"] != "loop"
-        ),
-        "",
-    )
+    systems = findings.plan["systems"].items()
+    return next((name for name, told in systems if not told["search"] and told["reads"] != "loop"), "")
 
 
 def _ceiling(findings: Findings) -> str:
@@ -364,14 +293,8 @@ def _pen(findings: Findings, system: str) -> Pen:
 
 
 def _dot(pen: Pen) -> dict[str, Any]:
-    size = 12 if pen.marker == "*" else 6
-    return {
-        "fmt": pen.marker,
-        "color": pen.colour,
-        "markersize": size,
-        "markeredgewidth": 0.9,
-        "elinewidth": 1.4,
-    }
+    look = {"fmt": pen.marker, "color": pen.colour, "markersize": 12 if pen.marker == "*" else 6}
+    return look | {"markeredgewidth": 0.9, "elinewidth": 1.4}
 
 
 def _named(findings: Findings, system: str) -> str:
@@ -424,7 +347,7 @@ def _format_confidence(
     on: str, sure: Mapping[str, tuple[list[float], list[float]]], missing: Sequence[str]
 ) -> str:
     means = [
-        f"{system} {decimal(sum(likely) / len(likely))} likely and {decimal(sum(right) / len(right))} right (n {len(right)})"
+        f"{system} {decimal(fmean(likely))} likely and {decimal(fmean(right))} right (n {len(right)})"
         for system, (likely, right) in sure.items()
     ]
     gone = f" Without a likelihood so far: {', '.join(missing)}." if missing else ""

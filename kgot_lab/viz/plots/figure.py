@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.evaluation.significance import Estimate
 from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import Json
@@ -145,28 +146,16 @@ def plot(figure: Any, alt: str, numbers: Sequence[Mapping[str, Json]]) -> Plot:
     figure.savefig(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     said = harmless(alt)
     drawn = _bare(text.getvalue()).replace("<svg", f'<svg role="img" aria-label="{escaped(said)}"', 1)
-    return Plot(
-        Markup(drawn),
-        said,
-        tuple({name: _six(value) for name, value in row.items()} for row in numbers),
-        figure,
-    )
+    rows = tuple({name: _six(value) for name, value in row.items()} for row in numbers)
+    return Plot(Markup(drawn), said, rows, figure)
 
 
 def nothing(why: str) -> Plot:
     """A plot without numbers, which says why there are none."""
     with plot_drawing(6.4, 1.2) as (figure, [axes]):
         axes.set_axis_off()
-        axes.text(
-            0.5,
-            0.5,
-            short_label(why, 90),
-            ha="center",
-            va="center",
-            fontsize=11,
-            color=MUTED,
-            transform=axes.transAxes,
-        )
+        look = {"ha": "center", "va": "center", "fontsize": 11, "color": MUTED}
+        axes.text(0.5, 0.5, short_label(why, 90), transform=axes.transAxes, **look)
         return plot(figure, f"Nothing to draw: {why}", ())
 
 
@@ -196,15 +185,8 @@ def stacked(
         # of a part that is nowhere the legend says nothing
         places = [place for place, length in enumerate(lengths) if length]
         if places:
-            begun = [ends[place] for place in places]
-            axes.barh(
-                places,
-                [lengths[place] for place in places],
-                left=begun,
-                height=0.68,
-                label=short_label(name),
-                **pen.fill,
-            )
+            begun, own = [ends[place] for place in places], [lengths[place] for place in places]
+            axes.barh(places, own, left=begun, height=0.68, label=short_label(name), **pen.fill)
         ends = [end + length for end, length in zip(ends, lengths, strict=True)]
     axes.set_yticks(range(len(bars)), [short_label(bar) for bar in bars])
     axes.set(ylim=(len(bars) - 0.4, -0.6), xlim=(0, max(ends) or 1))
@@ -214,14 +196,14 @@ def stacked(
 def counted_bars(axes: Any, ends: Sequence[float], words: Sequence[str]) -> None:
     """Some words behind the end of each bar."""
     for place, (end, said) in enumerate(zip(ends, words, strict=True)):
-        axes.annotate(
-            short_label(said, 60),
-            (end, place),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-        )
+        annotate(axes, short_label(said, 60), (end, place), va="center")
+
+
+def annotate(
+    axes: Any, words: str, place: tuple[float, float], offset: tuple[float, float] = (4, 0), **look: Any
+) -> None:
+    """Write some words beside a place, so many points from it."""
+    axes.annotate(words, place, xytext=offset, textcoords="offset points", **{"fontsize": 9} | look)
 
 
 def whole_numbers(axis: Any) -> None:
@@ -231,13 +213,8 @@ def whole_numbers(axis: Any) -> None:
 
 def outside_legend(axes: Any, *, gap: float = 0.01) -> None:
     """The legend to the right of a panel, with a gap between them in widths of the panel."""
-    axes.legend(
-        *axes.get_legend_handles_labels(),
-        loc="center left",
-        bbox_to_anchor=(1 + gap, 0.5),
-        frameon=False,
-        fontsize=9,
-    )
+    look = {"loc": "center left", "frameon": False, "fontsize": 9}
+    axes.legend(*axes.get_legend_handles_labels(), bbox_to_anchor=(1 + gap, 0.5), **look)
 
 
 def legend_below(figure: Any) -> None:
@@ -269,16 +246,12 @@ def _style() -> Iterator[None]:
         import matplotlib
     except ImportError:
         raise NotInstalled("lab", "matplotlib") from None
+    # the font comes with matplotlib; a pair of dollars is no mathematics
     ours: dict[Any, Any] = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "kgot_lab",
-        "pdf.fonttype": 42,
-        "font.family": "sans-serif",
-    }
-    # that font comes with matplotlib
-    ours |= {"font.sans-serif": ["DejaVu Sans"], "font.size": 10, "figure.dpi": 100}
-    # a pair of dollars is no mathematics
-    ours |= {"text.parse_math": False, "hatch.linewidth": 0.6, "axes.edgecolor": MUTED}
+        "svg.fonttype": "none", "svg.hashsalt": "kgot_lab", "pdf.fonttype": 42, "font.family": "sans-serif",
+        "font.sans-serif": ["DejaVu Sans"], "font.size": 10, "figure.dpi": 100,
+        "text.parse_math": False, "hatch.linewidth": 0.6, "axes.edgecolor": MUTED,
+    }  # fmt: skip
     with matplotlib.rc_context(), warnings.catch_warnings():
         # a letter that font lacks: the reader's browser has another
         warnings.filterwarnings("ignore", message="Glyph")
@@ -330,3 +303,36 @@ def _short(coordinates: str) -> str:
 
 def _six(value: Json) -> Json:
     return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def bar_plot(
+    size: tuple[float, float, float], parts: Mapping[str, Sequence[float]], pens: Mapping[str, Pen], *,
+    bars: Sequence[tuple[str, str]], labels: Sequence[str], said: str, rows: Sequence[Mapping[str, Json]], room: float = 1.0,
+) -> Plot:  # fmt: skip
+    """Draw bars of parts laid end to end as a plot; each has a name and some words behind it.
+
+    `size` is the width, the height of everything but the bars, and that of a bar, in inches; `labels` are that
+    of the axis, and a title if there is one; `room` widens the axis.
+    """
+    with plot_drawing(size[0], size[1] + size[2] * len(bars)) as (figure, [axes]):
+        stacked(axes, [name for name, _ in bars], parts, pens)
+        ends = list(map(sum, zip(*parts.values(), strict=True)))
+        counted_bars(axes, ends, [words for _, words in bars])
+        axes.set_xlim(0, room * max(ends) or 1)
+        axes.set_xlabel(labels[0])
+        whole_numbers(axes.xaxis)
+        if labels[1:]:
+            axes.set_title(short_label(labels[1], 110), fontsize=9, loc="left")
+        legend_below(figure)
+        return plot(figure, said, rows)
+
+
+def reach(estimate: Estimate) -> list[list[float]]:
+    """How far an interval reaches below and above its mean, as matplotlib takes error bars."""
+    return [[estimate.mean - estimate.low], [estimate.high - estimate.mean]]
+
+
+def diagonal(axes: Any, label: str = "") -> None:
+    """Draw the line on which both axes say the same."""
+    look = {"color": MUTED, "linewidth": 1, "linestyle": BASELINE_COLOUR.dashes, "zorder": 1}
+    axes.plot([0, 1], [0, 1], **look | ({"label": label} if label else {}))

@@ -14,9 +14,9 @@ from kgot_lab.viz.plots.figure import (
     BASELINE_COLOUR,
     BEST,
     INK,
-    MUTED,
     Plot,
     bar_pen,
+    diagonal,
     legend_below,
     line_pen,
     nothing,
@@ -30,48 +30,41 @@ _DAY = timedelta(days=1)
 
 
 def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> Plot:
-    """When some nodes expire, the next one first, at most `limit` of them; a line stands at a time. What
+    """Draw when some nodes expire, the next one first, at most `limit` of them; a line stands at a time. What
     never expires is counted only.
     """
     given = list(nodes)
     ending = sorted(
-        (each for each in given if each.expires_at is not None),
-        key=lambda each: (each.expires_at, each.node.id),
+        ((each.expires_at, each) for each in given if each.expires_at is not None),
+        key=lambda pair: (pair[0], pair[1].node.id),
     )
     shown = ending[:limit]
     if not shown:
         return nothing("none of these nodes expires")
-    types = list(dict.fromkeys(each.node.labels[0] for each in shown))
     rows = []
     with plot_drawing(9.6, 1.1 + 0.27 * len(shown)) as (figure, [axes]):
-        for number, type in enumerate(types):
-            for place, each in enumerate(shown):
-                if each.node.labels[0] == type and each.expires_at is not None:
-                    lasts = each.expires_at - each.created_at
-                    axes.barh(
-                        place, lasts, left=each.created_at, height=0.62, label=type, **bar_pen(number).fill
-                    )
+        for number, type in enumerate(dict.fromkeys(each.node.labels[0] for _, each in shown)):
+            look = {"height": 0.62, "label": type, **bar_pen(number).fill}
+            for place, (end, each) in enumerate(shown):
+                if each.node.labels[0] == type:
+                    axes.barh(place, end - each.created_at, left=each.created_at, **look)
         axes.use_sticky_edges = False  # room before the first bar
-        axes.axvline(
-            at, color=INK, linewidth=1.2, linestyle=BASELINE_COLOUR.dashes, label=f"now, {format_time(at)}"
-        )
+        now = {"color": INK, "linewidth": 1.2, "linestyle": BASELINE_COLOUR.dashes}
+        axes.axvline(at, label=f"now, {format_time(at)}", **now)
         for label in axes.get_xticklabels():
             label.set(rotation=30, ha="right", rotation_mode="anchor")
-        axes.set_yticks(range(len(shown)), [short_label(shown_name(each.node), 48) for each in shown])
+        axes.set_yticks(range(len(shown)), [short_label(shown_name(each.node), 48) for _, each in shown])
         axes.set(ylim=(len(shown) - 0.4, -0.6))
         axes.grid(axis="y", visible=False)
         legend_below(figure)
-        for each in shown:
-            assert each.expires_at is not None
+        for end, each in shown:
             told = {
                 "node": shown_name(each.node),
                 "type": each.node.labels[0],
                 "created": format_time(each.created_at),
             }
-            rows.append(
-                told | {"expires": format_time(each.expires_at), "days left": (each.expires_at - at) / _DAY}
-            )
-        left = sum(each.expires_at > at for each in ending if each.expires_at)
+            rows.append(told | {"expires": format_time(end), "days left": (end - at) / _DAY})
+        left = sum(end > at for end, _ in ending)
         said = f"{left} of {len(given)} nodes are live at {format_time(at)} and expire later, {len(given) - len(ending)} never"
         return plot(figure, f"{said}; shown are {len(shown)}, the next to expire first.", rows)
 
@@ -82,47 +75,29 @@ _STEPS = 101  # points of the curve
 
 
 def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
-    """The share of claims that was accepted for each confidence, with the rising line fitted to them, and how
-    many were decided on.
+    """Draw the share of claims that was accepted for each confidence, with the rising line fitted to them, and
+    how many were decided on.
 
     `relation` is one relation, by default all together.
     """
-    judged = [each for each in ledger.judgements() if relation in ("", each.relation)]
+    judged, which = ledger.judgements(), f" of {relation}" * bool(relation)
+    judged = [each for each in judged if relation in ("", each.relation)]
     if not judged:
-        return nothing(f"no claim{f' of {relation}' * bool(relation)} is decided on yet")
+        return nothing(f"no claim{which} is decided on yet")
     sure, accepted = [each.confidence for each in judged], [float(each.accepted) for each in judged]
     bins, curve = reliability(sure, accepted), isotonic(zip(sure, accepted, strict=True))
     xs = [min(sure) + (max(sure) - min(sure)) * step / (_STEPS - 1) for step in range(_STEPS)]
     with plot_drawing(8.4, 4.0, columns=2) as (figure, (share, count)):
-        share.plot(
-            [0, 1],
-            [0, 1],
-            color=MUTED,
-            linewidth=1,
-            linestyle=BASELINE_COLOUR.dashes,
-            label="as sure as right",
-        )
-        dots = line_pen(0).line | {"linestyle": "none"}
-        share.plot(
-            [row.sure for row in bins],
-            [row.right for row in bins],
-            label="accepted, claims in tenths",
-            **dots,
-        )
-        share.plot(
-            xs,
-            [curve(x) for x in xs],
-            color=BEST.colour,
-            linewidth=1.8,
-            label="isotonic: what a confidence is worth",
-        )
-        count.bar(
-            [(row.low + row.high) / 2 for row in bins], [row.n for row in bins], width=0.09, **bar_pen(0).fill
-        )
-        share.set(
-            xlabel="confidence of the claim", ylabel="share accepted", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03)
-        )
-        count.set(xlabel="confidence of the claim", ylabel="claims decided on", xlim=(-0.03, 1.03))
+        diagonal(share, "as sure as right")
+        dots = line_pen(0).line | {"linestyle": "none", "label": "accepted, claims in tenths"}
+        share.plot([row.sure for row in bins], [row.right for row in bins], **dots)
+        look = {"color": BEST.colour, "linewidth": 1.8, "label": "isotonic: what a confidence is worth"}
+        share.plot(xs, [curve(x) for x in xs], **look)
+        middles = [(row.low + row.high) / 2 for row in bins]
+        count.bar(middles, [row.n for row in bins], width=0.09, **bar_pen(0).fill)
+        limits = (-0.03, 1.03)
+        share.set(xlabel="confidence of the claim", ylabel="share accepted", xlim=limits, ylim=limits)
+        count.set(xlabel="confidence of the claim", ylabel="claims decided on", xlim=limits)
         whole_numbers(count.yaxis)
         legend_below(figure)
         told = "; ".join(f"{row.right:.0%} of {row.n} at about {row.sure:.2f}" for row in bins)
@@ -130,11 +105,7 @@ def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
             {"confidence": row.sure, "share accepted": row.right, "isotonic": curve(row.sure), "n": row.n}
             for row in bins
         ]
-        return plot(
-            figure,
-            f"How often claims were accepted{f' of {relation}' * bool(relation)}, {len(judged)} in all: {told}.",
-            numbers,
-        )
+        return plot(figure, f"How often claims were accepted{which}, {len(judged)} in all: {told}.", numbers)
 
 
 # Curves of a simulated reader of news: precision and recall of briefings against the rate of each kind of
@@ -164,7 +135,7 @@ class BriefingCurve(Protocol):
 
 
 def briefing_curves(curves: Sequence[BriefingCurve]) -> Plot:
-    """A panel for precision and one for recall, a line for each kind of error, bars for 95 % intervals."""
+    """Draw a panel for precision and one for recall, a line for each kind of error, bars for 95 % intervals."""
     if not curves:
         return nothing("no curve was given")
     rows = []
@@ -174,36 +145,19 @@ def briefing_curves(curves: Sequence[BriefingCurve]) -> Plot:
                 pen, points = line_pen(number), [point for point in curve.points if getattr(point, measure).n]
                 found = [getattr(point, measure) for point in points]
                 shift = 0.002 * (number - len(curves) / 2)  # so that bars stand beside each other
-                rates = [point.rate + shift for point in points]
-                panel.plot(
-                    rates, [each.mean for each in found], label=curve.kind.replace("_", " "), **pen.line
-                )
-                panel.vlines(
-                    rates,
-                    [each.low for each in found],
-                    [each.high for each in found],
-                    color=pen.colour,
-                    linewidth=1,
-                )
+                rates, label = [point.rate + shift for point in points], curve.kind.replace("_", " ")
+                panel.plot(rates, [each.mean for each in found], label=label, **pen.line)
+                ends = [each.low for each in found], [each.high for each in found]
+                panel.vlines(rates, *ends, color=pen.colour, linewidth=1)
                 rows += [
-                    {
-                        "errors": curve.kind,
-                        "rate": point.rate,
-                        "measure": measure,
-                        "mean": each.mean,
-                        "low": each.low,
-                        "high": each.high,
-                    }
+                    {"errors": curve.kind, "rate": point.rate, "measure": measure, "mean": each.mean, "low": each.low, "high": each.high}
                     for point, each in zip(points, found, strict=True)
-                ]
-            panel.set(
-                xlabel="rate of errors",
-                ylim=(-0.03, 1.03),
-                title=f"{measure} of briefings (simulated reader)",
-            )
+                ]  # fmt: skip
+            panel.set(xlabel="rate of errors", ylim=(-0.03, 1.03))
+            panel.set_title(f"{measure} of briefings (simulated reader)")
         legend_below(figure)
-        ends = (f"{curve.kind}: {_told(curve)}" for curve in curves)
-        return plot(figure, f"A simulated reader: briefings as its errors grow. {'; '.join(ends)}.", rows)
+        ends_said = "; ".join(f"{curve.kind}: {_told(curve)}" for curve in curves)
+        return plot(figure, f"A simulated reader: briefings as its errors grow. {ends_said}.", rows)
 
 
 def _told(curve: BriefingCurve) -> str:

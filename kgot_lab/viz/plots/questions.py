@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from kgot_lab.benchmark.questions.batch import RECEIPTS, traces_of
-from kgot_lab.benchmark.questions.question_result import QuestionReceipt, by_level, read_receipts
+from kgot_lab.benchmark.questions.question_result import QuestionResult, by_level, read_results
 from kgot_lab.benchmark.questions.report import ledger_of
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.grading import (
@@ -24,7 +24,7 @@ from kgot_lab.evaluation.grading import (
     GradedScores,
     graded_scores,
 )
-from kgot_lab.evaluation.significance import Estimate, share
+from kgot_lab.evaluation.significance import share
 from kgot_lab.evaluation.tables import decimal
 from kgot_lab.io.files import write_whole
 from kgot_lab.loop.state import Ledger
@@ -34,7 +34,9 @@ from kgot_lab.viz.plots.figure import (
     MUTED,
     Pen,
     Plot,
+    annotate,
     bar_pen,
+    bar_plot,
     compact,
     counted_bars,
     legend_below,
@@ -42,15 +44,15 @@ from kgot_lab.viz.plots.figure import (
     outside_legend,
     plot,
     plot_drawing,
+    reach,
     short_label,
-    stacked,
     whole_numbers,
 )
 
 # What became of the questions of a run: by level, by the steps a person took, and by the grades a model
 # gave.
 
-Receipts = Iterable[QuestionReceipt]
+Receipts = Iterable[QuestionResult]
 
 _PENS = {
     "correct": Pen("#009E73"),
@@ -93,36 +95,23 @@ def ends_by_level(receipts: Receipts) -> Plot:
 
 
 def steps_of_people(receipts: Receipts) -> Plot:
-    """How many steps people took for the questions, all of them and those that were answered correctly."""
+    """Draw how many steps people took for the questions, all of them and those that were answered correctly."""
     rows = [receipt for receipt in receipts if receipt.human_steps is not None]
     if not rows:
         return nothing("no steps: these questions do not say how many a person took")
     asked = Counter(receipt.human_steps or 0 for receipt in rows)
     right = Counter(receipt.human_steps or 0 for receipt in rows if receipt.correct)
-    numbers: list[dict[str, Json]] = [
-        {"steps": steps, "questions": asked[steps], "correct": right[steps]} for steps in sorted(asked)
-    ]
+    steps = sorted(asked)
     with plot_drawing(7.2, 3.2) as (figure, [axes]):
-        axes.bar(
-            [row["steps"] for row in numbers],
-            [row["questions"] for row in numbers],
-            width=0.8,
-            label="all",
-            **_ASKED.fill,
-        )
-        axes.bar(
-            [row["steps"] for row in numbers],
-            [row["correct"] for row in numbers],
-            width=0.5,
-            label="correct",
-            **_RIGHT.fill,
-        )
+        axes.bar(steps, [asked[each] for each in steps], width=0.8, label="all", **_ASKED.fill)
+        axes.bar(steps, [right[each] for each in steps], width=0.5, label="correct", **_RIGHT.fill)
         axes.set(xlabel="steps a person took", ylabel="questions")
         whole_numbers(axes.xaxis)
         whole_numbers(axes.yaxis)
         axes.grid(axis="x", visible=False)
         legend_below(figure)
-        told = ", ".join(f"{row['steps']} steps: {row['correct']} of {row['questions']}" for row in numbers)
+        told = ", ".join(f"{each} steps: {right[each]} of {asked[each]}" for each in steps)
+        numbers = [{"steps": each, "questions": asked[each], "correct": right[each]} for each in steps]
         return plot(figure, f"Correct answers by the steps a person took. {told}.", numbers)
 
 
@@ -148,7 +137,7 @@ def graded_ends(receipts: Receipts) -> Plot:
     return _ends({"all": rows}, lambda row: row.grade, _GRADE_PENS, _measures(rows))
 
 
-def levels_of(receipts: Receipts) -> dict[str, list[QuestionReceipt]]:
+def levels_of(receipts: Receipts) -> dict[str, list[QuestionResult]]:
     """The receipts of each level, where the set has levels, and all of them; nothing where there are none."""
     rows = list(receipts)
     groups = by_level(rows)
@@ -160,79 +149,47 @@ def levels_of(receipts: Receipts) -> dict[str, list[QuestionReceipt]]:
 # ------------------------------------------------------------------------------------------------------------
 
 
-def _of(groups: Mapping[str, Sequence[QuestionReceipt]]) -> str:
+def _of(groups: Mapping[str, Sequence[QuestionResult]]) -> str:
     return " by level" if len(groups) > 1 else " (no levels in this set)"
 
 
-def _shares(groups: Mapping[str, Sequence[QuestionReceipt]], label: str, said: str) -> Plot:
-    estimates = {
-        name: share(sum(bool(row.correct) for row in rows), len(rows)) for name, rows in groups.items()
-    }
+def _shares(groups: Mapping[str, Sequence[QuestionResult]], label: str, said: str) -> Plot:
+    right = {name: sum(bool(row.correct) for row in rows) for name, rows in groups.items()}
+    estimates = {name: share(right[name], len(rows)) for name, rows in groups.items()}
     close = {name: sum(row.end == "close call" for row in rows) for name, rows in groups.items()}
+    counts = {name: f"{right[name]} of {len(rows)}" for name, rows in groups.items()}
     with plot_drawing(7.2, 1.05 + 0.42 * len(groups)) as (figure, [axes]):
         axes.barh(range(len(groups)), [each.mean for each in estimates.values()], height=0.68, **_RIGHT.fill)
         for place, each in enumerate(estimates.values()):
-            axes.errorbar(
-                [each.mean],
-                [place],
-                xerr=[[each.mean - each.low], [each.high - each.mean]],
-                color="#222222",
-                capsize=3,
-            )
-        counts = [f"{sum(bool(row.correct) for row in rows)} of {len(rows)}" for rows in groups.values()]
-        words = [
-            told + f", {close[name]} close" * bool(close[name])
-            for name, told in zip(groups, counts, strict=True)
-        ]
+            axes.errorbar([each.mean], [place], xerr=reach(each), color="#222222", capsize=3)
+        words = [told + f", {close[name]} close" * bool(close[name]) for name, told in counts.items()]
         counted_bars(axes, [each.high for each in estimates.values()], words)
-        axes.set(
-            xlim=(0, 1.3),
-            ylim=(len(groups) - 0.4, -0.6),
-            xlabel=f"{label}, 95 % interval",
-            xticks=[0, 0.25, 0.5, 0.75, 1],
-        )
+        axes.set(xlim=(0, 1.3), ylim=(len(groups) - 0.4, -0.6), xlabel=f"{label}, 95 % interval")
+        axes.set_xticks([0, 0.25, 0.5, 0.75, 1])
         axes.set_yticks(range(len(groups)), list(groups))
         axes.grid(axis="y", visible=False)
-        told = "; ".join(
-            f"{name} {decimal(each.mean)} ({count})"
-            for (name, each), count in zip(estimates.items(), counts, strict=True)
-        )
-        numbers = [_numbers(name, each, close[name]) for name, each in estimates.items()]
+        told = "; ".join(f"{name} {decimal(each.mean)} ({counts[name]})" for name, each in estimates.items())
+        numbers = [
+            {"group": name, "questions": each.n, "correct": each.mean, "low": each.low, "high": each.high, "close calls": close[name]}
+            for name, each in estimates.items()
+        ]  # fmt: skip
         return plot(figure, f"{said}: {told}.", numbers)
 
 
-def _numbers(name: str, estimate: Estimate, close: int) -> dict[str, Json]:
-    span = {"correct": estimate.mean, "low": estimate.low, "high": estimate.high}
-    return {"group": name, "questions": estimate.n, **span, "close calls": close}
-
-
 def _ends(
-    groups: Mapping[str, Sequence[QuestionReceipt]],
-    kind_of: Callable[[QuestionReceipt], str],
+    groups: Mapping[str, Sequence[QuestionResult]],
+    kind_of: Callable[[QuestionResult], str],
     pens: Mapping[str, Pen],
     said: str,
 ) -> Plot:
-    counts = {name: Counter(map(kind_of, rows)) for name, rows in groups.items()}
-    with plot_drawing(8.0, 1.15 + 0.42 * len(groups)) as (figure, [axes]):
-        stacked(axes, list(groups), {kind: [counts[name][kind] for name in groups] for kind in pens}, pens)
-        counted_bars(
-            axes, [len(rows) for rows in groups.values()], [str(len(rows)) for rows in groups.values()]
-        )
-        axes.set_xlabel("questions")
-        axes.set_title(short_label(said, 110), fontsize=9, loc="left")
-        whole_numbers(axes.xaxis)
-        legend_below(figure)
-        told = "; ".join(
-            f"{name}: {', '.join(f'{n} {kind}' for kind, n in some.items())}" for name, some in counts.items()
-        )
-        rows = [
-            {"group": name, "questions": len(groups[name]), **{kind: counts[name][kind] for kind in pens}}
-            for name in groups
-        ]
-        return plot(figure, f"{said}. {told}.", rows)
+    def describe(counts: Mapping[str, Counter[str]]) -> str:
+        kinds = {name: ", ".join(f"{n} {kind}" for kind, n in some.items()) for name, some in counts.items()}
+        return f"{said}. {'; '.join(f'{name}: {some}' for name, some in kinds.items())}."
+
+    return _by_kind(groups, kind_of, pens, ("questions", said), describe)
 
 
-def _measures(rows: Sequence[QuestionReceipt]) -> str:
+def _measures(rows: Sequence[QuestionResult]) -> str:
     scores: GradedScores = graded_scores(row.grade for row in rows)
     told = {
         "correct": scores.correct, "not attempted": scores.not_attempted, "incorrect": scores.incorrect,
@@ -262,7 +219,7 @@ def category_of(tool: str) -> str:
     return next((name for name, words in CATEGORIES.items() if re.search(words, tool.lower())), OTHER)
 
 
-def tool_coverage(receipt: QuestionReceipt) -> float | None:
+def tool_coverage(receipt: QuestionResult) -> float | None:
     """The share of the kinds of tools a person used that were used, 0 to 1; None where the question lists
     none.
     """
@@ -271,42 +228,23 @@ def tool_coverage(receipt: QuestionReceipt) -> float | None:
     return len(wanted & used) / len(wanted) if wanted else None
 
 
-def tool_match(receipts: Iterable[QuestionReceipt]) -> Plot:
-    """How many of the kinds of tools that a person used were used, by level."""
+def tool_match(receipts: Iterable[QuestionResult]) -> Plot:
+    """Draw how many of the kinds of tools that a person used were used, by level."""
     rows = _listing(receipts)
     if not rows:
         return nothing(_NO_TOOLS)
-    groups = levels_of(rows)
-    counts = {name: Counter(map(_class, some)) for name, some in groups.items()}
-    with plot_drawing(8.0, 1.15 + 0.42 * len(groups)) as (figure, [axes]):
-        stacked(
-            axes, list(groups), {kind: [counts[name][kind] for name in groups] for kind in COVERAGES}, _pens()
-        )
-        counted_bars(
-            axes, [len(some) for some in groups.values()], [str(len(some)) for some in groups.values()]
-        )
-        axes.set_xlabel("questions, by how many of the kinds of tools a person used were used")
-        whole_numbers(axes.xaxis)
-        legend_below(figure)
-        told = ", ".join(f"{kind} {counts['all'][kind]}" for kind in COVERAGES)
-        numbers = [
-            {
-                "group": name,
-                "questions": len(groups[name]),
-                **{kind: counts[name][kind] for kind in COVERAGES},
-            }
-            for name in groups
-        ]
-        return plot(
-            figure,
-            f"Of the kinds of tools a person used, used were: {told}, of {len(rows)} questions.",
-            numbers,
-        )
+
+    def describe(counts: Mapping[str, Counter[str]]) -> str:
+        kinds = ", ".join(f"{kind} {counts['all'][kind]}" for kind in COVERAGES)
+        return f"Of the kinds of tools a person used, used were: {kinds}, of {len(rows)} questions."
+
+    label = "questions, by how many of the kinds of tools a person used were used"
+    return _by_kind(levels_of(rows), _class, _pens(), (label,), describe)
 
 
-def tool_choice_flow(receipts: Iterable[QuestionReceipt]) -> Plot:
-    """From how many of a person's kinds of tools were used, on the left, to whether the answer is correct, on
-    the right.
+def tool_choice_flow(receipts: Iterable[QuestionResult]) -> Plot:
+    """Draw bands from how many of a person's kinds of tools were used, on the left, to whether the answer is
+    correct, on the right.
     """
     rows = _listing(receipts)
     if not rows:
@@ -318,47 +256,35 @@ def tool_choice_flow(receipts: Iterable[QuestionReceipt]) -> Plot:
             f"{left}: {flows[left, 'correct']} correct, {flows[left, 'not correct']} not"
             for left in COVERAGES
         )
-        numbers: list[dict[str, Json]] = [
+        said = f"Whether the answer is correct, by how many of a person's kinds of tools were used. {told}."
+        numbers = [
             {"tools": left, "answer": right, "questions": n} for (left, right), n in sorted(flows.items())
         ]
-        return plot(
-            figure,
-            f"Whether the answer is correct, by how many of a person's kinds of tools were used. {told}.",
-            numbers,
-        )
+        return plot(figure, said, numbers)
 
 
-def tools_in_questions(receipts: Iterable[QuestionReceipt]) -> Plot:
-    """In how many questions each tool was used, as a ring; a tool counts once a question."""
+def tools_in_questions(receipts: Iterable[QuestionResult]) -> Plot:
+    """Draw in how many questions each tool was used, as a ring; a tool counts once a question."""
     counts = Counter(tool for receipt in receipts for tool in receipt.tools)
     if not counts:
         return nothing("no tool was used")
     ordered, total = sorted(counts.items(), key=lambda each: (-each[1], each[0])), counts.total()
     with plot_drawing(6.4, 3.6) as (figure, [axes]):
-        wedges, _ = axes.pie(
-            [n for _, n in ordered],
-            startangle=90,
-            counterclock=False,
-            wedgeprops={"width": 0.4, "edgecolor": INK},
-        )
+        look = {"width": 0.4, "edgecolor": INK}
+        wedges, _ = axes.pie([n for _, n in ordered], startangle=90, counterclock=False, wedgeprops=look)
         for number, (wedge, (tool, n)) in enumerate(zip(wedges, ordered, strict=True)):
-            wedge.set(
-                **{key: value for key, value in bar_pen(number).fill.items() if key in {"facecolor", "hatch"}}
-            )
+            wedge.set(facecolor=bar_pen(number).colour, hatch=bar_pen(number).hatch)
             wedge.set_label(short_label(f"{tool}: {n} ({n / total:.0%})"))
         axes.text(0, 0, f"{total}\nuses", ha="center", va="center")
         outside_legend(axes)
         told = ", ".join(f"{tool} {n}" for tool, n in ordered)
-        return plot(
-            figure,
-            f"Questions in which each tool was used: {told}.",
-            [{"tool": tool, "questions": n} for tool, n in ordered],
-        )
+        rows = [{"tool": tool, "questions": n} for tool, n in ordered]
+        return plot(figure, f"Questions in which each tool was used: {told}.", rows)
 
 
-def category_success(receipts: Iterable[QuestionReceipt]) -> Plot:
-    """How many questions were answered correctly, by the kinds of tools that people used for them; a question
-    may have several kinds.
+def category_success(receipts: Iterable[QuestionResult]) -> Plot:
+    """Draw how many questions were answered correctly, by the kinds of tools that people used for them; a
+    question may have several kinds.
     """
     rows = _listing(receipts)
     if not rows:
@@ -366,41 +292,38 @@ def category_success(receipts: Iterable[QuestionReceipt]) -> Plot:
     kinds = Counter(
         (kind, bool(row.correct)) for row in rows for kind in {category_of(tool) for tool in row.human_tools}
     )
-    names = sorted(
-        {kind for kind, _ in kinds}, key=lambda kind: (-kinds[kind, True] - kinds[kind, False], kind)
+    asked = {kind: kinds[kind, True] + kinds[kind, False] for kind, _ in kinds}
+    names = sorted(asked, key=lambda kind: (-asked[kind], kind))
+    parts = {
+        said: [kinds[name, right] for name in names]
+        for said, right in (("correct", True), ("not correct", False))
+    }
+    words = [f"{kinds[name, True]} of {asked[name]}" for name in names]
+    told = ", ".join(f"{name} {word}" for name, word in zip(names, words, strict=True))
+    numbers = [
+        {"kind of tool": name, **{said: lengths[place] for said, lengths in parts.items()}}
+        for place, name in enumerate(names)
+    ]
+    return bar_plot(
+        (7.6, 1.15, 0.42),
+        parts,
+        {"correct": _CORRECT, "not correct": _NOT},
+        bars=list(zip(names, words, strict=True)),
+        labels=("questions",),
+        said=f"Correct answers by the kinds of tools a person used: {told}.",
+        rows=numbers,
     )
-    with plot_drawing(7.6, 1.15 + 0.42 * len(names)) as (figure, [axes]):
-        parts = {
-            "correct": [kinds[name, True] for name in names],
-            "not correct": [kinds[name, False] for name in names],
-        }
-        stacked(axes, names, parts, {"correct": _CORRECT, "not correct": _NOT})
-        ends = [kinds[name, True] + kinds[name, False] for name in names]
-        counted_bars(
-            axes, ends, [f"{kinds[name, True]} of {end}" for name, end in zip(names, ends, strict=True)]
-        )
-        axes.set_xlabel("questions")
-        whole_numbers(axes.xaxis)
-        legend_below(figure)
-        numbers = [
-            {"kind of tool": name, "correct": kinds[name, True], "not correct": kinds[name, False]}
-            for name in names
-        ]
-        told = ", ".join(
-            f"{name} {kinds[name, True]} of {end}" for name, end in zip(names, ends, strict=True)
-        )
-        return plot(figure, f"Correct answers by the kinds of tools a person used: {told}.", numbers)
 
 
 # --- parts
 # ------------------------------------------------------------------------------------------------------------
 
 
-def _listing(receipts: Iterable[QuestionReceipt]) -> list[QuestionReceipt]:
+def _listing(receipts: Iterable[QuestionResult]) -> list[QuestionResult]:
     return [receipt for receipt in receipts if receipt.human_tools]
 
 
-def _class(receipt: QuestionReceipt) -> str:
+def _class(receipt: QuestionResult) -> str:
     covered = tool_coverage(receipt) or 0.0
     return next(name for name, least in COVERAGES.items() if covered >= least)
 
@@ -417,33 +340,21 @@ def _flow(axes: Any, flows: Mapping[tuple[str, str], int], lefts: Sequence[str])
     total, rights, pens = sum(flows.values()), ("correct", "not correct"), _pens()
     gap = 0.06 * total
     begun = dict.fromkeys((*lefts, *rights), 0.0)
-    for names, column in ((lefts, 0), (rights, 1)):
+    for names, column, side, x in ((lefts, 0, "right", -0.02), (rights, 1, "left", 1.02)):
         place = 0.0
         for name in names:
             size = sum(n for pair, n in flows.items() if pair[column] == name)
             begun[name] = place
-            words = {"ha": "right" if column == 0 else "left", "va": "center", "fontsize": 9}
-            axes.text(-0.02 if column == 0 else 1.02, place + size / 2, f"{name}: {size}", **words)
+            axes.text(x, place + size / 2, f"{name}: {size}", ha=side, va="center", fontsize=9)
             place += size + gap
+    codes = [Path.MOVETO, *[Path.CURVE4] * 3, Path.LINETO, *[Path.CURVE4] * 3, Path.CLOSEPOLY]
     for left in lefts:
         for right in rights:
             if not (size := flows.get((left, right), 0)):
                 continue
-            (a, b), codes = (
-                (begun[left], begun[right]),
-                [Path.MOVETO, *[Path.CURVE4] * 3, Path.LINETO, *[Path.CURVE4] * 3, Path.CLOSEPOLY],
-            )
-            points = [
-                (0, a),
-                (0.5, a),
-                (0.5, b),
-                (1, b),
-                (1, b + size),
-                (0.5, b + size),
-                (0.5, a + size),
-                (0, a + size),
-                (0, a),
-            ]
+            a, b = begun[left], begun[right]
+            over = [(0, a), (0.5, a), (0.5, b), (1, b)]
+            points = [*over, *((x, y + size) for x, y in reversed(over)), (0, a)]
             fill = pens[left].fill if right == "correct" else {**pens[left].fill, "alpha": 0.45}
             axes.add_patch(PathPatch(Path(points, codes), **fill))
             begun[left], begun[right] = a + size, b + size
@@ -475,28 +386,16 @@ def role_costs(ledger: Ledger) -> Plot:
     with plot_drawing(12.5, 2 * (1.1 + 0.3 * len(names)), rows=2, columns=3) as (figure, panels):
         for number, (panel, (title, amount)) in enumerate(zip(panels, PANELS.items(), strict=True)):
             values = [amount(*roles[name]) for name in names]
-            panel.barh(
-                range(len(names)), values, height=0.62, facecolor="#56B4E9", edgecolor=INK, linewidth=0.7
-            )
+            panel.barh(range(len(names)), values, height=0.62, **Pen("#56B4E9").fill)
             for value, dashes in ((min(values), ":"), (fmean(values), "--"), (max(values), ":")):
                 panel.axvline(value, color=MUTED, linewidth=0.9, linestyle=dashes)
             for place, value in enumerate(values):
-                panel.annotate(
-                    compact(value),
-                    (value, place),
-                    xytext=(3, 0),
-                    textcoords="offset points",
-                    va="center",
-                    fontsize=8,
-                )
+                annotate(panel, compact(value), (value, place), (3, 0), va="center", fontsize=8)
             panel.set(xlim=(0, 1.25 * max(values) or 1), ylim=(len(names) - 0.4, -0.6))
-            panel.set_title(
-                f"{title}: {compact(amount(len(ledger.entries), ledger.total))} in all", fontsize=10
-            )
-            panel.set_yticks(
-                range(len(names)),
-                [short_label(name) for name in names] if number % 3 == 0 else [""] * len(names),
-            )
+            total = compact(amount(len(ledger.entries), ledger.total))
+            panel.set_title(f"{title}: {total} in all", fontsize=10)
+            labels = map(short_label, names) if number % 3 == 0 else [""] * len(names)
+            panel.set_yticks(range(len(names)), list(labels))
             panel.grid(axis="y", visible=False)
         told = f"{len(ledger.entries):,} calls, {_tokens(ledger.total):,} tokens, {compact(ledger.total.seconds)} seconds"
         rows: list[dict[str, Json]] = [
@@ -513,7 +412,7 @@ def _rate(amount: float, of: float) -> float:
     return amount / of if of else 0.0
 
 
-TEN_PLOTS: Mapping[str, Callable[[Sequence[QuestionReceipt], Ledger], Plot]] = {
+TEN_PLOTS: Mapping[str, Callable[[Sequence[QuestionResult], Ledger], Plot]] = {
     "success": lambda receipts, _: success_by_level(receipts),
     "all_stats": lambda receipts, _: ends_by_level(receipts),
     "steps_distribution": lambda receipts, _: steps_of_people(receipts),
@@ -531,7 +430,7 @@ def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot
     """Draw the plots of the run in a folder into its folder `plots`, a JSON summary beside each; raises
     BadInput where there is no run.
     """
-    receipts = list(read_receipts(folder / RECEIPTS).values())
+    receipts = list(read_results(folder / RECEIPTS).values())
     if not receipts:
         raise BadInput(
             f"there are no receipts of questions in {folder}: name the folder of a run, as its --folder was"
@@ -546,3 +445,29 @@ def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot
             "the numbers of the plot",
         )
         yield drawn.save(place / f"{name}.{kind}"), drawn
+
+
+def _by_kind(
+    groups: Mapping[str, Sequence[QuestionResult]],
+    kind_of: Callable[[QuestionResult], str],
+    pens: Mapping[str, Pen],
+    labels: Sequence[str],
+    said: Callable[[Mapping[str, Counter[str]]], str],
+) -> Plot:
+    """Draw how many questions of each group are of each kind."""
+    counts = {name: Counter(map(kind_of, rows)) for name, rows in groups.items()}
+    parts = {kind: [counts[name][kind] for name in groups] for kind in pens}
+    rows = [
+        {"group": name, "questions": len(some), **{kind: counts[name][kind] for kind in pens}}
+        for name, some in groups.items()
+    ]
+    bars = [(name, str(len(some))) for name, some in groups.items()]
+    return bar_plot(
+        (8.0, 1.15, 0.42),
+        parts,
+        pens,
+        bars=bars,
+        labels=labels,
+        said=said(counts),
+        rows=rows,
+    )

@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from statistics import fmean, median
 from typing import Any, NamedTuple, TypeAlias
 
@@ -31,6 +32,8 @@ from kgot_lab.viz.plots.figure import (
     MUTED,
     Pen,
     Plot,
+    annotate,
+    diagonal,
     line_pen,
     nothing,
     outside_legend,
@@ -74,13 +77,13 @@ def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
             {
                 "system": name,
                 "k": k,
-                "recall": point.mean,
-                "low": point.low,
-                "high": point.high,
-                "questions": point.n,
+                "recall": each.mean,
+                "low": each.low,
+                "high": each.high,
+                "questions": each.n,
             }
             for name, points in reached.items()
-            for k, point in zip(ks, points, strict=True)
+            for k, each in zip(ks, points, strict=True)
         ]
         return plot(figure, _format_recall(report, reached, depth), rows)
 
@@ -92,18 +95,15 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
     Above the diagonal the second system is better. `measure` is one of the report, by default its primary
     one. Raises UnknownName.
     """
-    first, second, measure = (
-        first or report.plan.baseline,
-        second or rival(report),
-        measure or report.plan.primary,
-    )
+    first, second = first or report.plan.baseline, second or rival(report)
+    measure = measure or report.plan.primary
     ours, theirs = (report.scores[name].per_query(measure) for name in _known(report, (first, second)))
     pairs = Counter((round(ours[query], 4), round(theirs[query], 4)) for query in ours)
     wins, ties, losses = counts([theirs[query] - ours[query] for query in ours])
     # a fine measure has many pairs: then the size alone says how many
     most, few = (max(pairs.values()), len(pairs) <= 25)
     with plot_drawing(5.2, 5.2) as (figure, [axes]):
-        axes.plot([0, 1], [0, 1], color=MUTED, linewidth=1, linestyle=BASELINE_COLOUR.dashes, zorder=1)
+        diagonal(axes)
         # small marks on large ones
         for (x, y), count in sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0])):
             colour = WON if y > x else LOST if y < x else FAINT
@@ -123,44 +123,27 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
 
 
 def pace(report: Report) -> Plot:
-    """The time of a query against the primary measure; the systems of `shown` with name and interval, the
-    others as grey points.
+    """Draw the time of a query against the primary measure; the systems of `shown_systems` with name and interval,
+    the others as grey points.
     """
     timed = [run for run in report.runs if math.isfinite(run.latency.median) and run.latency.median > 0]
     if not timed:
         return nothing(f"no run of the report on {report.dataset.name} holds times")
     named = shown_systems(report)
+    order = {name: number for number, name in enumerate(named)}
     with plot_drawing(8.4, 4.6) as (figure, [axes]):
-        for run in sorted(
-            timed, key=lambda run: named.index(run.system) if run.system in named else len(named)
-        ):
+        for run in sorted(timed, key=lambda run: order.get(run.system, len(named))):
             row, x = report.row(run.system), [1000 * run.latency.median]
             if run.system not in named:
                 axes.plot(x, [row.mean], "o", markersize=4, color=FAINT, zorder=1)
                 continue
-            pen = _pen(run.system, report, named)
-            style = {
-                "color": pen.colour,
-                "fmt": pen.marker,
-                "markersize": 13 if pen.marker == "*" else 7,
-                "markeredgecolor": INK,
-            }
-            reach = [[row.mean - row.low], [row.high - row.mean]]
-            axes.errorbar(
-                x,
-                [row.mean],
-                yerr=reach,
-                label=_label(run.system, report),
-                elinewidth=0.8,
-                capsize=2,
-                markeredgewidth=0.5,
-                **style,
-            )
-        axes.set(
-            xscale="log",
-            xlabel="median milliseconds of a query",
-            ylabel=f"{report.plan.primary}, 95 % interval",
-        )
+            pen, label = _pen(run.system, report, named), _label(run.system, report)
+            look = {"color": pen.colour, "fmt": pen.marker, "markersize": 13 if pen.marker == "*" else 7}
+            look |= {"markeredgecolor": INK, "markeredgewidth": 0.5, "elinewidth": 0.8, "capsize": 2}
+            far = [[row.mean - row.low], [row.high - row.mean]]
+            axes.errorbar(x, [row.mean], yerr=far, label=label, **look)
+        axes.set(xscale="log", xlabel="median milliseconds of a query")
+        axes.set_ylabel(f"{report.plan.primary}, 95 % interval")
         axes.xaxis.set_major_locator(axes.xaxis.get_major_locator().__class__(subs=(1.0, 2.0, 5.0)))
         axes.xaxis.set_major_formatter(lambda milliseconds, _: f"{milliseconds:g}")
         axes.xaxis.set_minor_formatter(lambda *_: "")
@@ -214,21 +197,13 @@ def _reached(runs: Sequence[Run], report: Report, ks: Sequence[int]) -> dict[str
 
 
 def _pen(name: str, report: Report, drawn: Sequence[str]) -> Pen:
-    if name == report.plan.baseline:
-        return BASELINE_COLOUR
-    if name == rival(report):
-        return BEST
-    return line_pen(
-        [system for system in drawn if system not in (report.plan.baseline, rival(report))].index(name)
-    )
+    special = {rival(report): BEST, report.plan.baseline: BASELINE_COLOUR}
+    return special.get(name) or line_pen([system for system in drawn if system not in special].index(name))
 
 
 def _label(name: str, report: Report) -> str:
-    return (
-        short_label(name)
-        + " (baseline)" * (name == report.plan.baseline)
-        + " (expected)" * (name == report.plan.expected)
-    )
+    roles = {"baseline": report.plan.baseline, "expected": report.plan.expected}
+    return short_label(name) + "".join(f" ({role})" for role, system in roles.items() if system == name)
 
 
 def _format_recall(report: Report, reached: dict[str, list[Estimate]], depth: int) -> str:
@@ -251,78 +226,63 @@ def _at(run: Run, report: Report) -> str:
 
 
 def _timed(run: Run, report: Report) -> dict[str, Any]:
-    row, milliseconds = (
-        report.row(run.system),
-        {"ms": 1000 * run.latency.median, "ms 95 %": 1000 * run.latency.p95},
-    )
-    return {
-        "system": run.system,
-        **milliseconds,
-        report.plan.primary: row.mean,
-        "low": row.low,
-        "high": row.high,
-    }
+    row, times = report.row(run.system), run.latency
+    told = {"system": run.system, "ms": 1000 * times.median, "ms 95 %": 1000 * times.p95}
+    return told | {report.plan.primary: row.mean, "low": row.low, "high": row.high}
 
 
 # Systems side by side: on several data sets with intervals, in each cell of a design; and where two lanes
 # rank each gold passage.
 
-_ALL, _LOCKED, _LINE = "#0072B2", "#D55E00", "#888888"
+_ALL, _LOCKED = "#0072B2", "#D55E00"
+_GUIDE = {"color": "#888888", "linewidth": 0.8, "linestyle": BASELINE_COLOUR.dashes}
 FIRST = 5  # as many passages as one would put into a prompt
 
 
 def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
-    """What some systems reached on each data set: a dot with its 95 % interval for all queries, a diamond for
-    the locked ones.
+    """Draw what some systems reached on each data set: a dot with its 95 % interval for all queries, a diamond
+    for the locked ones.
 
     A line stands where the baseline is. Raises BadInput without a report, and for a system that one of them
     lacks.
     """
     if not reports:
         raise BadInput("there is no report to draw; give one or more by name")
-    places = list(range(len(systems)))[::-1]
-    rows = []
+    places, rows = list(range(len(systems)))[::-1], []
     with plot_drawing(9.5, 1 + 0.28 * len(systems), columns=len(reports)) as (figure, panels):
         for axes, (name, report) in zip(panels, reports.items(), strict=True):
             found = [report.row(system) for system in systems]
-            means = [row.mean for row in found]
-            reach = [[row.mean - row.low for row in found], [row.high - row.mean for row in found]]
-            axes.errorbar(
-                means, places, xerr=reach, fmt="o", color=_ALL, markersize=5, capsize=2, label="all"
-            )
-            later = (
+            far = [[row.mean - row.low for row in found], [row.high - row.mean for row in found]]
+            look = {"fmt": "o", "color": _ALL, "markersize": 5, "capsize": 2, "label": "all"}
+            axes.errorbar([row.mean for row in found], places, xerr=far, **look)
+            split = (
                 [report.row(system, part="locked").mean for system in systems]
                 if "locked" in report.parts
                 else []
             )
-            if later:
-                axes.plot(later, places, "D", color=_LOCKED, markersize=4, fillstyle="none", label="locked")
-            axes.axvline(
-                report.row(report.plan.baseline).mean,
-                color=_LINE,
-                linewidth=0.8,
-                linestyle=BASELINE_COLOUR.dashes,
-            )
-            labels = [short_label(system) for system in systems] if axes is panels[0] else []
+            if split:
+                axes.plot(split, places, "D", color=_LOCKED, markersize=4, fillstyle="none", label="locked")
+            axes.axvline(report.row(report.plan.baseline).mean, **_GUIDE)
             axes.set(title=name, xlabel=report.plan.primary, yticks=places)
-            axes.set_yticklabels(labels or [""] * len(systems))
-            for number, row in enumerate(found):
-                locked = {"locked": later[number]} if later else {}
-                rows.append(
-                    {"data": name, "system": row.system, "mean": row.mean, "low": row.low, "high": row.high}
-                    | locked
-                )
+            axes.set_yticklabels(map(short_label, systems) if axes is panels[0] else [""] * len(systems))
+            for row, locked in zip_longest(found, split):
+                told = {
+                    "data": name,
+                    "system": row.system,
+                    "mean": row.mean,
+                    "low": row.low,
+                    "high": row.high,
+                }
+                rows.append(told | ({"locked": locked} if split else {}))
         panels[0].legend(loc="best", frameon=False)
-        return plot(
-            figure,
-            f"{_measures(reports)} of {len(systems)} systems on {', '.join(reports)}, with 95 % intervals.",
-            rows,
-        )
+        measures = ", ".join(dict.fromkeys(report.plan.primary for report in reports.values()))
+        said = f"{measures} of {len(systems)} systems on {', '.join(reports)}, with 95 % intervals."
+        return plot(figure, said, rows)
 
 
 def cell_shares(shares: Mapping[str, Mapping[str, float]], *, chance: float = 0.25) -> Plot:
-    """The share of right answers of each system in each cell of a design, a line for a system, and one where
-    chance is.
+    """Draw the share of right answers of each system in each cell of a design, a line for a system, and one
+    where chance is.
 
     Raises BadInput without a system, and where two have other cells.
     """
@@ -334,24 +294,17 @@ def cell_shares(shares: Mapping[str, Mapping[str, float]], *, chance: float = 0.
     with plot_drawing(8.4, 4) as (figure, [axes]):
         for number, (system, row) in enumerate(shares.items()):
             axes.plot(
-                range(len(cells)),
-                [row[cell] for cell in cells],
-                label=short_label(system),
-                **line_pen(number).line,
+                range(len(cells)), list(row.values()), label=short_label(system), **line_pen(number).line
             )
-        axes.axhline(chance, color=_LINE, linewidth=0.8, linestyle=BASELINE_COLOUR.dashes)
+        axes.axhline(chance, **_GUIDE)
         axes.set(ylabel="share of right answers", ylim=(-0.04, 1.04), xticks=range(len(cells)))
         axes.set_xticklabels(cells)
         outside_legend(axes)
         rows = [
-            {"system": system} | {cell: round(row[cell], 3) for cell in cells}
-            for system, row in shares.items()
+            {"system": name} | {cell: round(row[cell], 3) for cell in cells} for name, row in shares.items()
         ]
-        return plot(
-            figure,
-            f"Share of right answers of {len(shares)} systems in {len(cells)} cells; chance is {chance:g}.",
-            rows,
-        )
+        said = f"Share of right answers of {len(shares)} systems in {len(cells)} cells; chance is {chance:g}."
+        return plot(figure, said, rows)
 
 
 def lane_ranks(data: Dataset, across: Stage, up: Stage) -> Plot:
@@ -368,9 +321,7 @@ def lane_ranks(data: Dataset, across: Stage, up: Stage) -> Plot:
     with plot_drawing(5.6, 5) as (figure, [axes]):
         places = sorted(dots)
         sizes = [25 * dots[place] for place in places]
-        axes.scatter(
-            [x for x, _ in places], [y for _, y in places], s=sizes, color=_ALL, alpha=0.6, linewidths=0
-        )
+        axes.scatter(*zip(*places, strict=True), s=sizes, color=_ALL, alpha=0.6, linewidths=0)
         axes.set(xscale="log", yscale="log", xlabel=f"rank by {across.name}", ylabel=f"rank by {up.name}")
         axes.axvline(FIRST + 0.5, color=_LOCKED)
         axes.axhline(FIRST + 0.5, color=_LOCKED)
@@ -384,10 +335,6 @@ def lane_ranks(data: Dataset, across: Stage, up: Stage) -> Plot:
 def _ranks(lane: Stage, query: Query, data: Dataset, last: int) -> list[int]:
     place = {id: rank for rank, id in enumerate(lane.search(query).ids, start=1)}
     return [place.get(id, last) for id in data.qrels[query.id]]
-
-
-def _measures(reports: Mapping[str, Report]) -> str:
-    return ", ".join(dict.fromkeys(report.plan.primary for report in reports.values()))
 
 
 # How alike pairs of texts are against how alike their skeletons are, with the bands of the difference (the
@@ -436,25 +383,16 @@ def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
     low, high = _frame(points)
     marks = _marks(points, (high - low) / CELLS if len(points) > _MOST_PAIRS else None)
     with plot_drawing(8.2, 5) as (figure, [axes]):
-        axes.set(
-            xlim=(low[0], high[0]),
-            ylim=(low[1], high[1]),
-            xlabel="similarity of the texts",
-            ylabel="similarity of the skeletons",
-        )
+        axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
+        axes.set(xlabel="similarity of the texts", ylabel="similarity of the skeletons")
         _lines(axes, low, high)
         if thresholds is not None:
             _needed(axes, thresholds, low[0], high[0])
         most = max(mark.pairs for mark in marks)
         for name in reversed(BANDS):
             _drawn(axes, [mark for mark in marks if mark.band == name], PENS[name], most)
-            axes.scatter(
-                [],
-                [],
-                s=36,
-                label=f"{name} ({SPANS[name]}): {counts[name]:,}",
-                **_ink(PENS[name], hollow=False),
-            )
+            label = f"{name} ({SPANS[name]}): {counts[name]:,}"
+            axes.scatter([], [], s=36, label=label, **_ink(PENS[name], hollow=False))
         if vetoed:
             axes.scatter([], [], s=36, label=f"hollow: vetoed, {vetoed:,}", **_ink(Pen(MUTED), hollow=True))
         outside_legend(axes, gap=0.06)
@@ -495,46 +433,28 @@ def _marks(points: Sequence[tuple[Pair, bool]], cell: Corner | None) -> list[_Ma
     for number, (pair, veto) in enumerate(points):
         place = (number,) if cell is None else (pair.raw // cell[0], pair.skeleton // cell[1])
         together.setdefault((BANDS.index(pair.band), veto, *place), []).append((pair, veto))
-    return [
-        _Mark(
-            some[0][0].band,
-            fmean(pair.raw for pair, _ in some),
-            fmean(pair.skeleton for pair, _ in some),
-            len(some),
-            sum(v for _, v in some),
-        )
-        for _, some in sorted(together.items(), key=lambda each: each[0])
-    ]
+    marks = []
+    for _, some in sorted(together.items(), key=lambda each: each[0]):
+        raw, skeleton = fmean(pair.raw for pair, _ in some), fmean(pair.skeleton for pair, _ in some)
+        marks.append(_Mark(some[0][0].band, raw, skeleton, len(some), sum(veto for _, veto in some)))
+    return marks
 
 
 def _lines(axes: Any, low: Corner, high: Corner) -> None:
     """Where one band ends and the next begins, the delta written where the line leaves the frame."""
     across = np.array([low[0], high[0]])
     for below, above, name in zip(STEPS, STEPS[1:], BANDS[1:], strict=False):
-        axes.fill_between(
-            across, across + below, across + above, color=PENS[name].colour, alpha=0.12, linewidth=0
-        )
+        look = {"color": PENS[name].colour, "alpha": 0.12, "linewidth": 0}
+        axes.fill_between(across, across + below, across + above, **look)
     for step in STEPS:
         axes.plot(across, across + step, color=MUTED, linewidth=0.9, linestyle=(0, (5, 3)), zorder=1)
-        top = high[1] - step <= high[0]
-        if not top and high[0] + step < low[1]:
-            continue  # it does not pass through
-        end, aside, side = (
-            ((high[1] - step, high[1]), (0, 3), "center")
-            if top
-            else ((high[0], high[0] + step), (3, -3), "left")
-        )
-        if top and end[0] < low[0]:
-            continue
-        axes.annotate(
-            f"{step:g}".lstrip("0") or "0",
-            end,
-            xytext=aside,
-            textcoords="offset points",
-            ha=side,
-            fontsize=8,
-            color=MUTED,
-        )
+        words = f"{step:g}".lstrip("0") or "0"
+        if high[1] - step <= high[0]:  # it leaves at the top
+            if high[1] - step >= low[0]:
+                look = {"ha": "center", "fontsize": 8, "color": MUTED}
+                annotate(axes, words, (high[1] - step, high[1]), (0, 3), **look)
+        elif high[0] + step >= low[1]:
+            annotate(axes, words, (high[0], high[0] + step), (3, -3), ha="left", fontsize=8, color=MUTED)
 
 
 def _needed(axes: Any, thresholds: Thresholds, left: float, right: float) -> None:
@@ -549,18 +469,12 @@ def _drawn(axes: Any, marks: Sequence[_Mark], pen: Pen, most: int) -> None:
     """The marks of a band, those of one size together: an SVG then holds their shape once."""
     by_size: dict[tuple[bool, int], list[_Mark]] = {}
     for mark in marks:
-        by_size.setdefault(
-            (bool(mark.vetoed), round(_SIZES * (mark.pairs - 1) / max(1, most - 1))), []
-        ).append(mark)
+        step = round(_SIZES * (mark.pairs - 1) / max(1, most - 1))
+        by_size.setdefault((bool(mark.vetoed), step), []).append(mark)
     for (hollow, number), some in sorted(by_size.items(), key=lambda each: each[0]):
         size = SMALLEST + (_LARGEST - SMALLEST) * number / _SIZES if most > 1 else ALONE
-        axes.scatter(
-            [mark.raw for mark in some],
-            [mark.skeleton for mark in some],
-            s=size,
-            zorder=2,
-            **_ink(pen, hollow=hollow),
-        )
+        places = [mark.raw for mark in some], [mark.skeleton for mark in some]
+        axes.scatter(*places, s=size, zorder=2, **_ink(pen, hollow=hollow))
 
 
 def _ink(pen: Pen, *, hollow: bool) -> dict[str, Any]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from statistics import median
 from typing import Any, TypeAlias
 
@@ -18,14 +17,14 @@ from kgot_lab.viz.plots.figure import (
     MUTED,
     Pen,
     Plot,
-    counted_bars,
+    annotate,
+    bar_plot,
     legend_below,
     line_pen,
     nothing,
     plot,
     plot_drawing,
     short_label,
-    stacked,
     whole_numbers,
 )
 
@@ -81,9 +80,8 @@ def ballots(what: Runs) -> Plot:
         for name, vote in polled
     ]
     agreed = sum(vote.agreement for _, vote in polled) / len(polled)
-    unpolled = (
-        f", {len(votes) - len(polled)} turns went on without a vote" if len(votes) > len(polled) else ""
-    )
+    alone = len(votes) - len(polled)
+    unpolled = f", {alone} turns went on without a vote" * bool(alone)
     said = f"Ballots of {len(polled)} vote{'s' * (len(polled) != 1)} in {_these(runs)}: mean agreement {agreed:.0%}{unpolled}."
     if len(runs) > 1:
         return _kinds_of_votes([vote for _, vote in polled], said, rows)
@@ -124,28 +122,28 @@ def _ballot_bars(
     said: str,
     rows: Sequence[Mapping[str, Json]],
 ) -> Plot:
-    """A bar of ballots for each vote, with some words behind it."""
+    """Draw a bar of ballots for each vote, with some words behind it."""
     parts = {part: [_cast(vote)[part] for vote in votes] for part in BALLOTS}
-    with plot_drawing(7.6, 1.05 + 0.38 * len(bars)) as (figure, [axes]):
-        stacked(axes, bars, parts, BALLOTS)
-        counted_bars(axes, [max(vote.ballots_cast, vote.possible) for vote in votes], words)
-        whole_numbers(axes.xaxis)
-        axes.set_xlabel("ballots")
-        legend_below(figure)
-        return plot(figure, said, rows)
+    return bar_plot(
+        (7.6, 1.05, 0.38),
+        parts,
+        BALLOTS,
+        bars=list(zip(bars, words, strict=True)),
+        labels=("ballots",),
+        said=said,
+        rows=rows,
+    )
 
 
 def _kinds_of_votes(votes: Sequence[Voted], said: str, rows: Sequence[Mapping[str, Json]]) -> Plot:
-    """The different outcomes of votes, the most frequent first."""
-    kinds = Counter(
-        (vote.choice, vote.inserts, vote.retrieves, vote.invalid, vote.possible) for vote in votes
-    )
-    common = sorted(kinds, key=lambda kind: (-kinds[kind], kind))
-    example = {
-        (vote.choice, vote.inserts, vote.retrieves, vote.invalid, vote.possible): vote for vote in votes
-    }
-    chosen = [example[kind] for kind in common]
-    bars = [f"{kinds[kind]} vote{'s' * (kinds[kind] != 1)}" for kind in common]
+    """Draw the different outcomes of votes, the most frequent first."""
+    alike: dict[tuple[Any, ...], list[Voted]] = {}
+    for vote in votes:
+        kind = (vote.choice, vote.inserts, vote.retrieves, vote.invalid, vote.possible)
+        alike.setdefault(kind, []).append(vote)
+    common = sorted(alike, key=lambda kind: (-len(alike[kind]), kind))
+    bars = [f"{len(alike[kind])} vote{'s' * (len(alike[kind]) != 1)}" for kind in common]
+    chosen = [alike[kind][-1] for kind in common]
     return _ballot_bars(
         bars, chosen, [f"{vote.choice}, {vote.agreement:.0%} agreed" for vote in chosen], said, rows
     )
@@ -169,13 +167,10 @@ def _sizes(events: Iterable[Event], nodes: int, edges: int) -> list[dict[str, Js
             diff, writes = event.diff, writes + 1
             nodes += len(diff.added_nodes) - len(diff.removed_nodes)
             edges += len(diff.added_edges) - len(diff.removed_edges)
-            rows.append(
-                {"write": writes, "step": event.step, "what": f"{diff}", "nodes": nodes, "edges": edges}
-            )
-        elif isinstance(event, Refused) and event.writing:
-            rows.append(
-                {"write": writes, "step": event.step, "what": "refused", "nodes": nodes, "edges": edges}
-            )
+        elif not (isinstance(event, Refused) and event.writing):
+            continue
+        what = f"{event.diff}" if isinstance(event, Wrote) else "refused"
+        rows.append({"write": writes, "step": event.step, "what": what, "nodes": nodes, "edges": edges})
     return rows
 
 
@@ -191,23 +186,10 @@ def _growth_of_one(
     with plot_drawing(7.6, 3.6) as (figure, [axes]):
         for what, pen in (("nodes", NODES), ("edges", EDGES)):
             axes.plot(places, [row[what] for row in grown], label=what, clip_on=False, **pen.line)
-            axes.annotate(
-                f"{grown[-1][what]}",
-                (places[-1], grown[-1][what]),
-                xytext=(7, -3),
-                textcoords="offset points",
-                fontsize=9,
-            )
+            annotate(axes, f"{grown[-1][what]}", (places[-1], grown[-1][what]), (7, -3))
         if refused:
-            axes.plot(
-                refused,
-                [0] * len(refused),
-                "x",
-                color=INK,
-                label="something refused",
-                clip_on=False,
-                zorder=5,
-            )
+            look = {"color": INK, "label": "something refused", "clip_on": False, "zorder": 5}
+            axes.plot(refused, [0] * len(refused), "x", **look)
         for row, following in pairwise(grown[1:]):
             if following["step"] != row["step"]:
                 axes.axvline(row["write"] + 0.5, color=MUTED, linewidth=0.8, linestyle=":")
@@ -227,26 +209,19 @@ def _growth_of_many(
     median.
     """
     by_step = {name: _at_steps(sizes) for name, sizes in grown.items()}
-    last = max(map(len, by_step.values()))
     with plot_drawing(9, 4.2, columns=2) as (figure, panels):
         for axes, what in zip(panels, ("nodes", "edges"), strict=True):
             for number, (name, sizes) in enumerate(by_step.items()):
-                look = (
-                    FAINT_LINE
-                    if len(grown) > _MOST_LINES
-                    else {"label": short_label(name), **line_pen(number).line}
-                )
+                own = {"label": short_label(name), **line_pen(number).line}
+                look = FAINT_LINE if len(grown) > _MOST_LINES else own
                 axes.plot(range(len(sizes)), [row[what] for row in sizes], **look)
             if len(grown) > _MOST_LINES:
-                reached = [
-                    [sizes[step][what] for sizes in by_step.values() if step < len(sizes)]
-                    for step in range(last)
-                ]
+                steps = zip_longest(*([row[what] for row in sizes] for sizes in by_step.values()))
+                reached = ([size for size in sizes if size is not None] for sizes in steps)
                 # of one run or two it is no middle
                 middle = [median(sizes) for sizes in reached if len(sizes) >= 3]
-                axes.plot(
-                    range(len(middle)), middle, label="median, where 3 runs or more came so far", **NODES.line
-                )
+                label = "median, where 3 runs or more came so far"
+                axes.plot(range(len(middle)), middle, label=label, **NODES.line)
             axes.set(title=what, xlabel="after step", ylim=(0, None))
             whole_numbers(axes.xaxis)
         legend_below(figure)

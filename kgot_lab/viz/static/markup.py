@@ -81,3 +81,13 @@ def keyed(svg: Markup) -> Markup:
     return Markup(
         svg.replace("<svg ", f'<svg data-picture="{hashlib.sha256(svg.encode()).hexdigest()[:12]}" ', 1)
     )
+
+
+def items(lines: Iterable[object], **attributes: object) -> Markup:
+    """Make a list with an item for each line."""
+    return element("ul", *(element("li", line) for line in lines), **attributes)
+
+
+def folded(summary: object, *inside: object) -> Markup:
+    """Put something long behind its summary."""
+    return element("details", element("summary", summary), *inside)

@@ -9,7 +9,7 @@ from itertools import islice
 
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.types import Edge, Json
+from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, joined, shortened
 
 CELL = 300  # characters of a cell in HTML
@@ -80,12 +80,25 @@ class Table:
 
 
 def table(what: PropertyGraph | Iterable[Json], *, limit: int = 50) -> Table:
-    """The nodes and edges of a graph, or some rows, at most `limit` of each.
+    """Make tables of the nodes and edges of a graph, or one of some rows, with at most `limit` rows each.
 
     Rows may be objects (their names become columns), lists (numbered columns) or single values (one column).
     """
     if isinstance(what, PropertyGraph):
-        return Table((_nodes(what, limit), _edges(what, limit)))
+        nodes = (
+            (node.id, ", ".join(node.labels), properties(node.properties))
+            for node in islice(what.nodes, limit)
+        )
+        edges = (
+            (edge.source, edge.type, edge.target, properties(edge.properties))
+            for edge in islice(what.edges, limit)
+        )
+        return Table(
+            (
+                sheet(("id", "labels", "properties"), nodes, "Nodes", len(what)),
+                sheet(("source", "type", "target", "properties"), edges, "Edges", len(what.edges)),
+            )
+        )
     rows = list(what)
     return Table((_rows(rows[:limit], len(rows)),))
 
@@ -97,19 +110,6 @@ def cell(value: Json) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _nodes(graph: PropertyGraph, limit: int) -> Sheet:
-    rows = tuple(
-        (node.id, ", ".join(node.labels), properties(node.properties)) for node in islice(graph.nodes, limit)
-    )
-    return Sheet(("id", "labels", "properties"), rows, len(graph), "Nodes")
-
-
-def _edges(graph: PropertyGraph, limit: int) -> Sheet:
-    edges: list[Edge] = list(islice(graph.edges, limit))
-    rows = tuple((edge.source, edge.type, edge.target, properties(edge.properties)) for edge in edges)
-    return Sheet(("source", "type", "target", "properties"), rows, len(graph.edges), "Edges")
-
-
 def properties(values: Mapping[str, Json]) -> str:
     """Properties as one line of name = value."""
     return ", ".join(f"{name} = {cell(value)}" for name, value in values.items())
@@ -117,18 +117,19 @@ def properties(values: Mapping[str, Json]) -> str:
 
 def _rows(rows: Sequence[Json], total: int) -> Sheet:
     if rows and all(isinstance(row, Mapping) for row in rows):
-        columns = tuple(dict.fromkeys(name for row in rows for name in row))
-        return Sheet(
-            tuple(map(str, columns)),
-            tuple(tuple(cell(row.get(name)) for name in columns) for row in rows),
-            total,
-        )
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        named = (tuple(cell(row.get(name)) for name in columns) for row in rows)
+        return sheet(map(str, columns), named, total=total)
     if rows and all(isinstance(row, list | tuple) for row in rows):
         width = max(map(len, rows))
-        padded = ([*row, *[None] * (width - len(row))] for row in rows)
-        return Sheet(
-            tuple(str(number) for number in range(1, width + 1)),
-            tuple(tuple(map(cell, row)) for row in padded),
-            total,
-        )
-    return Sheet(ONE, tuple((cell(row),) for row in rows), total)
+        padded = (map(cell, [*row, *[None] * (width - len(row))]) for row in rows)
+        return sheet(map(str, range(1, width + 1)), padded, total=total)
+    return sheet(ONE, ((cell(row),) for row in rows), total=total)
+
+
+def sheet(
+    columns: Iterable[str], rows: Iterable[Iterable[str]], name: str = "", total: int | None = None
+) -> Sheet:
+    """Put rows of texts under their columns; `total` counts the rows there are, by default those given."""
+    given = tuple(map(tuple, rows))
+    return Sheet(tuple(columns), given, len(given) if total is None else total, name)

@@ -5,11 +5,9 @@ what the report says.
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import count
 
 import networkx as nx
 import pytest
-from kgot_lab.io.files import bundled
 
 from benchmarks.methods.kgos_graph import (
     ACROSS,
@@ -18,16 +16,13 @@ from benchmarks.methods.kgos_graph import (
     AskedNodes,
     asked_of,
     kgos_graph,
-    write_file,
 )
-from benchmarks.methods.libraries import LIBRARIES, libraries_there
-from benchmarks.methods.paired import AnswersDiffer, PutToAll, in_turn, same_answer
-from benchmarks.methods.questions import kgos_questions, loading
+from benchmarks.methods.libraries import libraries_there
+from benchmarks.methods.paired import in_turn
+from benchmarks.methods.questions import kgos_questions
 from benchmarks.methods.report import write_size, written_report
 from benchmarks.methods.social import DEPENDS, KNOWS, social
-from benchmarks.methods.social_walkers import walkers_there
-from benchmarks.methods.social_walks import operations
-from kgot_lab.kgos.schemas.foreign_files import read_foreign
+from kgot_lab.io.files import bundled
 
 WHOLE = kgos_graph()
 PART = WHOLE.subgraph(WHOLE.ids[:420])
@@ -58,64 +53,6 @@ def test_every_library_that_is_there_answers_as_the_methods_do(number):
     assert set(row["ms"]) == {"ours", *contest.others} and set(row["times_ours"]) == set(contest.others)
 
 
-def test_the_questions_are_fourteen_and_eight_of_them_are_put_to_libraries():
-    contests = kgos_questions(PART, ASKED, {"NetworkX": LIBRARIES["NetworkX"](PART)})
-    assert len(contests) == 14 and sum("NetworkX" in each.others for each in contests) == 8
-    assert {each.name.partition(",")[0]: each.target for each in contests if each.target} == {
-        "classify_intent": 0.2,
-        "trace_path": 10,
-        "impact_analysis": 10,
-        "impact_analysis of a hub": 10,
-        "explore_smart": 10,
-        "dimension_filter": 10,
-        "similar_to": 50,
-        "intent_search": 60,
-    }
-
-
-def test_a_file_is_read_to_the_same_graph_by_all(tmp_path):
-    write_file(PART, path := tmp_path / "graph.db")
-    read = read_foreign(path)
-    assert read.unread == () and read.profile.name == "unified"
-    assert [node.properties for node in read.graph.nodes] == [node.properties for node in PART.nodes]
-    assert [(e.source, e.type, e.target) for e in read.graph.edges] == [
-        (e.source, e.type, e.target) for e in PART.edges
-    ]
-    contest = loading(path, libraries_there())
-    assert contest.target == 2_000 and in_turn(contest, 1)["ms"]["ours"] > 0
-
-
-# --- pairs
-# --------------------------------------------------------------------------------------------------------------
-
-
-def test_an_answer_that_is_not_the_same_is_never_timed():
-    calls = count()
-    contest = PutToAll("sum", lambda: {"a": 1.0}, {"wrong": lambda: {"a": 1.0 + next(calls) + 1e-6}})
-    with pytest.raises(AnswersDiffer, match="sum: wrong and ours give different answers"):
-        in_turn(contest, 5)
-    assert next(calls) == 1
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ({"a": 0.1 + 0.2}, {"a": 0.3}, True),
-        ({"a": 1}, {"a": 1, "b": 1}, False),
-        ([1, (2.0, True)], [1, (2.0 + 1e-12, True)], True),
-        ([1, 2], [1], False),
-        (frozenset({1}), frozenset({1}), True),
-        (frozenset({1}), frozenset({2}), False),
-        ([None, 2], [None, 2], True),
-        ([None], [0], False),
-        ({"a": 1}, [1], False),
-    ],
-)
-def test_answers_are_the_same_but_for_the_last_bits_of_numbers(one, other, same):
-    assert same_answer(one, other) is same
-
-
-# --- the suite
 # ----------------------------------------------------------------------------------------------------------
 
 GIVEN = replace(social(), seeds=social().seeds[:9], pairs=social().pairs[:5], projects=social().projects[:20])
@@ -133,16 +70,6 @@ def test_the_suites_graph_has_its_numbers_of_nodes_no_loops_and_nothing_twice():
     )
 
 
-def test_every_library_that_is_there_loads_and_walks_as_we_do():
-    walkers = {name: each(GIVEN) for name, each in walkers_there().items()}
-    assert "NetworkX" in walkers
-    contests = operations(GIVEN, walkers)
-    assert len(contests) == 12 and all(set(each.others) == set(walkers) for each in contests)
-    for contest in contests:
-        in_turn(contest, 1)
-
-
-# --- the report
 # ---------------------------------------------------------------------------------------------------------
 
 

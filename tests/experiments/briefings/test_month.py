@@ -4,36 +4,18 @@ what the items say.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 
 import pytest
-from kgot_lab.io.files import bundled
 
-from benchmarks.news.month import INVENTED_MONTH, load_month
-from kgot_lab.domains.investment.briefing import Wishes
-from kgot_lab.errors import BadInput
 from kgot_lab.kgos.schemas.check import faults
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.types import Edge
+from notebooks.invented_month.month import load_month
 
 MONTH = load_month()
 ITEMS = {item.id: item for item in MONTH.items}
 USERS = {row["user"] for row in MONTH.users}
-
-
-def test_items_are_of_one_month_in_order_and_each_is_another():
-    times = [item.published_at for item in MONTH.items]
-    assert times == sorted(times) and {(time.year, time.month) for time in times} == {(2026, 3)}
-    assert (
-        len({item.headline for item in MONTH.items})
-        == len({item.text for item in MONTH.items})
-        == len(ITEMS)
-        == 62
-    )
-    assert not any(a.text in b.text for a in MONTH.items for b in MONTH.items if a is not b), (
-        "a prompt shows one item and not two"
-    )
 
 
 def test_gold_briefings_and_silences_are_of_users_and_items_that_there_are_and_never_of_the_same_call():
@@ -58,31 +40,3 @@ def test_what_gold_says_of_an_item_fits_the_vocabulary_and_stands_in_its_text(it
         "a confidence is one that the item states"
     )
     assert len({call["action"] for call in calls}) == len(calls), "an item and an action are one call"
-
-
-def test_every_call_that_gold_has_someone_hear_of_is_one_that_its_item_makes():
-    for each in MONTH.briefings:
-        facts = MONTH.facts[each.item]
-        assert each.action in {facts.things[ref].get("action") for ref in facts.said}
-        about = {edge.target for edge in facts.edges if edge.type == "about"}
-        starts = {
-            path.removeprefix("-about-> ").split(" <-")[0].split(" -")[0] for path in each.paths.values()
-        }
-        assert starts <= {"MarketEvent" if ref.endswith("/event") else ref for ref in about}
-
-
-def test_users_are_six_with_wishes_that_can_be_read():
-    assert len(USERS) == len(MONTH.users) == 6
-    assert {Wishes.of(row["preferences"]) for row in MONTH.users} > {Wishes()}
-    assert all(MONTH.begins < change.at and change.user in USERS for change in MONTH.changes)
-
-
-def test_gold_that_names_what_nobody_said_is_refused(tmp_path):
-    for path in bundled(INVENTED_MONTH).iterdir():
-        (tmp_path / path.name).write_bytes(path.read_bytes())
-    rows = (tmp_path / "gold_facts.jsonl").read_text().splitlines()
-    first = json.loads(rows[0])
-    first["edges"].append(["n01/event", "affects", "Company:Nobody"])
-    (tmp_path / "gold_facts.jsonl").write_text("\n".join([json.dumps(first), *rows[1:]]))
-    with pytest.raises(BadInput, match="gold of n01 names Company:Nobody"):
-        load_month(tmp_path)

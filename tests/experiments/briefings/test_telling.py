@@ -4,29 +4,23 @@ as what they are.
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from benchmarks.news.curves import BriefingCurve, briefing_curve, briefing_grid, kinds_grid
-from benchmarks.news.month import load_month
-from benchmarks.news.reader import ReadingErrors, SimulatedReader
-from benchmarks.news.said import SaidFacts
-from benchmarks.news.scoring import (
+from kgot_lab.domains.investment.monitor.events import ItemWritten, NewsGathered, TickEnded, TickStarted
+from kgot_lab.evaluation.significance import share
+from notebooks.invented_month.month import load_month
+from notebooks.invented_month.reader import ReadingErrors, SimulatedReader
+from notebooks.invented_month.scoring import (
     TOLD_RIGHT,
     JudgedBriefing,
     MonthScore,
     briefing_point,
     score_month,
 )
-from benchmarks.news.stated import stated_reply
-from benchmarks.news.telling import MonthPlay, ToldBriefing, tell_month
-from kgot_lab.domains.investment.monitor.events import ItemWritten, NewsGathered, TickEnded, TickStarted
-from kgot_lab.domains.investment.reach import DECAYS, OPTIONAL_DECAYS
-from kgot_lab.errors import UnknownName
-from kgot_lab.evaluation.significance import share
+from notebooks.invented_month.telling import MonthPlay, ToldBriefing, tell_month
 
 MONTH = load_month()
 
@@ -56,55 +50,6 @@ def test_with_a_reader_without_errors_all_that_gold_calls_for_is_told_and_nothin
     assert score.recall.mean == score.precision.mean == 1 and 0.9 < score.recall.low < 1
 
 
-def test_what_an_item_takes_back_ends_whether_it_is_a_call_an_event_or_a_link():
-    month = part("n17", "n18", "n26", "n29", "n31", "n32", "n51")
-    with MonthPlay(month, SimulatedReader(month)) as play:
-        for event in play.events():
-            if isinstance(event, ItemWritten) and event.facts.item == "n31":
-                assert len(rates(play)) == 2
-            if isinstance(event, ItemWritten) and event.facts.item == "n26":
-                assert owned(play) == ["Company:gridhollow networks"]
-        assert rates(play) == ["Bank of Meridia lifts its rate to 3.5 percent"] and owned(play) == []
-        calls = [
-            each.node.properties["summary"]
-            for each in play.places.graph.view(at=month.items[1].published_at).nodes("Insight")
-        ]
-        assert calls == ["Alder & Finch: sell Oatmere Foods shares"]
-
-
-def rates(play):
-    events = play.places.graph.view().nodes("MarketEvent")
-    return sorted(
-        {
-            each.node.properties["summary"]
-            for each in events
-            if each.node.properties["type"] == "rate_decision"
-        }
-    )
-
-
-def owned(play):
-    return [
-        each.edge.target for each in play.places.graph.view().edges_from(["Company:velloro power"], ["owns"])
-    ]
-
-
-def test_a_call_on_an_event_of_an_earlier_item_is_joined_to_that_event():
-    month = part("n04", "n29", "n30", "n40", "n41")
-    with MonthPlay(month, SimulatedReader(month)) as play:
-        refused = [
-            line for event in play.events() if isinstance(event, ItemWritten) for line in event.facts.refused
-        ]
-        view, about = play.places.graph.view(), {}
-        for call in view.nodes("Insight"):
-            (edge,) = view.edges_from([call.node.id], ["about"])
-            about[call.node.properties["said_by"]] = view.node(edge.edge.target).node.properties["summary"]
-    assert refused == [] and about == {
-        "Alder & Finch": "Bank of Meridia lifts its rate to 3.5 percent",
-        "Hollin Ratings": "Strike closes the terminals of Orrin",
-    }
-
-
 def test_the_month_runs_through_the_monitor_that_users_run():
     month = part("n01", "n02", "n07")
     with MonthPlay(month, SimulatedReader(month)) as play:
@@ -127,29 +72,6 @@ def test_the_month_runs_through_the_monitor_that_users_run():
             each.edge.target for each in play.places.graph.view().edges() if each.edge.type == "supplier"
         ]
         assert "Company:wexholm glass" in supplies, "what news says between companies is kept"
-
-
-def test_a_call_that_ends_before_the_next_round_is_not_told_and_others_in_time():
-    month = part("n06", "n45")
-    assert kinds(month, every=timedelta(hours=1)) == {TOLD_RIGHT: 2}
-    assert kinds(month, every=timedelta(days=1)) == {TOLD_RIGHT: 1, "not told": 1}
-    assert kinds(month, every=timedelta(days=2)) == {"too late": 1, "not told": 1}
-
-
-def test_to_walk_across_companies_tells_who_holds_the_supplier_or_a_competitor():
-    month = part("n22", "n46", "n47")
-    assert kinds(month) == {TOLD_RIGHT: 2}
-    across = kinds(month, decays=DECAYS | OPTIONAL_DECAYS)
-    assert {"near miss: competitor", "near miss: supplier"} <= set(across)
-
-
-def test_what_the_vocabulary_refuses_is_left_out_and_said():
-    month = part("n26")
-    reader = SimulatedReader(
-        month, spelled=lambda facts, item: stated_reply(facts, item).replace('"owns"', '"by"')
-    )
-    found = tell_month(month, reader)
-    assert [id for id, _ in found.refused] == ["n26"] and "no edge type" in found.refused[0][1]
 
 
 def test_errors_of_each_kind_cost_briefings_or_make_false_ones():
@@ -195,21 +117,3 @@ def test_a_point_joins_seeds_and_counts_a_month():
     assert briefing_point(0.0, [MonthScore(tuple(twice))] * 5).recall == share(2, 2), (
         "the same month again makes an interval no narrower"
     )
-
-
-def test_the_facts_of_the_month_are_read_and_not_looked_up():
-    empty = SimulatedReader(MONTH, spelled=lambda _, item: stated_reply(SaidFacts(), item))
-    assert tell_month(part("n02"), empty).told == ()
-
-
-def test_a_curve_falls_with_its_errors_and_comes_back_from_json():
-    month = part("n02", "n10", "n13", "n17")
-    curve = briefing_curve(month, "missed", (0.0, 0.5, 1.0), seeds=2)
-    recall = [point.recall.mean for point in curve.points]
-    assert recall[0] == 1 and recall[0] > recall[1] > recall[2] == 0 and curve.points[2].precision.n == 0
-    assert BriefingCurve.of_json(json.loads(json.dumps(curve.as_json))) == curve
-    shown = briefing_grid([curve]).text
-    assert shown.startswith("Simulated reader") and "missed, precision" in shown and "–" in shown
-    assert "not told" in kinds_grid([curve], "Simulated reader: kinds").text
-    with pytest.raises(UnknownName, match="kind of reading error"):
-        briefing_curve(month, "spelling", (0.0,))

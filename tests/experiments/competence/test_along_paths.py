@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from kgot_lab.io.files import bundled
 
 from benchmarks.competence.curves import LoopSetting, SimulatedEnd, competence_curve, simulated_ends
 from benchmarks.competence.exact import (
@@ -17,19 +16,13 @@ from benchmarks.competence.exact import (
     solved_despite_misreadings,
     solved_despite_splits,
 )
-from benchmarks.competence.gold import GoldSet
-from benchmarks.competence.plain_facts import PlainFacts
 from benchmarks.competence.simulated import LIKELY, UNANSWERED, UNLIKELY, Competence, Simulated
-from benchmarks.competence.texts import misread_names, told_answer
-from benchmarks.competence.worlds import World, chain_world, comparing_world, world_of_triples, world_on_file
-from kgot_lab.errors import LLMError
+from benchmarks.competence.worlds import World, chain_world, comparing_world
 from kgot_lab.evaluation.significance import share
-from kgot_lab.loop.controller import think
-from kgot_lab.loop.events import Asked, Parsed, Refused
-from kgot_lab.loop.limits import LOCAL, PATHS, REFERENCE, Limits
+from kgot_lab.loop.limits import PATHS, Limits
 from kgot_lab.loop.modes.paths.comparison import question_for_each
 from kgot_lab.loop.modes.paths.question_form import hops_in, question_hops
-from kgot_lab.loop.modes.paths.reading import checked_answer, few_prompt
+from kgot_lab.loop.modes.paths.reading import few_prompt
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Tool
@@ -53,7 +46,6 @@ def right(*given) -> int:
     return sum(end.right for end in ends(*given))
 
 
-# --- without errors
 # ---------------------------------------------------------------------------------------------------
 
 
@@ -62,42 +54,6 @@ def test_a_model_without_faults_solves_every_chain_in_mode_paths(hops):
     assert right(chain_world(12, hops), Competence()) == 12
 
 
-@pytest.mark.parametrize("hops", [1, 2])
-@pytest.mark.parametrize("limits", [PATHS, REFERENCE, LOCAL], ids=lambda limits: limits.preset)
-def test_a_model_without_faults_solves_every_comparison_in_every_mode(limits, hops):
-    assert right(comparing_world(8, hops), Competence(), limits, 4) == 8
-
-
-def test_without_splitting_it_does_not_come_further_than_its_paths_reach():
-    world = chain_world(12, 3)
-    assert not right(world, Competence(), PATHS.but(hops=False)), "no two pages hold three hops"
-
-
-@pytest.mark.parametrize(
-    ("world", "number", "answer"),
-    [
-        pytest.param(lambda: world_on_file(bundled("musique-498")), 52, "Annapolis", id="musique-498"),
-        pytest.param(
-            lambda: world_of_triples(bundled("2wiki-1000"), bundled("2wiki-fastgraphrag-101")),
-            0,
-            "20 March 851",
-            id="2wiki",
-        ),
-    ],
-)
-def test_a_question_on_file_is_solved_hop_by_hop(world, number, answer):
-    known = world()
-    chain = known.gold.chains[number]
-    titles = {step.title for step in chain.steps}
-    documents = [page for page in known.documents if page.title in titles]
-    few = World((*documents, *known.documents[:10]), GoldSet((chain,)))
-    (end,) = ends(
-        World(tuple({page.id: page for page in few.documents}.values()), few.gold), Competence(), PATHS, 8
-    )
-    assert end.right and end.answer == answer
-
-
-# --- with errors, against formulas
 # ------------------------------------------------------------------------------------
 
 
@@ -134,35 +90,6 @@ def test_a_model_that_errs_at_a_rate_leaves_as_many_solved_as_the_formula_says(
     assert measured.low <= point.exact <= measured.high
 
 
-def test_a_model_whose_wrong_answers_look_sure_gains_nothing_from_a_second_path():
-    solved = [right(ONE, Competence(read=0.4, assured=1), ONCE.but(paths=paths)) for paths in (1, 2, 3)]
-    assert solved[0] == solved[1] == solved[2] < 60
-
-
-def test_one_whose_wrong_answers_look_unsure_gains_from_it():
-    one, two = (right(ONE, Competence(read=0.4), ONCE.but(paths=paths)) for paths in (1, 2))
-    assert one < two
-
-
-def test_where_every_answer_is_sure_enough_nothing_is_read_again():
-    assert right(ONE, Competence(read=0.4), PATHS.but(sure=0)) == right(ONE, Competence(read=0.4), ONCE)
-
-
-def test_what_is_missed_or_made_up_of_facts_changes_no_answer_that_was_read():
-    competence = Competence(missed=0.5, invented=1, broken=1, vote=1)
-    assert right(ONE, competence) == 60
-    chain = ONE.gold.chains[0]
-    events = list(think(chain.question, Simulated(ONE.gold, competence), PlainFacts(), tools(ONE), PATHS))
-    assert {event.reason for event in events if isinstance(event, Refused)} <= {"no sentence says this"}
-
-
-def test_a_split_that_lacks_its_last_hop_ends_a_hop_too_early():
-    world = chain_world(6, 3)
-    assert [end.answer for end in ends(world, Competence(split=1))] == [
-        chain.steps[1].fact.object for chain in world.gold.chains
-    ]
-
-
 def test_formulas_of_readings_at_their_ends():
     assert solved_despite_misreadings(3, 0) == 1 == solved_despite_hop_misreadings(3, 0)
     assert solved_despite_misreadings(2, 0.5) == pytest.approx(0.75)
@@ -170,33 +97,7 @@ def test_formulas_of_readings_at_their_ends():
     assert solved_despite_hop_misreadings(2, 0.5, assured=1) == pytest.approx(0.125)
 
 
-# --- what it replies
 # --------------------------------------------------------------------------------------------------
-
-
-def test_a_text_is_read_rightly_exactly_where_it_holds_the_fact_that_is_asked():
-    chain = TWO.gold.chains[0]
-    first, last = (f"[{step.title}] {step.sentence}" for step in chain.steps)
-    assert told_answer(TWO.gold, chain.question, f"{first}\n{last}") == chain.answer
-    assert told_answer(TWO.gold, chain.question, last) == ""
-    assert told_answer(TWO.gold, chain.resolved[1], last) == chain.answer
-    assert told_answer(TWO.gold, chain.resolved[1], first) == ""
-    assert told_answer(TWO.gold, chain.steps[1].of("Nobody Known"), f"{first}\n{last}") == "", (
-        "a hop about a name that gold does not know"
-    )
-
-
-def test_a_misreading_stands_in_the_text_and_is_wrong():
-    chain, page = ONE.gold.chains[0], ONE.documents[0]
-    text = "\n".join(f"[{page.title}] {sentence}." for sentence in page.text.removesuffix(".").split(". "))
-    found = misread_names(ONE.gold, chain.question, text, chain.answer)
-    assert found and chain.answer not in found
-    assert not any(checked_answer(chain.question, name, text) for name in found)
-    choice = comparing_world(2).gold.chains[0]
-    sentences = "\n".join(f"[{step.title}] {step.sentence}" for step in choice.steps)
-    assert misread_names(comparing_world(2).gold, choice.question, sentences, choice.answer) == [
-        step.fact.subject for step in choice.steps if step.fact.subject != choice.answer
-    ]
 
 
 def test_how_likely_an_answer_is_tells_right_from_wrong_as_far_as_it_is_set_to():
@@ -229,18 +130,3 @@ def test_hops_and_questions_of_each_are_those_of_the_gold():
         Simulated(pair, Competence(split=1))(question_for_each(pair.chains[0].question)).text
         == "Who is the teacher of X?"
     )
-
-
-def test_its_facts_are_those_of_every_sentence_that_it_is_shown():
-    chain = TWO.gold.chains[0]
-    events = list(think(chain.question, Simulated(TWO.gold), PlainFacts(), tools(TWO), PATHS))
-    (asked,) = [event for event in events if isinstance(event, Asked) and event.role == "facts"]
-    assert len(asked.reply.splitlines()) == len(asked.prompt.messages[-1].text.splitlines())
-    assert all(
-        not event.problem for event in events if isinstance(event, Parsed) and event.text != UNANSWERED
-    )
-
-
-def test_a_question_without_gold_is_an_error_in_mode_paths_too():
-    with pytest.raises(LLMError, match=r"no gold for the question 'Who is it\?'"):
-        list(think("Who is it?", Simulated(ONE.gold), PlainFacts(), tools(ONE), PATHS))

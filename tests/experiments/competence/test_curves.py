@@ -4,12 +4,11 @@ thousand misses; seeds are fixed.
 
 from __future__ import annotations
 
-import json
 from functools import partial
 
 import pytest
 
-from benchmarks.competence.curves import LoopSetting, competence_curve, curves_grid
+from benchmarks.competence.curves import LoopSetting, competence_curve
 from benchmarks.competence.exact import (
     at_least,
     majority_errs,
@@ -20,7 +19,7 @@ from benchmarks.competence.exact import (
 )
 from benchmarks.competence.simulated import Competence, Simulated
 from benchmarks.competence.worlds import chain_world
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.significance import share
 from kgot_lab.llm.structured import parse, schema_of
 from kgot_lab.loop import prompts
@@ -84,24 +83,9 @@ def test_only_made_up_facts_give_wrong_answers_and_none_where_they_are_looked_at
     assert local.wrong.mean == 0 and local.solved.mean < 1, "what is refused is missing"
 
 
-def test_a_curve_is_kept_as_plain_values_and_shown_as_a_table_that_says_simulated():
-    setting = LoopSetting("reference", REFERENCE, partial(solved_despite_inventions, 2))
-    found = competence_curve(chain_world(4, 2).gold, [_tool(4)], "invented", setting, (0.0, 1.0))
-    assert json.loads(json.dumps(found.as_json))["points"][1]["exact"] == 0
-    text = curves_grid([found], "4 questions").text
-    assert text.startswith("Simulated model: 4 questions")
-    assert "invented, reference" in text and "by formula" in text
-    assert repr(found) == "<simulated, invented errors, reference: 0: 1.000, 1: .000>"
-
-
 def _tool(questions: int):
     documents = chain_world(questions, 2).documents
     return search(documents, bm25(documents), k=2)
-
-
-def test_a_rate_that_there_is_not_is_named_with_those_there_are():
-    with pytest.raises(UnknownName, match="assured, broken, invented, missed, read, split, vote"):
-        curve("votes", LoopSetting("reference", REFERENCE), 0.1)
 
 
 def test_formulas_at_their_ends():

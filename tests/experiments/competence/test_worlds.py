@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
-from kgot_lab.io.files import bundled
-
-from benchmarks.competence.gold import GoldChain, GoldSet, GoldStep, gold_of_triples
-from benchmarks.competence.plain_facts import PLAIN_FACTS, PlainFacts
+from benchmarks.competence.gold import gold_of_triples
+from benchmarks.competence.plain_facts import PlainFacts
 from benchmarks.competence.worlds import (
     chain_world,
-    comparing_world,
-    first_of,
-    world_of_triples,
     world_on_file,
 )
-from kgot_lab.errors import BadInput, QueryFailed
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.modes.paths.mentions import mention_facts, new_sentences
 from kgot_lab.stores import open_store
-from kgot_lab.text.words import named_words
 from kgot_lab.types import Document, Triple
 
-# --- made up
 # ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_same_numbers_give_the_same_world_and_another_seed_another():
-    assert chain_world(5, 3) == chain_world(5, 3)
-    assert chain_world(5, 3, seed=1) != chain_world(5, 3)
 
 
 def test_every_step_stands_on_the_page_of_its_subject_and_on_no_other():
@@ -39,47 +26,6 @@ def test_every_step_stands_on_the_page_of_its_subject_and_on_no_other():
             ]
 
 
-def test_no_page_of_a_chain_names_another_name_of_it_but_the_next():
-    world = chain_world(20, 3)
-    text = {page.title: page.text for page in world.documents}
-    for chain in world.gold.chains:
-        names = [chain.steps[0].fact.subject, *(step.fact.object for step in chain.steps)]
-        for place, name in enumerate(names):
-            assert [other for other in names if other in text[name]] == names[place : place + 2]
-
-
-def test_a_world_of_one_question_is_a_world():
-    assert len(chain_world(1, 2).gold.chains) == 1
-
-
-@pytest.mark.parametrize(("questions", "hops"), [(0, 2), (3, 0), (3, 13)])
-def test_a_world_that_cannot_be_is_refused(questions, hops):
-    with pytest.raises(BadInput):
-        chain_world(questions, hops)
-
-
-@pytest.mark.parametrize("hops", [1, 2])
-def test_a_question_that_compares_names_the_earlier_year_and_says_what_is_asked_of_each(hops):
-    world = comparing_world(20, hops)
-    for chain in world.gold.chains:
-        years = [int(chain.steps[leaf].fact.object) for leaf in chain.leaves]
-        assert chain.answer == chain.steps[years.index(min(years))].fact.subject
-        assert (
-            chain.of_each
-            == (("When was X born?",), ("Who is the teacher of X?", "When was #1 born?"))[hops - 1]
-        )
-        assert all(
-            any(step.sentence in page.text and page.title == step.title for page in world.documents)
-            for step in chain.steps
-        )
-
-
-def test_a_comparison_has_one_hop_or_two():
-    with pytest.raises(BadInput):
-        comparing_world(3, 3)
-
-
-# --- on file
 # ------------------------------------------------------------------------------------------------------------
 
 
@@ -124,30 +70,6 @@ def test_triples_become_chains_that_rest_on_whoever_gave_their_subject():
     assert not gold_of_triples([{**asked, "evidences": unsaid}], pages, {"q": ["1", "2"]}).chains
 
 
-def test_questions_of_2wiki_become_chains_over_the_passages_that_they_are_asked_of():
-    world = first_of(world_of_triples(bundled("2wiki-1000"), bundled("2wiki-fastgraphrag-101")), 20)
-    assert len(world.gold.chains) == 20 and len(world.documents) == 6119
-    assert world.gold.chains[0].hops[0].startswith("What is the ")
-
-
-def test_a_hop_is_known_by_its_words_whatever_name_is_in_it():
-    gold = chain_world(3, 2).gold
-    (step,) = gold.by_hop[named_words(gold.chains[0].resolved[1])]
-    assert step == gold.chains[0].steps[1]
-    assert gold.asks_so(step.of("Nobody Known")) and not gold.asks_so("Who is it?")
-
-
-def test_gold_that_contradicts_itself_is_refused():
-    step = GoldStep(Triple("a", "is", "b"), "A is b.")
-    with pytest.raises(BadInput, match="each resting on earlier ones"):
-        GoldChain("Who?", (GoldStep(Triple("a", "is", "b"), "A is b.", after=(0,)),), "b")
-    with pytest.raises(BadInput, match="each resting on earlier ones"):
-        GoldChain("Who?", (), "b")
-    with pytest.raises(BadInput, match="two chains are of the same question"):
-        GoldSet((GoldChain("Who?", (step,), "b"), GoldChain("Who?", (step,), "c")))
-
-
-# --- plain facts
 # --------------------------------------------------------------------------------------------------------
 
 
@@ -167,44 +89,3 @@ def test_plain_facts_read_the_same_paths_as_python():
             found.append([store.read(store.dialect.paths(names, worth, most)) for names, most in asked])
     assert found[0] == found[1]
     assert any(row["relation"] == "wrote" for row in found[0][1]) and len(found[0][1]) > 3
-
-
-def test_plain_facts_are_written_read_and_cleared():
-    facts = [(Triple("Ada", "knows", "Charles"), {"year": 1833}), (Triple("Charles", "built", "Engine"), {})]
-    with PlainFacts() as store:
-        assert len(store.write(PLAIN_FACTS.add(facts)).added_edges) == 2
-        assert store.read(PLAIN_FACTS.about(["ada"], 1)) == (
-            {"year": 1833, "subject": "Ada", "relation": "knows", "object": "Charles"},
-        )
-        assert [row["object"] for row in store.read(PLAIN_FACTS.about(["Ada"], 2))] == ["Charles", "Engine"]
-        assert not store.write(PLAIN_FACTS.add(facts)), "said again, it changes nothing"
-        assert not store.read(PLAIN_FACTS.about(["Nobody"], 2))
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        *(
-            "{",
-            '{"add": [["a", "b"]]}',
-            '{"about": 3, "hops": 1}',
-            "[]",
-            "3",
-            '{"add": [["a", "is", "b", {}]]} )',
-        ),
-        *(
-            '{"paths": 3}',
-            '{"paths": [3, {}, 1]}',
-            '{"paths": [["a"], [], 1]}',
-            '{"paths": [[], {}, 0]}',
-            '{"paths": [[]]}',
-        ),
-    ],
-)
-def test_what_is_no_statement_of_plain_facts_fails_and_changes_nothing(statement):
-    with PlainFacts() as store:
-        with pytest.raises(QueryFailed):
-            store.write(statement)
-        with pytest.raises(QueryFailed):
-            store.read(statement)
-        assert not store.schema().nodes

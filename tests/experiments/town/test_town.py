@@ -5,23 +5,27 @@ into it once.
 from __future__ import annotations
 
 from collections import Counter
-from datetime import timedelta
 
 import pytest
 from support.npc_places import at_postgres
 from support.town_rows import rows_of
 
-from benchmarks.competence.extracting import SimulatedExtractor
-from benchmarks.competence.simulated import Competence
-from benchmarks.npc.evening import fact_outcomes, replay_evening, said_in, world_at
-from benchmarks.npc.leaks import document_leak
-from benchmarks.npc.written import settled, written_evening, written_town
 from kgot_lab.domains.npc.explanations import why_not
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.sessions import WorldReview
-from kgot_lab.errors import LLMError
-from kgot_lab.memory.extraction import Extractor
+from notebooks.town import (
+    Competence,
+    SimulatedExtractor,
+    document_leak,
+    fact_outcomes,
+    replay_evening,
+    said_in,
+    settled,
+    world_at,
+    written_evening,
+    written_town,
+)
 
 TOWN, EVENING = written_town(), written_evening()
 NAMES = {id: key for key, id in TOWN.ids.items()}
@@ -31,10 +35,6 @@ FLAWED = Competence(missed=0.1, invented=0.1, read=0.15, assured=0.5)
 
 def extractor(competence):
     return SimulatedExtractor(said_in(EVENING), competence, names=[each.name for each in TOWN.entities])
-
-
-def standing(world):
-    return {(each.key, each.standing) for id in NAMES for each in world.get_relationships(id)}
 
 
 def sees(world, npc, thing):
@@ -90,13 +90,6 @@ def test_the_author_is_right_on_every_moment_of_the_evening_where_nothing_is_mis
         )
 
 
-def test_the_moment_at_which_a_secret_is_told_is_that_of_the_line():
-    told = next(line for line in EVENING.lines if "break my word" in line.text).at
-    ilse, crypt = TOWN.ids["ilse"], TOWN.ids["crypt"]
-    before, after = (world_at(TOWN, EVENING, FLAWLESS, at) for at in (told - timedelta(minutes=1), told))
-    assert not sees(before, ilse, crypt) and sees(after, ilse, crypt)
-
-
 @pytest.mark.parametrize("competence", [Competence(), FLAWED], ids=["flawless", "flawed"])
 def test_an_evening_that_is_played_again_changes_no_row(world, competence):
     first = replay_evening(world, EVENING, extractor(competence))
@@ -105,14 +98,6 @@ def test_an_evening_that_is_played_again_changes_no_row(world, competence):
     assert rows_of(world) == held
     assert sum(len(each.heard.new) for each in first) > 15 and not any(each.heard.new for each in second)
     assert {ruling for each in second for _, ruling in each.decided} <= {"left"}
-
-
-def test_an_evening_that_was_stopped_goes_on_to_the_same_end(world):
-    whole = settled(TOWN)
-    replay_evening(whole, EVENING, FLAWLESS)
-    replay_evening(world, EVENING, FLAWLESS, until=EVENING.moment("20:50"))
-    replay_evening(world, EVENING, FLAWLESS)
-    assert standing(world) == standing(whole) and len(standing(whole)) > len(TOWN.relationships)
 
 
 def test_what_is_sure_is_accepted_without_the_game_master_also_a_lie_and_the_rest_waits_for_a_decision():
@@ -127,26 +112,6 @@ def test_what_is_sure_is_accepted_without_the_game_master_also_a_lie_and_the_res
         "before the evening",
         "evening, line 40",
     }
-
-
-def test_each_kind_of_error_shows_and_what_a_line_does_not_say_is_refused():
-    world = settled(TOWN)
-    found = fact_outcomes(world, replay_evening(world, EVENING, extractor(FLAWED)))
-    kinds = Counter((each.author, each.outcome) for each in found)
-    assert (
-        kinds["true", "missed"]
-        and kinds["not said", "waited, rejected"]
-        and kinds["not said", "accepted at once"]
-    )
-    assert kinds["not said", "refused: the line does not say it"]
-    always = Extractor(extractor(Competence(invented=1)))
-    read = [always.extracted(line.told) for line in EVENING.lines if line.facts]
-    assert all(each.refused and not each.triples for each in read)
-
-
-def test_the_simulated_extractor_knows_only_what_it_has_gold_for():
-    with pytest.raises(LLMError, match="texts only that it has gold for"):
-        Extractor(FLAWLESS).extracted("Ada knows Bob.")
 
 
 def test_the_query_of_the_document_tells_secrets_of_the_town_and_the_policy_does_not():
