@@ -13,8 +13,8 @@ from benchmarks.kgos.lenient import LOTS
 from benchmarks.kgos.queries import QueryHalf, cookbook_data, cookbook_queries
 from benchmarks.kgos.systems import LEARNED_FUSION, THREE_WEIGHTS, KgosLanes, kgos_systems
 from kgot_lab.benchmark.recall.filling import earlier, fill
-from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.vectors import Remembered
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import PLAN, Report, report
 from kgot_lab.evaluation.results import Plan

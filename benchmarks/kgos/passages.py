@@ -14,8 +14,8 @@ import numpy as np
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import fill, receipt
 from kgot_lab.benchmark.recall.systems import systems
-from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.vectors import Remembered
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
