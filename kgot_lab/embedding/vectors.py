@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike
 
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.embedding.pretrained import MiniLM
-from kgot_lab.embedding.vectors import Cached, text_key
 from kgot_lab.errors import BadInput, UnknownName, shortly
 from kgot_lab.io.files import bundled, write_whole
 from kgot_lab.text.cleaning import whole
