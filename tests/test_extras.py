@@ -49,7 +49,7 @@ def test_every_extra_that_a_missing_piece_names_exists():
 
 
 def test_the_languages_of_the_sandbox_name_extras_too():
-    from kgot_lab.sandbox.languages import LANGUAGES
+    from kgot_lab.sandbox.launchers import LANGUAGES
 
     assert {language.extra for language in LANGUAGES.values()} <= {"", *EXTRAS}
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+from kgot_lab.io.files import bundled
 from support.exercise_cells import Exercises, exercise_cells
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput
-from kgot_lab.io.bundled import bundled
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -103,7 +103,7 @@ def test_the_results_that_notebooks_read_are_found_from_any_folder(monkeypatch, 
     )
     assert len(named) == 13 and all(bundled(name).exists() for name in named)
     # as where the package is installed without its checkout
-    monkeypatch.setattr("kgot_lab.io.bundled._CHECKOUT", tmp_path)
+    monkeypatch.setattr("kgot_lab.io.files._CHECKOUT", tmp_path)
     with pytest.raises(
         BadInput, match="comes with a checkout of the project and not with the installed package: clone it"
     ):

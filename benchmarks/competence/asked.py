@@ -16,7 +16,7 @@ from kgot_lab.loop import prompts as shapes
 from kgot_lab.loop.modes.paths.comparison import question_for_each
 from kgot_lab.loop.modes.paths.question_form import question_hops
 from kgot_lab.loop.modes.paths.reading import few_prompt
-from kgot_lab.memory.grounded_extraction import facts_prompt
+from kgot_lab.memory.extraction import facts_prompt
 from kgot_lab.stores.protocol import Dialect
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Message, Prompt

@@ -10,7 +10,7 @@ from functools import cached_property
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.modes.paths.question_form import filled
 from kgot_lab.loop.render import relevance
-from kgot_lab.memory.grounded_extraction import SourcedSentence
+from kgot_lab.memory.extraction import SourcedSentence
 from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import named_words, sentences
 from kgot_lab.types import Document, Json, Triple

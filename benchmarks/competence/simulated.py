@@ -26,7 +26,7 @@ from kgot_lab.llm.presets import FREE
 from kgot_lab.loop.events import ToolCall
 from kgot_lab.loop.render import joined_lines
 from kgot_lab.stores.cypher.dialect import CYPHER
-from kgot_lab.stores.in_memory import PYTHON, fact_of
+from kgot_lab.stores.embedded_store import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.text.words import plain_answer

@@ -5,9 +5,8 @@ on.
 from __future__ import annotations
 
 import numpy as np
+from kgot_lab.io.files import bundled
 from numpy.typing import NDArray
-
-from kgot_lab.io.bundled import bundled
 
 Floats = NDArray[np.float32]
 

@@ -94,7 +94,7 @@ def main() -> None:
         measure(given.write, given.open, given.passages)
     if given.write:
         sys.exit(0)
-    from kgot_lab.io.atomic_write import write_whole
+    from kgot_lab.io.files import write_whole
 
     halves: tuple[tuple[QueryHalf, str], ...] = (("tuning", "report_tuning.md"), ("locked", "report.md"))
     for half, name in halves:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from kgot_lab.io.files import read_regular_text, write_whole
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import fill, receipt
@@ -22,8 +23,6 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.results import Plan, load_receipt
 from kgot_lab.evaluation.significance import Numbers, holm, interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.text_files import read_regular_text
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion, learned
 from kgot_lab.retrieval.stage import Stage
 

@@ -29,10 +29,9 @@ from benchmarks.memory.memory_triples import syllables
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.claims.claim import Claim
-from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.claims.claims import Claims, open_claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
-from kgot_lab.memory.claims.opening import open_claims
-from kgot_lab.memory.in_memory import InMemoryTripleStore
+from kgot_lab.memory.triple_store import InMemoryTripleStore
 from kgot_lab.types import Triple
 
 SEED = 16

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+from kgot_lab.io.files import bundled
+
 from benchmarks.news.said import SaidEdge, SaidFacts, SaidThing
 from kgot_lab.domains.investment.monitor.news import NewsItem
 from kgot_lab.errors import BadInput
-from kgot_lab.io.bundled import bundled
 from kgot_lab.types import Json
 
 INVENTED_MONTH = "invented-month"

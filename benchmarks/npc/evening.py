@@ -12,8 +12,7 @@ from benchmarks.npc.written import PlayLine, RelationshipKey, WrittenEvening, Wr
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.sessions import ImportedFacts, WorldReview, hear, placed
 from kgot_lab.domains.npc.world import NpcWorld
-from kgot_lab.memory.extraction import Extraction
-from kgot_lab.memory.extractor import Extractor
+from kgot_lab.memory.extraction import Extraction, Extractor
 from kgot_lab.types import LLM, Triple
 
 _UNSAID = "not said"  # of a fact that the author does not find in the evening

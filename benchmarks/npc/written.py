@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
+from kgot_lab.io.files import bundled
+
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.world import NpcWorld
-from kgot_lab.io.bundled import bundled
 from kgot_lab.types import Triple
 
 _FOLDER = "npc-town"

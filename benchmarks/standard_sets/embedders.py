@@ -12,8 +12,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from kgot_lab.io.files import write_whole
+
 from benchmarks.standard_sets.other_embedders import embedder_tables
-from kgot_lab.io.atomic_write import write_whole
 
 FOLDER = Path(__file__).parents[1] / "results" / "embedders"
 

@@ -10,7 +10,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.stores.walks import path_between, reached
+from kgot_lab.stores.lookup import path_between, reached
+
 from kgot_lab.types import Diff, Edge
 
 HOPS = 6

@@ -21,10 +21,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from kgot_lab.io.files import write_whole
+
 from benchmarks.stores.graphs import size_of
 from benchmarks.stores.measured import children, others_mb
 from benchmarks.stores.tables import MEASURED_STORES
-from kgot_lab.io.atomic_write import write_whole
 
 _PACKAGES = (
     "networkx",

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from kgot_lab.io.files import write_whole
 
 from benchmarks.structure.analogies import CHOICES, ITEMS, Choices, choices
 from benchmarks.structure.analogy_pairs import PAIRS, AnalogyPairs, pair, pairs
@@ -31,7 +32,6 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.atomic_write import write_whole
 from kgot_lab.similarity.delta import SPECIFIED, Thresholds
 from kgot_lab.types import Node
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from kgot_lab.analogy.skeletons import LeakCheck, Skeletons, one_line
 from kgot_lab.errors import BadInput, BadReply
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.llm.recorded import prompt_to_json
 from kgot_lab.text.cleaning import whole
 from kgot_lab.types import LLM, FromFile, Json, Message, Prompt

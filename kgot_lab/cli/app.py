@@ -426,7 +426,7 @@ def _examine_file(file: Path, *, salvage: bool) -> None:
 
 
 def _replay_demo() -> None:
-    from kgot_lab.io.bundled import bundled
+    from kgot_lab.io.files import bundled
     from kgot_lab.loop.trace import load_run
 
     path = bundled("traces/hotpotqa_demo.jsonl")

@@ -18,7 +18,7 @@ from typer.core import TyperGroup
 from kgot_lab.cli import options, terminal
 from kgot_lab.cli.options import argument, option, with_options
 from kgot_lab.errors import BadInput, NotInstalled, require_amount, require_count, shortly
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import counted, harmless
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from kgot_lab.errors import BadInput, without_secrets
-from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.io.files import read_regular_text
 from kgot_lab.llm.structured import field_problem
 from kgot_lab.loop.limits import Limits
 

@@ -109,7 +109,7 @@ def show_marks(
     """Show who solved which exercise at which try, from files handed in; a damaged file is named and left
     out.
     """
-    from kgot_lab.io.atomic_write import write_whole
+    from kgot_lab.io.files import write_whole
     from kgot_lab.viz.exercises import gathered_marks, read_hand_in
     from kgot_lab.viz.static.table import Table
 

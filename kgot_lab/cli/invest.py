@@ -165,7 +165,7 @@ def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> N
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
     """No other command runs on in a folder meanwhile; raises StoreUnavailable where one does."""
-    from kgot_lab.io.locking import hold
+    from kgot_lab.io.processes import hold
 
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "running").open("a") as file:

@@ -24,9 +24,8 @@ from kgot_lab.types import Triple
 if TYPE_CHECKING:
     from kgot_lab.cli.configuration import Configuration
     from kgot_lab.loop.persistence import MemorySession
-    from kgot_lab.memory.claims.claim import Claim
+    from kgot_lab.memory.claims.claim import Claim, Fallen
     from kgot_lab.memory.claims.claims import Claims
-    from kgot_lab.memory.claims.reports import Fallen
 
 BY_COMMAND = "command line"
 BY = option("who decides, for the log", "--by", default=BY_COMMAND)
@@ -284,7 +283,7 @@ def erase_for_good(
 @contextmanager
 def memory_opened(context: typer.Context) -> Iterator[Claims]:
     """The memory that a command names, open; raises BadInput for a file that is none."""
-    from kgot_lab.memory.claims.opening import open_claims
+    from kgot_lab.memory.claims.claims import open_claims
 
     with open_claims(context.obj, new=False) as claims:
         yield claims

@@ -218,7 +218,7 @@ def _put(place: SavedGraph, write: Callable[[], None]) -> bool:
 
 def _replaced(place: SavedGraph, write: Callable[[], None]) -> bool:
     """Write over a file that is as it was; while that is done, no other command takes it for its own."""
-    from kgot_lab.io.locking import hold
+    from kgot_lab.io.processes import hold
 
     try:
         with place.path.open("rb") as file:
@@ -234,7 +234,7 @@ def _replaced(place: SavedGraph, write: Callable[[], None]) -> bool:
 
 def _held_by(path: Path) -> str:
     """The digest of what a file holds; "" where there is none. Raises BadInput for what is no file."""
-    from kgot_lab.io.text_files import read_regular
+    from kgot_lab.io.files import read_regular
 
     try:
         return hashlib.sha256(read_regular(path)).hexdigest()

@@ -91,7 +91,7 @@ def at_hand(
     spending: Spending,
 ) -> AtHand:
     """What there is to make tools of."""
-    from kgot_lab.sandbox.calculator import Calculator
+    from kgot_lab.sandbox import Calculator
     from kgot_lab.tools.offered import AtHand
     from kgot_lab.tools.web.archives import Mirror
 

@@ -17,7 +17,7 @@ from kgot_lab.cli import options, terminal
 from kgot_lab.cli import question_setup as asking
 from kgot_lab.cli.options import argument, option
 from kgot_lab.errors import BadInput, require_count, shortly
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import harmless
 
 if TYPE_CHECKING:

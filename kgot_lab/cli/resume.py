@@ -31,7 +31,7 @@ from kgot_lab.errors import (
     TraceError,
     TraceLocked,
 )
-from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.io.files import read_regular_text
 from kgot_lab.text.cleaning import as_typed, harmless
 
 if TYPE_CHECKING:

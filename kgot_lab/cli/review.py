@@ -30,9 +30,9 @@ from kgot_lab.errors import BadInput, LabError
 from kgot_lab.text.cleaning import as_typed, counted, harmless
 
 if TYPE_CHECKING:
+    from kgot_lab.memory.claims.claim import Cardinality, Queued
     from kgot_lab.memory.claims.claims import Claims
-    from kgot_lab.memory.claims.reports import Cardinality, Queued
-    from kgot_lab.memory.claims.reviewer import Reviewer, Weighed
+    from kgot_lab.memory.claims.ledger import Reviewer, Weighed
     from kgot_lab.types import Triple
 
 _LISTED = 10  # facts under a heading
@@ -208,7 +208,7 @@ def _key() -> str:
 
 
 def _reviewer(claims: Claims, by: str) -> Reviewer:
-    from kgot_lab.memory.claims.reviewer import Reviewer
+    from kgot_lab.memory.claims.ledger import Reviewer
 
     return Reviewer(claims, as_typed(by, "--by"))
 
@@ -236,7 +236,7 @@ def _line(row: dict[str, Any]) -> str:
 
 def _card(queued: Queued, weighed: Weighed) -> Iterator[str]:
     """A claim with what speaks for it and what it would change, in lines that can be printed."""
-    from kgot_lab.memory.claims.times import format_span
+    from kgot_lab.memory.claims.claim import format_span
 
     claim, span = queued.claim, queued.claim.span
     valid = format_span(claim.valid_from, claim.valid_until)

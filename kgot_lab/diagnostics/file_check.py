@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, StoreDamaged, StoreUnavailable, shortly
-from kgot_lab.io.text_files import NO_FILES, require_narrow
+from kgot_lab.io.files import NO_FILES, require_narrow
 from kgot_lab.text.cleaning import counted
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def salvage_file(path: Path | str) -> Salvaged:
 
 
 def _kind_of(path: Path) -> str:
-    from kgot_lab.memory.tables.layout import CLAIMS_LAYOUT
+    from kgot_lab.memory.tables import CLAIMS_LAYOUT
     from kgot_lab.stores.sqlite.file import require_closed
 
     require_closed(path)

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from kgot_lab.documents.conversion import CONVERTED, MESSAGE_HEAD, Converted
 from kgot_lab.errors import BadInput, NotInstalled, shortly
-from kgot_lab.io.text_files import read_regular, wide_encoding
-from kgot_lab.io.timeouts import ended_after
+from kgot_lab.io.files import read_regular, wide_encoding
+from kgot_lab.io.processes import ended_after
 
 # Converts files in a process of its own, which is ended when a file takes too long, and started again for
 # the next one.

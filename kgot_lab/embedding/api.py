@@ -12,8 +12,7 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput, LLMError, UnknownName
-from kgot_lab.io.http_client import UnusableBody, bounded_client
-from kgot_lab.io.proxies import through_proxy, way_to
+from kgot_lab.io.http_client import UnusableBody, bounded_client, through_proxy, way_to
 from kgot_lab.llm.keys import key_for
 from kgot_lab.llm.presets import ENDPOINTS, Endpoint, server_at
 

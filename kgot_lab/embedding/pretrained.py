@@ -16,7 +16,7 @@ import numpy as np
 
 from kgot_lab.embedding.embedder import Matrix, embeddable, unit
 from kgot_lab.errors import BadInput, NotInstalled, OutOfMemory, wants_memory
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 
 _WHOLE = "7cc09e2963a4d8c708aaa42c991baa2095aca846470fbd52d383a2385ae9d25f"  # the digest of the weights and the tokenizer we measured with
 

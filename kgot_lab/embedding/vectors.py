@@ -20,8 +20,7 @@ from kgot_lab.embedding.cache import Cached, text_key
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.errors import BadInput, UnknownName, shortly
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled, write_whole
 
 __all__ = ["Cached", "Shelf", "Stocked", "Vectors", "minilm", "text_key"]
 

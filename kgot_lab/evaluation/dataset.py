@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, UnknownName, described_value, shortly
-from kgot_lab.io.text_files import require_narrow
+from kgot_lab.io.files import require_narrow
 from kgot_lab.types import Document, Edge, Json, Query, Triple
 
 Qrels = Mapping[str, Mapping[str, int]]  # query id -> document id -> grade; above 0 is relevant

@@ -28,8 +28,7 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import MEASURES, depth
 from kgot_lab.evaluation.runs import BY_ID, TIES, Latency, Run
 from kgot_lab.evaluation.significance import ROUNDS
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.io.files import read_regular_text, write_whole
 from kgot_lab.types import Hit, Json
 
 KEEP = 20  # hits of a query in a receipt: what a curve up to recall@20 needs

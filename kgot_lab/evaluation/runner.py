@@ -39,8 +39,8 @@ from kgot_lab.evaluation.results import (
     to_be_deleted,
 )
 from kgot_lab.evaluation.runs import BY_ID, Retriever, Run, latency, timed_search, unique
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.locking import one_at_a_time
+from kgot_lab.io.files import write_whole
+from kgot_lab.io.processes import one_at_a_time
 from kgot_lab.types import Hit, Json, Query
 
 # Whether a system is still the one it was: the version that it declares, and the embedders it searches

@@ -16,10 +16,9 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import Expert, ExpertConfig, slug
-from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
-from kgot_lab.memory.tables.layout import Layout
-from kgot_lab.memory.tables.opening import open_tables
-from kgot_lab.memory.tables.storage import ClaimRow, TableStorage
+from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now
+from kgot_lab.memory.sqlite_tables import open_tables
+from kgot_lab.memory.tables import ClaimRow, Layout, TableStorage
 from kgot_lab.types import Json
 
 # All SQL of experts and their conversations, in what SQLite and PostgreSQL have in common.

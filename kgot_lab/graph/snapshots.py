@@ -19,8 +19,7 @@ from urllib.parse import unquote
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.text_files import read_regular, utf8_text
+from kgot_lab.io.files import read_regular, utf8_text, write_whole
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge, Json, Node
 

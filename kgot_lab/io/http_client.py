@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from typing import Any
 
-from kgot_lab.io.timeouts import ended_after
+from kgot_lab.io.processes import ended_after
 
 MOST_BYTES = 16_000_000  # of an answer, unpacked; a long reply has a few hundred thousand
 MOST_HOLDERS = 100_000  # objects and lists in an answer, which cost far more than their bytes

@@ -23,7 +23,7 @@ from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.kgos.schemas.rules import check_rules
 from kgot_lab.kgos.schemas.vocabularies import UNIFIED
-from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.stores.sql import edge_row, node_row
 from kgot_lab.text.cleaning import counted, whole
 from kgot_lab.text.words import searched_words

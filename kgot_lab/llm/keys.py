@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from kgot_lab.errors import LLMError
-from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.io.files import read_regular_text
 from kgot_lab.llm.presets import Endpoint
 
 # Keys from a file .env, so that they stand neither in a shell's history nor in a file that is shared.

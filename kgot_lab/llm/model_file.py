@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgot_lab.errors import BadInput, ModelMissing
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.proxies import way_to
+from kgot_lab.io.files import write_whole
+from kgot_lab.io.http_client import way_to
 
 FETCH = "`kgot-lab model`"
 VARIABLE = "KGOT_LAB_MODEL"  # the path of a GGUF file of your own

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from kgot_lab.errors import BadInput, LabError, UnknownName
-from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.io.files import read_regular_text
 from kgot_lab.llm.presets import Patience, Price, Settings
 from kgot_lab.llm.structured import field_problem
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kgot_lab.errors import BadInput, LLMError
-from kgot_lab.io.http_client import UnusableBody, bounded_client
-from kgot_lab.io.proxies import proxy_variable, way_to
+from kgot_lab.io.http_client import UnusableBody, bounded_client, proxy_variable, way_to
 from kgot_lab.llm.budget import LEAST_SECONDS, may_be_charged, may_retry, seconds_left, tokens_of
 from kgot_lab.llm.capabilities import (
     Manner,

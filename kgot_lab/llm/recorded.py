@@ -18,7 +18,7 @@ from datetime import date
 from pathlib import Path
 
 from kgot_lab.errors import LLMError, ReplayMiss, TraceError, UnknownName
-from kgot_lab.io.text_files import read_regular
+from kgot_lab.io.files import read_regular
 from kgot_lab.llm.budget import Spending, charged_account, requested_price, worst_of
 from kgot_lab.llm.presets import FREE, Price
 from kgot_lab.llm.streaming import in_words, streamed

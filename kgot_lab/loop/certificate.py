@@ -26,8 +26,8 @@ from kgot_lab.memory.claims.certificate import (
 )
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.grounded_extraction import SourcedSentence
-from kgot_lab.memory.tables.sqlite import SQLiteClaims
+from kgot_lab.memory.extraction import SourcedSentence
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.retrieval.entity_linking import CAPITALISED, OPENERS, Titles, capitalised, compared_name
 from kgot_lab.text.words import named_words, plain_answer, stands_in
 from kgot_lab.types import Document, Triple

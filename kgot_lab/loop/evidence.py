@@ -16,7 +16,7 @@ from kgot_lab.loop.events import Event
 from kgot_lab.loop.render import relevance
 from kgot_lab.loop.run_context import Candidate, Loop, scalars
 from kgot_lab.loop.state import State, state_after
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import content_words, named_words, sentences
 from kgot_lab.types import Diff, Document, Edge, Json
 

@@ -30,8 +30,8 @@ from kgot_lab.loop.events import (
     Wrote,
 )
 from kgot_lab.loop.modes.paths.mentions import is_place, title_at
-from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.types import Usage
 

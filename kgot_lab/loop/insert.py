@@ -49,7 +49,7 @@ from kgot_lab.loop.run_context import (
     repairing,
     situation,
 )
-from kgot_lab.memory.grounded_extraction import (
+from kgot_lab.memory.extraction import (
     SourcedSentence,
     facts_prompt,
     grounded_and_not,

@@ -24,12 +24,10 @@ from kgot_lab.loop.modes.paths.mentions import is_place, place_under
 from kgot_lab.loop.state import state_after
 from kgot_lab.loop.trace import Trace, graph_after, up_to_parting
 from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.memory.claims.claim import Claim, Span
-from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.opening import open_claims
-from kgot_lab.memory.claims.reports import Learnt
-from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.memory.claims.claim import Claim, Learnt, Span
+from kgot_lab.memory.claims.claims import Claims, open_claims
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.protocol import Store
 from kgot_lab.text.words import content_words, named_words
 from kgot_lab.tools.tool import Result, Tool, checked_result, sought_by

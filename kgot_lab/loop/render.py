@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from kgot_lab.graph.changes import HIDDEN, sentence_of
 from kgot_lab.loop.events import Cut
-from kgot_lab.stores.in_memory import PYTHON, fact_of
+from kgot_lab.stores.embedded_store import PYTHON, fact_of
 from kgot_lab.stores.protocol import Dialect, Schema, Store
 from kgot_lab.text.cleaning import shorten, tokens
 from kgot_lab.text.words import content_words

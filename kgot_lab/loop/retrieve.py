@@ -28,7 +28,7 @@ from kgot_lab.loop.run_context import (
     repairing,
     situation,
 )
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.stores.protocol import Store, readers
 from kgot_lab.text.cleaning import shorten, tokens
 from kgot_lab.text.words import plain_answer

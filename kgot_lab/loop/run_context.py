@@ -17,8 +17,8 @@ from kgot_lab.loop.limits import Limits
 from kgot_lab.loop.prompts import Statement
 from kgot_lab.loop.render import rendered
 from kgot_lab.loop.state import State
+from kgot_lab.stores.lookup import holds_value
 from kgot_lab.stores.protocol import OwnWords, Scalar, Store
-from kgot_lab.stores.value_index import holds_value
 from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import named_words
 from kgot_lab.tools.tool import Tool

@@ -14,9 +14,9 @@ from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.events import Answered, Asked, Event, Parsed, Started, ToolReturned, Wrote
 from kgot_lab.loop.modes.paths.mentions import title_of
 from kgot_lab.loop.modes.paths.question_form import hops_in
-from kgot_lab.memory.grounded_extraction import SourcedSentence
-from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.memory.extraction import SourcedSentence
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import sentences
 from kgot_lab.types import Edge
 

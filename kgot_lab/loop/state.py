@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import sentences_of
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.events import (
     EMPTY,
     Answered,

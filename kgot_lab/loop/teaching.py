@@ -24,7 +24,7 @@ from kgot_lab.loop.events import (
 from kgot_lab.loop.render import joined_lines
 from kgot_lab.loop.retrieve import row_text
 from kgot_lab.loop.trace import Trace, graph_after
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Document, Edge, full_text
 
 AHEAD = 0.5  # the F1 from which an answer counts as right, and by which one answer is better than another

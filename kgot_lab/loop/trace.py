@@ -22,7 +22,7 @@ from kgot_lab.errors import BadInput, TraceError, TraceLocked, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Truth
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
-from kgot_lab.io.locking import hold
+from kgot_lab.io.processes import hold
 from kgot_lab.llm.recorded import lines_on_file, settle_last_line
 from kgot_lab.loop.events import Answered, Asked, Event, Refused, Started, Wrote, from_json, to_json
 from kgot_lab.stores.hash_chain import broken_seal, seal_of, with_seal

@@ -12,8 +12,7 @@ from typing import Literal, Protocol
 
 from kgot_lab.errors import BadInput, described_value, require, require_count, require_parts, words_of
 from kgot_lab.llm.structured import checked_reply
-from kgot_lab.memory.extraction import Extraction
-from kgot_lab.memory.turn_records import (
+from kgot_lab.memory.agent import (
     AnswersNow,
     LearningMemory,
     NotifiesChanges,
@@ -21,6 +20,7 @@ from kgot_lab.memory.turn_records import (
     TurnOutcome,
     UserTurn,
 )
+from kgot_lab.memory.extraction import Extraction
 from kgot_lab.text.cleaning import FENCES, fenced, harmless, whole
 from kgot_lab.text.words import STOP_WORDS, named_words
 from kgot_lab.types import LLM, Message, Prompt, Triple

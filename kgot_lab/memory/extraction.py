@@ -9,8 +9,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from kgot_lab.llm.structured import checked_reply, parse, schema_of, structured
-from kgot_lab.memory.grounded_extraction import facts_prompt, grounded_and_not, sentences_of_documents
-from kgot_lab.memory.time_expressions import StatedTimes, stated_time
+from kgot_lab.memory.extraction import (
+    StatedTimes,
+    facts_prompt,
+    grounded_and_not,
+    sentences_of_documents,
+    stated_time,
+)
 from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens, whole
 from kgot_lab.text.words import content_words
 from kgot_lab.types import LLM, Document, Message, Prompt, Triple

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from threading import RLock
 from typing import NamedTuple
 
-from kgot_lab.memory.matching import (
+from kgot_lab.memory.triple_store import (
     Keyword,
     checked_keywords,
     checked_triples,

@@ -10,10 +10,9 @@ from datetime import datetime
 from typing import Self
 
 from kgot_lab.errors import BadInput, UnknownName, described_value, require, require_count, require_parts
-from kgot_lab.memory.extraction import Extraction, ExtractionMode, with_origin
-from kgot_lab.memory.extractor import Extractor
+from kgot_lab.memory.agent import TurnOutcome, UserTurn
+from kgot_lab.memory.extraction import Extraction, ExtractionMode, Extractor, with_origin
 from kgot_lab.memory.triple_store import ReadTriples, TripleStore, newest_of
-from kgot_lab.memory.turn_records import TurnOutcome, UserTurn
 from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import LLM, Json, Triple
 

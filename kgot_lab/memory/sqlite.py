@@ -12,9 +12,10 @@ from threading import RLock
 from typing import Any, Self
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
-from kgot_lab.io.fork_safety import ELSEWHERE, keep_for_ever, tell_of_forks
+from kgot_lab.io.processes import ELSEWHERE, keep_for_ever, tell_of_forks
 from kgot_lab.io.sqlite_snapshot import check_before_opening
-from kgot_lab.memory.matching import (
+from kgot_lab.memory.sqlite import LONGEST_WAIT, explain_sqlite_error, refuse_damaged
+from kgot_lab.memory.triple_store import (
     Keyword,
     checked_keywords,
     checked_triples,
@@ -23,7 +24,6 @@ from kgot_lab.memory.matching import (
     require_pattern,
     spaced_words,
 )
-from kgot_lab.memory.sqlite_files import LONGEST_WAIT, explain_sqlite_error, refuse_damaged
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple

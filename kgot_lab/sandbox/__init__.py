@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 from kgot_lab.errors import BadInput, LabError, NoSandbox, SandboxError, UnknownName
-from kgot_lab.sandbox.languages import LANGUAGES, Language
+from kgot_lab.sandbox.launchers import LANGUAGES, Language
 from kgot_lab.sandbox.process import Launch, Sandbox
 
 _HINT = (
@@ -30,7 +30,7 @@ _SHORTAGES = {  # what a system says, in lower case, when there is a sandbox and
 
 
 def _bubblewraps(language: Language, memory_mb: int) -> Iterator[Launch]:
-    from kgot_lab.sandbox.bubblewrap import launches, programs
+    from kgot_lab.sandbox.launchers import launches, programs
 
     if sys.platform == "linux":
         for program in programs():
@@ -38,14 +38,14 @@ def _bubblewraps(language: Language, memory_mb: int) -> Iterator[Launch]:
 
 
 def _dockers(language: Language, memory_mb: int) -> Iterator[Launch]:
-    from kgot_lab.sandbox.docker import launch
+    from kgot_lab.sandbox.launchers import launch
 
     if found := launch(language, memory_mb):
         yield found
 
 
 def _unsafe(language: Language, memory_mb: int) -> Iterator[Launch]:
-    from kgot_lab.sandbox.unsafe import launch
+    from kgot_lab.sandbox.launchers import launch
 
     yield launch(language, memory_mb)
 

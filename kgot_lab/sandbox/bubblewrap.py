@@ -12,7 +12,7 @@ import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
-from kgot_lab.sandbox.languages import Language
+from kgot_lab.sandbox.launchers import Language
 from kgot_lab.sandbox.process import INSIDE, OPTIONS, Launch, clean
 
 # where the shared libraries of the system are

@@ -9,7 +9,7 @@ import importlib.util
 import shutil
 from pathlib import Path
 
-from kgot_lab.sandbox.languages import PYTHON_WORKER, Language
+from kgot_lab.sandbox.launchers import PYTHON_WORKER, Language
 from kgot_lab.sandbox.process import INSIDE, OPTIONS, Launch, clean
 
 IMAGE = "python:3.12-slim"

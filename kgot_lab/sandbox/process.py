@@ -27,9 +27,9 @@ from typing import IO, Any
 
 from kgot_lab.errors import BadInput, QueryFailed, SandboxError
 from kgot_lab.graph.changes import Truth
-from kgot_lab.io.fork_safety import tell_of_forks
+from kgot_lab.io.processes import tell_of_forks
+from kgot_lab.sandbox.process import megabytes_of, tree_of
 from kgot_lab.sandbox.replies import Malformed, account_of, accounts, part, removal_of
-from kgot_lab.sandbox.watching import megabytes_of, tree_of
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
 _MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return

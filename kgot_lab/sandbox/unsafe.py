@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from kgot_lab.sandbox.languages import Language
+from kgot_lab.sandbox.launchers import Language
 from kgot_lab.sandbox.process import INSIDE, OPTIONS, Launch, clean
 
 

@@ -1,6 +1,7 @@
 """Keeps graphs: one language and one home each, all behind the same small protocols."""
 
-from kgot_lab.stores.in_memory import InMemory
+from kgot_lab.stores.embedded_store import InMemory
+from kgot_lab.stores.lookup import edges_between, holds_value
 from kgot_lab.stores.opening import (
     STORES,
     delete_namespace,
@@ -12,7 +13,6 @@ from kgot_lab.stores.opening import (
     reopen_store,
 )
 from kgot_lab.stores.protocol import Dialect, Schema, Store
-from kgot_lab.stores.value_index import edges_between, holds_value
 
 __all__ = [
     "STORES",

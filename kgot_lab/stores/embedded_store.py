@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING, ClassVar, Concatenate, ParamSpec, Self, TypeVa
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.changes import Truth, inverse
 from kgot_lab.graph.validation import copied_edge, copied_node, fit_diff
-from kgot_lab.io.fork_safety import ELSEWHERE, tell_of_forks
-from kgot_lab.sandbox import open_sandbox
-from kgot_lab.sandbox.calculator import Calculator
+from kgot_lab.io.processes import ELSEWHERE, tell_of_forks
+from kgot_lab.sandbox import Calculator, open_sandbox
 from kgot_lab.stores.log import DiffLog, elements_of
+from kgot_lab.stores.lookup import HeldValues, WordIndex, edges_among, path_between, reached
 from kgot_lab.stores.protocol import Dialect, Execute, Scalar, Schema
-from kgot_lab.stores.text_index import WordIndex
-from kgot_lab.stores.validation import require_statement, require_words
-from kgot_lab.stores.value_index import HeldValues, edges_among
-from kgot_lab.stores.walks import path_between, reached
+from kgot_lab.stores.statements import require_statement, require_words
 from kgot_lab.text.words import folded_words
 from kgot_lab.types import Diff, Edge, Node, Rows
 

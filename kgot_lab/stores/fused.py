@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 from kgot_lab.errors import BadInput, LabError, QueryFailed
 from kgot_lab.graph.changes import inverse
+from kgot_lab.stores.lookup import edges_between, holds_value
 from kgot_lab.stores.protocol import Computer, Dialect, Scalar, Schema, Store
-from kgot_lab.stores.value_index import edges_between, holds_value
 from kgot_lab.types import Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from unicodedata import normalize
 
 from kgot_lab.graph.changes import inverse
 from kgot_lab.stores.embedded_store import EmbeddedStore
-from kgot_lab.stores.paths import python_paths
 from kgot_lab.stores.protocol import Dialect, Fact
-from kgot_lab.stores.statement_literals import python_words
+from kgot_lab.stores.statements import python_paths, python_words
 from kgot_lab.types import Edge, Json, Node, Triple
 
 

@@ -22,9 +22,8 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, shortly
 from kgot_lab.graph.changes import Identity, Truth
-from kgot_lab.io.fork_safety import tell_of_forks
-from kgot_lab.io.locking import hold
-from kgot_lab.io.text_files import read_regular
+from kgot_lab.io.files import read_regular
+from kgot_lab.io.processes import hold, tell_of_forks
 from kgot_lab.sandbox.replies import account_of, removal_of
 from kgot_lab.stores.hash_chain import (
     CHAINED,

@@ -136,7 +136,7 @@ def open_for(language: str, *others: str, **how: Any) -> Store:
     main, *mirrors = (_open(_LANGUAGES[name], **how) for name in (language, *others))
     if not mirrors:
         return main
-    from kgot_lab.stores.fused import Fused
+    from kgot_lab.stores.opening import Fused
 
     return Fused(main, *mirrors)
 

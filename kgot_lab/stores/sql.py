@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph.changes import Identity, Truth, same_value
-from kgot_lab.stores.validation import require_statement
+from kgot_lab.stores.statements import require_statement
 from kgot_lab.types import Diff, Edge, Json, Node
 
 SqlRow = tuple[Any, ...]

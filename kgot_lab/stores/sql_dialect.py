@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from kgot_lab.sandbox.inside.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
-from kgot_lab.stores.paths import path_query
+from kgot_lab.sandbox.python.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.stores.sql import edge_row, node_row
+from kgot_lab.stores.statements import path_query
 from kgot_lab.types import Edge
 
 LONGEST_PART = 60  # characters of a name that other names may contain

@@ -23,8 +23,7 @@ from kgot_lab.errors import (
     require_count,
     require_parts,
 )
-from kgot_lab.io.http_client import UnusableBody, bounded_client
-from kgot_lab.io.proxies import through_proxy, way_to
+from kgot_lab.io.http_client import UnusableBody, bounded_client, through_proxy, way_to
 from kgot_lab.llm.budget import LEAST_SECONDS, Spending
 from kgot_lab.text.cleaning import FENCES, counted, fenced, harmless, shorten, tokens
 from kgot_lab.tools.files import FileShelf

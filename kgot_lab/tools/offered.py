@@ -19,7 +19,7 @@ from pathlib import Path
 from kgot_lab.errors import BadInput, LabError, OutOfMemory, wants_memory, without_secrets
 from kgot_lab.llm.budget import Spending
 from kgot_lab.llm.keys import without_known_keys
-from kgot_lab.sandbox.calculator import Calculator
+from kgot_lab.sandbox import Calculator
 from kgot_lab.stores.protocol import Computer
 from kgot_lab.text.cleaning import harmless
 from kgot_lab.tools.files import FileShelf, extract_zip

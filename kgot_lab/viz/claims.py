@@ -14,11 +14,9 @@ from typing import Any
 from kgot_lab.errors import AlreadyDecided, BadInput, LabError, require, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.memory.claims.claim import Claim, triple_key
+from kgot_lab.memory.claims.claim import Claim, Decided, Fallen, Queued, format_span, format_time, triple_key
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.reports import Decided, Fallen, Queued
-from kgot_lab.memory.claims.reviewer import Reviewer, Weighed
-from kgot_lab.memory.claims.times import format_span, format_time
+from kgot_lab.memory.claims.ledger import Reviewer, Weighed
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Document, Edge, Json, Node, Triple
 from kgot_lab.viz.graph.svg import Picture, svg

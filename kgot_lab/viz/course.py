@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import sentences
 from kgot_lab.types import Json

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, require
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.viz.static.table import Sheet, sheet
 

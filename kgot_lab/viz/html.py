@@ -11,7 +11,7 @@ from pathlib import Path
 from kgot_lab.errors import BadInput, described_value
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.trace import Trace

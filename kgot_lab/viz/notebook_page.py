@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from kgot_lab.errors import BadInput, NotInstalled
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.viz.external_requests import notebook_references, references
 
 if TYPE_CHECKING:

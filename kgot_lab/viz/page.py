@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.tables import Cell, Grid
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import as_graph, is_undirected
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.events import Answered, Asked, Event, Started, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.formatting import Part, PartKind, format_fact, tell
 from kgot_lab.loop.replay.forks import by_hand, origin

@@ -12,7 +12,7 @@ from kgot_lab.graph.changes import HIDDEN
 from kgot_lab.loop.events import Answered, Event, Read, Repaired, Started, Wrote
 from kgot_lab.loop.trace import Trace, graph_after
 from kgot_lab.stores.cypher.dialect import CYPHER
-from kgot_lab.stores.in_memory import PYTHON
+from kgot_lab.stores.embedded_store import PYTHON
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.types import Json, Rows
 from kgot_lab.viz.graph.svg import Picture, svg

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgot_lab.io.files import bundled
+
 from benchmarks.npc import town
 from kgot_lab.domains import npc
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.io.bundled import bundled
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.trace import graph_after, load_run

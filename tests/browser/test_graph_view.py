@@ -12,7 +12,7 @@ from browser.lab import expect, open_notebook, run_cell
 from browser.window import SCREENSHOTS
 
 SHOW = """
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.viz import show_graph

@@ -28,7 +28,7 @@ app = marimo.App()
 @app.cell
 def _():
     import kgot_lab as lab
-    from kgot_lab.io.bundled import bundled
+    from kgot_lab.io.files import bundled
     from kgot_lab.loop.trace import graph_after, load_run
     from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.types import Document

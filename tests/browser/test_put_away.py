@@ -11,7 +11,7 @@ from browser.lab import expect, open_notebook, output_of, run_cell, wait_for_ker
 SHOWN = """
 from IPython.display import display
 
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.types import Document

@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 
-from kgot_lab.stores.in_memory import InMemory
+from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.types import Diff, Node
 
 

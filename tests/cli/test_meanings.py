@@ -7,10 +7,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from kgot_lab.io.files import bundled
 from support.saying import fact, said, year
 
-from kgot_lab.io.bundled import bundled
-from kgot_lab.memory.claims.opening import open_claims
+from kgot_lab.memory.claims.claims import open_claims
 
 pytestmark = pytest.mark.usefixtures("here")
 LONDON, PARIS = "Ada lives_in London", "Ada lives_in Paris"

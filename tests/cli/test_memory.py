@@ -17,7 +17,7 @@ from support.command_line import FIRST, QUESTION, REST, RETRIEVE, asking, begun,
 from support.openai_server import openai_server
 from support.waiting import AMPLE
 
-from kgot_lab.memory.claims.opening import open_claims
+from kgot_lab.memory.claims.claims import open_claims
 
 pytestmark = pytest.mark.usefixtures("here")
 # what the reference preset asks where its graph answers at once

@@ -10,8 +10,8 @@ import pytest
 from support.saying import fact, inferred, said
 
 from kgot_lab.memory.claims.claim import Claim, Span
+from kgot_lab.memory.claims.claims import open_claims
 from kgot_lab.memory.claims.ledger import ReviewLedger
-from kgot_lab.memory.claims.opening import open_claims
 from kgot_lab.types import Triple
 
 pytest.importorskip("termios", reason="terminals of POSIX")

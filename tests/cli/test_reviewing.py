@@ -16,7 +16,7 @@ from support.saying import fact, inferred, said
 from support.waiting import AMPLE
 
 from kgot_lab.memory.claims.claim import Claim, Span
-from kgot_lab.memory.claims.opening import open_claims
+from kgot_lab.memory.claims.claims import open_claims
 from kgot_lab.types import Triple
 
 pytestmark = pytest.mark.usefixtures("here")

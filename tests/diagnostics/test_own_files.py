@@ -14,7 +14,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered
 from kgot_lab.loop.state import Entry, Ledger
 from kgot_lab.memory.claims.claim import Claim
-from kgot_lab.memory.claims.opening import open_claims
+from kgot_lab.memory.claims.claims import open_claims
 from kgot_lab.stores import open_store
 from kgot_lab.stores.files import write_graph
 from kgot_lab.types import Diff, Edge, Node, Triple

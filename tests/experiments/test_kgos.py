@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from kgot_lab.io.files import bundled
 from support.searching import Letters
 
 from benchmarks.kgos import queries as queries_of
@@ -28,7 +29,6 @@ from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.significance import Estimate
-from kgot_lab.io.bundled import bundled
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "kgos"

@@ -23,7 +23,7 @@ from kgot_lab.errors import StoreUnavailable, TraceError
 from kgot_lab.loop.events import Answered, Asked
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.stores import log
-from kgot_lab.stores.in_memory import InMemory
+from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.types import Diff, Node, Prompt, Usage
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from fire.counting import Case, Counts, in_turn
 from kgot_lab.errors import StoreUnavailable
 from kgot_lab.stores import open_store
-from kgot_lab.stores.in_memory import InMemory
+from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.types import Diff, Edge, Node
 

@@ -14,7 +14,7 @@ from support.openai_server import Server, openai_server, refuses, says
 
 from kgot_lab.embedding.api import API
 from kgot_lab.errors import BadInput, LabError, LLMError, StoreUnavailable, ToolFailed
-from kgot_lab.io.proxies import is_loopback, proxy_variable, way_to
+from kgot_lab.io.http_client import is_loopback, proxy_variable, way_to
 from kgot_lab.llm import connect
 from kgot_lab.llm.presets import Patience
 from kgot_lab.stores.sparql.connection import SparqlLink

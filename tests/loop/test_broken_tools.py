@@ -10,7 +10,7 @@ from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, ToolReturned
 from kgot_lab.loop.replay.replay import Resources, resume
 from kgot_lab.loop.trace import load_run, record
-from kgot_lab.stores.in_memory import InMemory
+from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.tools.tool import Result, TextTool
 
 ONCE = FEW.but(steps=1, votes=1, tool_wait=0, tool_attempts=1, forced_reads=1, rereads=0)

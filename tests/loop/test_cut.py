@@ -9,7 +9,7 @@ import sys
 from kgot_lab.loop.render import relevance
 
 SCRIPT = """
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.render import relevance
 from kgot_lab.loop.events import ToolReturned
 from kgot_lab.loop.trace import load_run

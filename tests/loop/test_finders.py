@@ -18,7 +18,7 @@ from kgot_lab.loop.replay.replay import replay, same_event, verify
 from kgot_lab.loop.trace import load_run
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
-from kgot_lab.stores.fused import Fused
+from kgot_lab.stores.opening import Fused
 from kgot_lab.stores.protocol import Computer, readers
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool, ask_model, python, sought_by

@@ -12,7 +12,7 @@ from kgot_lab.loop.events import Asked, ToolReturned
 from kgot_lab.loop.replay.replay import Resources, fork, resume, verify
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import load_run, record
-from kgot_lab.stores.in_memory import InMemory
+from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.tools.tool import Result, TextTool, ask_model
 from kgot_lab.types import Document, Message, Prompt, Reply, Usage
 

@@ -35,7 +35,7 @@ from kgot_lab.loop.render import fit
 from kgot_lab.loop.replay.extract import extract, left_to_read
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import graph_after
-from kgot_lab.memory.grounded_extraction import (
+from kgot_lab.memory.extraction import (
     EXAMPLES,
     EXTRACT,
     SourcedSentence,
@@ -44,7 +44,7 @@ from kgot_lab.memory.grounded_extraction import (
     read_triples,
 )
 from kgot_lab.retrieval.lexical import bm25
-from kgot_lab.stores.in_memory import PYTHON
+from kgot_lab.stores.embedded_store import PYTHON
 from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import LONGEST_SENTENCE, sentences
 from kgot_lab.tools.search import search

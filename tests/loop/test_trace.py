@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kgot_lab.io.files import bundled
 from support.each_kind import each_kind
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.no_sandbox import no_sandbox
@@ -19,7 +20,6 @@ from support.saved_run import save_run
 from support.waiting import until
 
 from kgot_lab.errors import BadInput, TraceError
-from kgot_lab.io.bundled import bundled
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.loop.controller import think

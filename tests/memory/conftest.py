@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kgot_lab.memory.in_memory import InMemoryTripleStore
 from kgot_lab.memory.sqlite import SQLiteTripleStore
+from kgot_lab.memory.triple_store import InMemoryTripleStore
 
 
 @pytest.fixture(params=["in memory", "sqlite"])

@@ -12,6 +12,7 @@ import json
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from support.saying import fact, inferred, said, year
 
 from kgot_lab.errors import BadInput
@@ -21,9 +22,8 @@ from kgot_lab.memory.claims.certificate import certify
 from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
-from kgot_lab.memory.in_memory import InMemoryTripleStore
 from kgot_lab.memory.knowledge import KnowledgeGraphMemory
-from kgot_lab.memory.tables.sqlite import SQLiteClaims
+from kgot_lab.memory.triple_store import InMemoryTripleStore
 from kgot_lab.types import Triple
 
 MILLION = "w" * 1_000_000

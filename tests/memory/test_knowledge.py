@@ -12,8 +12,8 @@ from kgot_lab.errors import BadInput, BadReply, LLMError, UnknownName
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.llm.structured import schema_of
 from kgot_lab.memory.extraction import ExtractedTriples
-from kgot_lab.memory.in_memory import InMemoryTripleStore
 from kgot_lab.memory.knowledge import KnowledgeGraphMemory
+from kgot_lab.memory.triple_store import InMemoryTripleStore
 from kgot_lab.types import Triple
 
 TEXT = "Alice is a senior engineer at Acme Corp. She reports to Bob. Acme Corp is headquartered in Seattle."

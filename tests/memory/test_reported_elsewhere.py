@@ -15,17 +15,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from kgot_lab.io.files import bundled
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from support.saying import fact, said, year
 
 from kgot_lab.errors import BadInput
-from kgot_lab.io.bundled import bundled
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.knowledge import KnowledgeGraphMemory
 from kgot_lab.memory.sqlite import SQLiteTripleStore
-from kgot_lab.memory.tables.sqlite import SQLiteClaims
 from kgot_lab.types import Triple
 
 CANARY = "canary-71c0"
@@ -356,7 +356,7 @@ def test_an_older_fact_that_is_told_later_does_not_answer(claims):
 def test_two_memories_on_one_file_wait_for_each_other(path, monkeypatch):
     """mem0ai/mem0#7196: "database is locked" at once when two sessions use one file."""
     # SQLite serves nobody in turn: on a busy machine 30 s pass
-    monkeypatch.setattr("kgot_lab.memory.tables.file.LONGEST_WAIT", 1800.0)
+    monkeypatch.setattr("kgot_lab.memory.sqlite_tables.LONGEST_WAIT", 1800.0)
     failed = []
 
     def chat(name):

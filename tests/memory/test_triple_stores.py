@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from support.every import every
 
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.in_memory import InMemoryTripleStore
 from kgot_lab.memory.sqlite import SQLiteTripleStore
-from kgot_lab.memory.triple_store import newest_of
+from kgot_lab.memory.triple_store import InMemoryTripleStore, newest_of
 from kgot_lab.types import Triple
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

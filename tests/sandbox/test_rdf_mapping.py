@@ -8,28 +8,29 @@ import json
 import random
 
 import pytest
-from support.every import every
-
-from kgot_lab.errors import BadInput
-from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.io.bundled import bundled
-from kgot_lab.sandbox.inside.rdf import (
+from kgot_lab.io.files import bundled
+from kgot_lab.sandbox.sparql.rdf import (
     NAMESPACE,
     PREFIXES,
     RDF,
     RDFS,
     XSD,
     Literal,
+    contents_of,
     iri_of,
     literal_of,
     name_of,
     value_of,
+    with_names,
 )
-from kgot_lab.sandbox.inside.rdf_reading import contents_of, with_names
-from kgot_lab.sandbox.inside.sparql_text import checked_statement
-from kgot_lab.sandbox.inside.sparql_text import respelled as canonical
-from kgot_lab.stores.files.turtle import read_turtle, write_turtle
+from kgot_lab.sandbox.sparql.statements import checked_statement
+from kgot_lab.sandbox.sparql.statements import respelled as canonical
+from support.every import every
+
+from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.stores.files import read_turtle, write_turtle
 from kgot_lab.stores.sparql.triples import graph_of, require_holdable, spelled, triple_of, triples_of
 from kgot_lab.types import Diff, Edge, Node
 

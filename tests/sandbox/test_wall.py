@@ -14,14 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kgot_lab.sandbox.launchers import PYTHON_WORKER
 from support.every import every
 from support.waiting import AMPLE, until
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.sandbox import LANGUAGES, Launch, Sandbox, bubblewrap, open_sandbox, watching
-from kgot_lab.sandbox.languages import PYTHON_WORKER
+from kgot_lab.sandbox.process import tree_of
 from kgot_lab.sandbox.replies import MOST_CHANGED, MOST_VALUES, _values
-from kgot_lab.sandbox.watching import tree_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 

@@ -250,7 +250,7 @@ def test_without_a_sandbox_the_error_says_what_to_install(monkeypatch, tmp_path)
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho no namespaces here >&2\nexit 1\n")
     broken.chmod(0o755)
-    monkeypatch.setattr("kgot_lab.sandbox.bubblewrap.programs", lambda: [broken])
+    monkeypatch.setattr("kgot_lab.sandbox.launchers.programs", lambda: [broken])
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoSandbox) as none:
         open_sandbox()
@@ -273,7 +273,7 @@ def test_a_shortage_is_not_told_as_a_sandbox_that_is_missing(monkeypatch, tmp_pa
     short = tmp_path / "bwrap"
     short.write_text(f"#!/bin/sh\necho bwrap: {said} >&2\nexit 1\n")
     short.chmod(0o755)
-    monkeypatch.setattr("kgot_lab.sandbox.bubblewrap.programs", lambda: [short])
+    monkeypatch.setattr("kgot_lab.sandbox.launchers.programs", lambda: [short])
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoSandbox, match=f"^no sandbox could be started.*{headline}") as none:
         open_sandbox()

@@ -13,7 +13,7 @@ from support.every import every
 from support.store_kinds import NEIGHBOUR
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.stores.cypher.namespace_guard import confined
+from kgot_lab.stores.cypher.namespaces import confined
 from kgot_lab.stores.cypher.server import CypherServer
 from kgot_lab.types import Diff, Edge, Node
 

@@ -12,7 +12,7 @@ from support.work import calls
 from kgot_lab.errors import NoSandbox, QueryFailed
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.stores import InMemory, Schema, open_store
-from kgot_lab.stores.in_memory import PYTHON
+from kgot_lab.stores.embedded_store import PYTHON
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Diff, Edge, Node, Triple
 

@@ -19,8 +19,8 @@ from kgot_lab.diagnostics.file_check import examine_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.changes import Truth
 from kgot_lab.stores import open_store
+from kgot_lab.stores.embedded_store import InMemory, inverse
 from kgot_lab.stores.hash_chain import line_of
-from kgot_lab.stores.in_memory import InMemory, inverse
 from kgot_lab.stores.log import chain_on_file, history, salvage
 from kgot_lab.types import Diff, Edge, Node
 
@@ -369,7 +369,7 @@ def test_a_second_process_is_told_that_the_store_is_open(tmp_path):
     path = tmp_path / "graph.log"
     with InMemory(path=path) as store:
         store.apply(Diff(added_nodes=(Node("a"),)))
-        code = f"from kgot_lab.stores.in_memory import InMemory\nInMemory(path={str(path)!r})"
+        code = f"from kgot_lab.stores.embedded_store import InMemory\nInMemory(path={str(path)!r})"
         other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=600)
         assert "StoreUnavailable" in other.stderr and "this store is open already" in other.stderr
         with pytest.raises(StoreUnavailable):
@@ -413,7 +413,7 @@ def test_a_compacted_log_holds_the_same_graph_and_is_shorter(tmp_path):
 FULL = """
 import resource, signal, sys
 from kgot_lab.errors import StoreUnavailable
-from kgot_lab.stores.in_memory import InMemory
+from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.types import Diff, Node
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -22,7 +22,7 @@ from kgot_lab.loop.events import Answered, Wrote
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import delete_namespace, empty_store, namespaces, open_store, reopen_store
 from kgot_lab.stores.protocol import Schema
-from kgot_lab.stores.sparql.namespaces import graph_iri
+from kgot_lab.stores.sparql.connection import graph_iri
 from kgot_lab.tools.search import search
 from kgot_lab.types import Diff, Edge, Node
 

@@ -11,7 +11,7 @@ from support.store_kinds import KINDS, opened
 from kgot_lab.errors import BadInput
 from kgot_lab.loop.run_context import constants
 from kgot_lab.stores import open_store
-from kgot_lab.stores.fused import Fused
+from kgot_lab.stores.opening import Fused
 from kgot_lab.stores.protocol import readers
 from kgot_lab.types import Diff, Edge, Node, Triple
 

@@ -17,7 +17,7 @@ from support import same_ids_script, writing_script
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.stores import open_store
-from kgot_lab.stores.sparql.namespaces import VERSION_IRI, VERSIONS_GRAPH, graph_iri
+from kgot_lab.stores.sparql.connection import VERSION_IRI, VERSIONS_GRAPH, graph_iri
 from kgot_lab.types import Diff, Node
 
 pytestmark = pytest.mark.extended
@@ -216,7 +216,7 @@ def test_a_server_that_gives_no_turn_is_waited_for_as_long_as_it_takes_another_w
 ):
     with closing(open_store("cypher_server", **bolt, wipe=True)) as store:
         store.apply(Diff(added_nodes=(Node("a"),)))
-        monkeypatch.setattr("kgot_lab.stores.cypher.write_lock._WAIT", 0.5)
+        monkeypatch.setattr("kgot_lab.stores.cypher.apply._WAIT", 0.5)
         said = r"did not let us write .* for 0\.5 s: another writer keeps it"
         with pytest.raises(StoreUnavailable, match=said), store._link.writing() as transaction:
             transaction.run("RETURN 1").consume()

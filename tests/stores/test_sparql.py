@@ -9,6 +9,10 @@ import random
 import sys
 
 import pytest
+from kgot_lab.sandbox.python.helpers import helpers
+from kgot_lab.sandbox.python.tracking_graph import TrackedGraph, track
+from kgot_lab.sandbox.python.worker import put_account
+from kgot_lab.sandbox.sparql.rdf import DOUBLE, Literal, contents_of, iri_of, literal_of, value_of
 from support.every import every
 from support.waiting import AMPLE
 
@@ -16,18 +20,13 @@ from kgot_lab.errors import QueryFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Truth
 from kgot_lab.sandbox import open_sandbox
-from kgot_lab.sandbox.inside.accounts import put_account
-from kgot_lab.sandbox.inside.helpers import helpers
-from kgot_lab.sandbox.inside.rdf import DOUBLE, Literal, iri_of, literal_of, value_of
-from kgot_lab.sandbox.inside.rdf_reading import contents_of
-from kgot_lab.sandbox.inside.tracked import TrackedGraph, track
 from kgot_lab.sandbox.replies import account_of
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.stores.sparql.triples import spelled, triples_of
 from kgot_lab.types import Edge, Node, Triple
 
 pytest.importorskip("pyoxigraph")
-from kgot_lab.sandbox.inside.sparql_worker import SparqlGraph
+from kgot_lab.sandbox.sparql.worker import SparqlGraph
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
 

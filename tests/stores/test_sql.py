@@ -18,10 +18,11 @@ from kgot_lab.stores.sql import (
     refuse_misfit,
     refuse_unless_sql_read,
     refuse_unless_sql_write,
+    sql_dialect,
+    sql_literal,
     texts_in,
     touched,
 )
-from kgot_lab.stores.sql_dialect import sql_dialect, sql_literal
 from kgot_lab.types import Diff, Edge, Node, Triple
 
 ADA, BOB = ("ada", ["Person"], {"born": 1815}), ("bob", [], {})

@@ -12,8 +12,7 @@ from urllib.parse import urlencode
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.opening import open_claims
+from kgot_lab.memory.claims.claims import Claims, open_claims
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import os
 import sys
 
 from kgot_lab.memory.claims.claim import Claim
-from kgot_lab.memory.claims.opening import open_claims
+from kgot_lab.memory.claims.claims import open_claims
 from kgot_lab.memory.sqlite import SQLiteTripleStore
 from kgot_lab.types import Triple
 

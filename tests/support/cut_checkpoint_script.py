@@ -16,7 +16,7 @@ from typing import Any
 from kgot_lab.experts.expert import expert_config
 from kgot_lab.experts.repository import open_experts
 from kgot_lab.memory.claims.claim import Claim
-from kgot_lab.memory.claims.opening import open_claims
+from kgot_lab.memory.claims.claims import open_claims
 from kgot_lab.memory.sqlite import SQLiteTripleStore
 from kgot_lab.stores.sqlite.store import Sqlite
 from kgot_lab.types import Diff, Node, Triple

@@ -7,8 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from kgot_lab.memory.extraction import SPEAKER
-from kgot_lab.memory.grounded_extraction import SourcedSentence, is_grounded_in
+from kgot_lab.memory.extraction import SPEAKER, SourcedSentence, is_grounded_in
 from kgot_lab.text.words import content_words, named_words, sentences
 from kgot_lab.types import Triple
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.loop.limits import REFERENCE
-from kgot_lab.memory.grounded_extraction import EXTRACT
+from kgot_lab.memory.extraction import EXTRACT
 from kgot_lab.types import Document, Prompt
 
 WORDS = {

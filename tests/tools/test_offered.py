@@ -13,7 +13,7 @@ from support.zips import zip_of
 from kgot_lab.errors import BadInput, ToolFailed
 from kgot_lab.llm.budget import Budget, Spending
 from kgot_lab.llm.recorded import Scripted
-from kgot_lab.sandbox.calculator import Calculator
+from kgot_lab.sandbox import Calculator
 from kgot_lab.tools.offered import ENTRY_POINTS, AtHand, offered_tools
 from kgot_lab.types import Document
 

@@ -10,7 +10,7 @@ from support.loop_script import FEW, of, scripted, votes
 from kgot_lab.errors import ToolFailed
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import ToolReturned
-from kgot_lab.stores.in_memory import InMemory
+from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.tools.offered import ENTRY_POINTS
 
 PAGE = (Path(__file__).parents[2] / "docs/tools.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from kgot_lab.benchmark.questions.sets import hotpotqa, question_split
 from kgot_lab.errors import BadInput, NoSandbox, OverBudget, QueryFailed, ToolFailed
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
-from kgot_lab.sandbox.calculator import Calculator
+from kgot_lab.sandbox import Calculator
 from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool, Tool, ask_model, python

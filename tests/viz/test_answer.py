@@ -10,13 +10,13 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+from kgot_lab.io.files import bundled
 from support.every import every
 
 from kgot_lab.errors import BadInput
-from kgot_lab.io.bundled import bundled
 from kgot_lab.loop.events import Answered, Started, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.trace import load_run
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Diff, Document, Edge, Node
 from kgot_lab.viz.graph.marks import grounds
 from kgot_lab.viz.static.fact_pictures import FactSelection, fact_graph

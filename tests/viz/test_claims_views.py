@@ -8,7 +8,7 @@ from support.saying import fact, inferred, said, year
 import kgot_lab as lab
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims import Claims, ReviewLedger, Span, SQLiteClaims
-from kgot_lab.memory.claims.reports import Fallen
+from kgot_lab.memory.claims.claim import Fallen
 from kgot_lab.types import Document
 from kgot_lab.viz import claims as views
 from kgot_lab.viz.external_requests import references

@@ -14,7 +14,7 @@ from kgot_lab.graph.changes import Support, note
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.events import EVENTS, Event, ToolCall, Wrote
 from kgot_lab.loop.formatting import tell
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz import page, svg, table
 from kgot_lab.viz.graph.svg import NO_NODES

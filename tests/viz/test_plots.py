@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from kgot_lab.io.files import bundled
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput, UnknownName
@@ -19,7 +20,6 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.reports import Report, derive, report
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import Latency, Run
-from kgot_lab.io.bundled import bundled
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.similarity.delta import Pair, Thresholds, per_band
@@ -130,7 +130,7 @@ def test_a_table_with_the_numbers_stands_beside_a_plot(voted):
 def test_the_same_numbers_give_the_same_bytes_in_another_process_and_whatever_the_reader_has_set(voted):
     code = (
         "import sys, matplotlib; matplotlib.rcParams.update({'font.size': 30, 'axes.facecolor': 'black', 'text.usetex': False})\n"
-        "from kgot_lab.io.bundled import bundled; from kgot_lab.loop.trace import load_run; from kgot_lab.viz import plots\n"
+        "from kgot_lab.io.files import bundled; from kgot_lab.loop.trace import load_run; from kgot_lab.viz import plots\n"
         "sys.stdout.write(plots.ballots(load_run(bundled('traces') / 'hotpotqa_two_hops.jsonl')).svg)"
     )
     there = subprocess.run(

@@ -8,12 +8,12 @@ import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
 import pytest
+from kgot_lab.io.files import bundled
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from viz.test_pages import EVIL
 
 from kgot_lab.errors import BadInput
-from kgot_lab.io.bundled import bundled
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
@@ -34,7 +34,7 @@ from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import Trace, graph_after, load_run
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.stores import InMemory
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.tools.search import search
 from kgot_lab.types import Diff, Document, Edge, Message, Node, Prompt, Usage
 from kgot_lab.viz.live import place

@@ -23,7 +23,7 @@ from kgot_lab.benchmark.questions.sets import BUNDLED_SETS
 from kgot_lab.errors import BadInput, TraceError
 from kgot_lab.evaluation.grading import exact_match, holds
 from kgot_lab.evaluation.tables import Cell, Grid
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.events import Answered, Asked, Event, Parsed, ToolReturned
 from kgot_lab.loop.modes.paths.question_form import form_of
 from kgot_lab.loop.render import joined_lines

@@ -21,7 +21,7 @@ from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.sets import BUNDLED_SETS, LOCKED
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.significance import BINS, ROUNDS
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.trace import made_by
 from kgot_lab.types import LLM, Json
 

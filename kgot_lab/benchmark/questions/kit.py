@@ -18,7 +18,7 @@ from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.errors import BadInput
 from kgot_lab.llm.budget import Spending
 from kgot_lab.loop.limits import Limits
-from kgot_lab.sandbox.calculator import Calculator
+from kgot_lab.sandbox import Calculator
 from kgot_lab.tools.files import read_attachment
 from kgot_lab.tools.offered import ENTRY_POINTS, AtHand, offered_tools
 from kgot_lab.tools.search import search_of

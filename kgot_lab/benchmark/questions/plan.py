@@ -20,7 +20,7 @@ from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.report import spent_before
 from kgot_lab.benchmark.questions.sets import Selection
 from kgot_lab.errors import BadInput, without_secrets
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.llm.budget import Budget, Budgeted, Spending, requested_price
 from kgot_lab.loop.limits import Limits
 from kgot_lab.stores import empty_store

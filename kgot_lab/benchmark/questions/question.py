@@ -11,7 +11,7 @@ from pathlib import Path
 from kgot_lab.documents.files import text_of
 from kgot_lab.documents.folder import first_heading, passages, read_documents, without_heading
 from kgot_lab.errors import BadInput, shortly
-from kgot_lab.io.text_files import read_regular, utf8_text
+from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.types import Document, Json
 
 

@@ -23,7 +23,7 @@ from kgot_lab.evaluation.grading import graded_scores, grading_prompt
 from kgot_lab.evaluation.reports import span
 from kgot_lab.evaluation.significance import Estimate, interval, share
 from kgot_lab.evaluation.tables import Cell, Grid, decimal
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.llm.budget import CostEstimate, Rate, Spending, estimate, requested_price, tokens_of
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.limits import forecast

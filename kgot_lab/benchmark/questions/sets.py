@@ -22,8 +22,7 @@ from kgot_lab.benchmark.questions.question import Question, QuestionSet, own_que
 from kgot_lab.errors import BadInput, UnknownName, require_count
 from kgot_lab.evaluation.dataset import content_id, linked_by, musique_steps
 from kgot_lab.evaluation.grading import holds
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled, write_whole
 from kgot_lab.text.words import sentences
 from kgot_lab.types import Document, Json
 

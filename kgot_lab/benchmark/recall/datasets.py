@@ -13,7 +13,7 @@ from pathlib import Path
 from kgot_lab.analogy.delta_edges import DELTA
 from kgot_lab.errors import BadInput, UnknownName, require, shortly
 from kgot_lab.evaluation.dataset import Dataset, Qrels, content_id, from_beir, linked_by, musique_steps
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Document, Edge, Json, Query, Triple

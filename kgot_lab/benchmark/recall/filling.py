@@ -30,7 +30,7 @@ from kgot_lab.evaluation.runner import (
 )
 from kgot_lab.evaluation.runs import Run
 from kgot_lab.io.dask_workers import part_failed
-from kgot_lab.io.locking import one_at_a_time
+from kgot_lab.io.processes import one_at_a_time
 from kgot_lab.retrieval.stage import Stage
 
 Contender = Stage | Callable[[], Stage]

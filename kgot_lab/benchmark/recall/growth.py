@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.dataset import Dataset
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.retrieval.entity_linking import Titles, title_graph
 from kgot_lab.retrieval.fusion import rrf, weighted

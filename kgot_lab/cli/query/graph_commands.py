@@ -27,7 +27,7 @@ from kgot_lab.cli.query.shared import (
     written_result,
 )
 from kgot_lab.errors import BadInput, require_count
-from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.io.files import read_regular_text
 
 _MANY = "Many questions"
 _WHOLE = "Whole graphs"

@@ -22,7 +22,7 @@ import typer
 from kgot_lab.cli import terminal
 from kgot_lab.cli.options import argument, option, parameters_of, typer_parameter, with_parameters
 from kgot_lab.errors import BadInput
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.kgos.query.questions import QUESTIONS, GraphQuestion
 
 if TYPE_CHECKING:

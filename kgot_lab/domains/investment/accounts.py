@@ -21,9 +21,9 @@ from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.briefing import Briefing
 from kgot_lab.domains.investment.view import LONGEST_ID, storable_text, upper
 from kgot_lab.errors import BadInput, UnknownName, require
-from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
-from kgot_lab.memory.tables.opening import open_tables
-from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now
+from kgot_lab.memory.sqlite_tables import open_tables
+from kgot_lab.memory.tables import TableStorage
 from kgot_lab.types import Json
 
 RiskTolerance = Literal["conservative", "moderate", "aggressive"]

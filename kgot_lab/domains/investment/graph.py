@@ -32,9 +32,9 @@ from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.kgos.schemas.check import Fault, faults, refuse_faulty
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
-from kgot_lab.memory.claims.times import instant, open_instant, utc_now
-from kgot_lab.memory.tables.opening import open_tables
-from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.memory.claims.claim import instant, open_instant, utc_now
+from kgot_lab.memory.sqlite_tables import open_tables
+from kgot_lab.memory.tables import TableStorage
 from kgot_lab.types import Edge, Node
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from kgot_lab.domains.investment.view import DatedEdge, DatedNode, InvestmentView, shown_name, upper
 from kgot_lab.errors import BadInput, described_value
-from kgot_lab.memory.claims.times import open_moment
+from kgot_lab.memory.claims.claim import open_moment
 from kgot_lab.types import Node
 
 # What is left of a bearing after a hop. Settings of ours, not measured; a hop that is not named here is not

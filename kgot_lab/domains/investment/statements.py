@@ -7,7 +7,7 @@ all share a row.
 
 from __future__ import annotations
 
-from kgot_lab.memory.tables.layout import Layout
+from kgot_lab.memory.tables import Layout
 
 GRAPH_LAYOUT = Layout(
     "investment graphs",

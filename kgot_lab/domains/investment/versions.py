@@ -28,8 +28,8 @@ from kgot_lab.errors import BadInput, described_value, require, shortly
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.validation import Vocabulary, fit_edge, fit_node, fit_text
 from kgot_lab.kgos.schemas.check import Fault, time_of
-from kgot_lab.memory.claims.times import instant
-from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.memory.claims.claim import instant
+from kgot_lab.memory.tables import TableStorage
 from kgot_lab.types import Edge, Json, Node
 
 # How long facts stay fresh: a table of lifetimes by type, by where an edge starts, and by the class an

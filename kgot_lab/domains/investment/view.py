@@ -14,8 +14,8 @@ from kgot_lab.domains.investment import statements as sql
 from kgot_lab.errors import BadInput, described_value, require, shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import Vocabulary
-from kgot_lab.memory.claims.times import moment, open_moment
-from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.memory.claims.claim import moment, open_moment
+from kgot_lab.memory.tables import TableStorage
 from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Edge, Json, Node
 

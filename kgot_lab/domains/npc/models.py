@@ -12,8 +12,7 @@ from uuid import UUID, uuid4
 
 from kgot_lab.errors import BadInput, described_value, require, require_count, shortly
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.claim import CLAIM_KINDS, plain_text, probability
-from kgot_lab.memory.claims.times import instant
+from kgot_lab.memory.claims.claim import CLAIM_KINDS, instant, plain_text, probability
 from kgot_lab.stores.sql import json_text, texts_in
 from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Json

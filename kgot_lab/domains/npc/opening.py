@@ -14,14 +14,11 @@ from kgot_lab.domains.npc.statements import WORLD_LAYOUT, WorldRow, WorldStorage
 from kgot_lab.domains.npc.visibility import VISIBLE, policy_parameters, visible_in_python, visible_of
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.errors import BadInput
-from kgot_lab.memory.claims.claim import probability
-from kgot_lab.memory.claims.times import utc_now
-from kgot_lab.memory.tables.opening import opened_at
-from kgot_lab.memory.tables.postgres import PostgresTables, server_error_message
-from kgot_lab.memory.tables.sqlite import SQLiteTables
+from kgot_lab.memory.claims.claim import probability, utc_now
+from kgot_lab.memory.postgres_tables import PostgresTables, server_error_message
+from kgot_lab.memory.sqlite_tables import SQLiteTables, opened_at
 from kgot_lab.stores.postgres.connection import driver
-from kgot_lab.stores.postgres.rows import value_of_postgres
-from kgot_lab.stores.postgres.search import require_pgvector
+from kgot_lab.stores.postgres.rows import require_pgvector, value_of_postgres
 from kgot_lab.stores.postgres.tables import create_role, named, quoted, role_of
 
 # A world in one SQLite file, or in memory.

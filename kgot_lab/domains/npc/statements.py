@@ -21,8 +21,7 @@ from kgot_lab.domains.npc.models import (
 )
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.tables.layout import Layout
-from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.memory.tables import Layout, TableStorage
 from kgot_lab.stores.postgres.rows import jsonb_text, value_of_postgres
 from kgot_lab.stores.sql import json_text
 from kgot_lab.types import Json

@@ -37,8 +37,8 @@ from kgot_lab.domains.npc.policy import (
 from kgot_lab.domains.npc.statements import WorldRow, WorldStorage, entity_of, relationship_of, uuids
 from kgot_lab.errors import BadInput, LabError, ToolFailed, require, require_count
 from kgot_lab.graph.property_graph import Direction
+from kgot_lab.stores.lookup import reached
 from kgot_lab.stores.sql import json_text
-from kgot_lab.stores.walks import reached
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Json
 

@@ -49,8 +49,7 @@ from kgot_lab.domains.npc.visibility import (
 from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.property_graph import Direction
-from kgot_lab.memory.claims.claim import plain_text, probability
-from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.memory.claims.claim import plain_text, probability, utc_now
 from kgot_lab.types import Json
 
 # How entities and relationships are put into the tables: attributes by key, one row of support for each

@@ -18,7 +18,7 @@ from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.experts.chat.citations import KNOWS_NOT, NO_SOURCE, CitableNode, sentences_schema
 from kgot_lab.experts.expert import ExpertConfig
 from kgot_lab.experts.graph_folder import KnownGraphs
-from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.io.files import read_regular_text
 from kgot_lab.kgos.methods.compose_for import Composition
 from kgot_lab.kgos.methods.goals import Limitation, limitations_of
 from kgot_lab.kgos.methods.index import GraphIndex, index_of

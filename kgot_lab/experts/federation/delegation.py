@@ -32,7 +32,7 @@ from kgot_lab.experts.federation.signing import (
     opened_envelope,
     signed_envelope,
 )
-from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.cleaning import fenced, harmless
 
 # What stands in a question to another instance's expert, and in its answer; of either only what is sound is

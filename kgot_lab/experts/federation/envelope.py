@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from uuid import uuid4
 
 from kgot_lab.errors import BadInput, NotInstalled, RefusedEnvelope
-from kgot_lab.memory.claims.times import moment
+from kgot_lab.memory.claims.claim import moment
 
 # The key of an instance: an Ed25519 pair (RFC 8032) in a file that only its owner can read.
 

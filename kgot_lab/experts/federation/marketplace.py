@@ -33,9 +33,8 @@ from kgot_lab.experts.federation.delegation import (
 )
 from kgot_lab.experts.federation.envelope import InstanceKey
 from kgot_lab.experts.federation.signing import Peer, all_in_time, exchanged, is_plain_url, signed_envelope
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.text_files import read_regular
-from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.io.files import read_regular, write_whole
+from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.text.words import content_words
 from kgot_lab.types import Document

@@ -32,13 +32,11 @@ from kgot_lab.experts.federation.envelope import (
     signed_part,
     text_of_bytes,
 )
-from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library
-from kgot_lab.io.proxies import is_loopback, way_to
-from kgot_lab.io.text_files import read_regular, utf8_text
-from kgot_lab.memory.claims.times import instant, utc_now
-from kgot_lab.memory.tables.layout import Layout
-from kgot_lab.memory.tables.opening import open_tables
-from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.io.files import read_regular, utf8_text
+from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library, is_loopback, way_to
+from kgot_lab.memory.claims.claim import instant, utc_now
+from kgot_lab.memory.sqlite_tables import open_tables
+from kgot_lab.memory.tables import Layout, TableStorage
 
 # Which envelopes were received: each counts once, for all processes of an instance that share the file.
 

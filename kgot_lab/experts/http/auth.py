@@ -25,7 +25,7 @@ from kgot_lab.experts.federation.delegation import ASK_PATH, CAPABILITIES_PATH
 from kgot_lab.experts.http.tokens import Tenant, tenant_of
 from kgot_lab.experts.repository import ExpertTables
 from kgot_lab.experts.service import LOCAL_OWNER
-from kgot_lab.io.proxies import is_loopback
+from kgot_lab.io.http_client import is_loopback
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -18,11 +18,9 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.editing import MADE_BY_HAND, Editor
 from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.loop.events import diff_from_json
-from kgot_lab.memory.claims.claim import plain_text
-from kgot_lab.memory.claims.times import instant, moment, utc_now
-from kgot_lab.memory.tables.layout import Layout
-from kgot_lab.memory.tables.opening import open_tables
-from kgot_lab.memory.tables.storage import ClaimRow, TableStorage
+from kgot_lab.memory.claims.claim import instant, moment, plain_text, utc_now
+from kgot_lab.memory.sqlite_tables import open_tables
+from kgot_lab.memory.tables import ClaimRow, Layout, TableStorage
 from kgot_lab.types import Diff, Edge, Json, Node
 
 # All SQL of proposals and of what was decided on them, in what SQLite and PostgreSQL have in common.

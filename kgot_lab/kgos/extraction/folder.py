@@ -16,7 +16,7 @@ from kgot_lab.documents.folder import Remark
 from kgot_lab.errors import BadInput, NotInstalled, require
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.dask_workers import shared_out
-from kgot_lab.io.text_files import read_regular
+from kgot_lab.io.files import read_regular
 from kgot_lab.kgos.extraction.facts import (
     PROSE_ENDINGS,
     PYTHON_ENDINGS,

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.io.files import read_regular_text, write_whole
 from kgot_lab.kgos.methods.index import index_of, meant_node
 from kgot_lab.kgos.methods.overview import clusters, overview, starting_points
 from kgot_lab.kgos.methods.search.configuration import RetrievalConfig

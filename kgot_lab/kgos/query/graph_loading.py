@@ -24,7 +24,7 @@ from kgot_lab.stores.files import read_named_graph
 from kgot_lab.stores.hash_chain import FRESH, read_chain
 from kgot_lab.stores.log import chain_on_file, history
 from kgot_lab.stores.opening import login_of, open_store
-from kgot_lab.stores.sqlite.checksums import SELECT_ALL, SELECT_SOUND, can_sum
+from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND, can_sum, damage_to_log
 from kgot_lab.stores.sqlite.file import (
     CHECKED,
     VERSION,
@@ -34,8 +34,7 @@ from kgot_lab.stores.sqlite.file import (
     refuse_foreign_head,
     unavailable,
 )
-from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
-from kgot_lab.stores.sqlite.wal import damage_to_log
+from kgot_lab.stores.sqlite.tables import edge_of_sqlite, node_of_sqlite
 from kgot_lab.text.cleaning import counted
 
 # The graph in the file of a store, read without opening the store: nothing is locked, mended or made there.

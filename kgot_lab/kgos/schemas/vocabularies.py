@@ -17,8 +17,7 @@ from typing import Any
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import ANY_TYPE, EdgeType, Ends, NodeType, PropertyRule, Vocabulary
-from kgot_lab.io.bundled import bundled
-from kgot_lab.io.text_files import read_regular_text
+from kgot_lab.io.files import bundled, read_regular_text
 from kgot_lab.types import Edge, Node
 
 # The types of curated knowledge about building something: what a graph of tools, patterns, goals and

@@ -34,8 +34,8 @@ from kgot_lab.loop.events import (
     Wrote,
     to_json,
 )
+from kgot_lab.stores.lookup import edges_between, holds_value
 from kgot_lab.stores.protocol import Dialect, Scalar, Schema, Store, readers
-from kgot_lab.stores.value_index import edges_between, holds_value
 from kgot_lab.tools.tool import Result, Tool
 from kgot_lab.types import LLM, Diff, Edge, Json, Node, Prompt, Reply, Rows, Usage
 

@@ -62,7 +62,7 @@ from kgot_lab.loop.trace import (
     reopened,
 )
 from kgot_lab.stores import open_for, open_store
-from kgot_lab.stores.in_memory import InMemory
+from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.stores.protocol import Dialect, Store
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Json, Reply

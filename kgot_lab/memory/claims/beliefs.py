@@ -7,15 +7,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from kgot_lab.memory.claims.aliases import Aliases
-from kgot_lab.memory.claims.claim import Claim, Span, digest, plain_text, plain_triple, triple_key
-from kgot_lab.memory.claims.dependencies import NOW, aliases, all_in_force, deciding, fact_ids
-from kgot_lab.memory.claims.justification import Held, InForce, combined_confidence, holding, sole_sources
-from kgot_lab.memory.claims.periods import periods
-from kgot_lab.memory.claims.reports import Cardinality, Period, Suggested
-from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
+from kgot_lab.memory.claims.claim import (
+    Cardinality,
+    Claim,
+    Period,
+    Span,
+    Suggested,
+    digest,
+    instant,
+    moment,
+    open_moment,
+    plain_text,
+    plain_triple,
+    triple_key,
+    utc_now,
+)
+from kgot_lab.memory.claims.justification import (
+    NOW,
+    Aliases,
+    Held,
+    InForce,
+    aliases,
+    all_in_force,
+    combined_confidence,
+    deciding,
+    fact_ids,
+    holding,
+    periods,
+    sole_sources,
+)
+from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.memory.tables import statements as sql
-from kgot_lab.memory.tables.storage import ClaimStorage
 from kgot_lab.types import Triple
 
 _FEW = 0.1  # the share of subjects that may have several objects in a relation that is suggested to have a single one

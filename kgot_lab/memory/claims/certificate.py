@@ -11,8 +11,7 @@ from typing import Literal, get_args
 
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.memory.claims.claim import Claim, plain_text, plain_triple, triple_key
-from kgot_lab.memory.claims.reports import Period
+from kgot_lab.memory.claims.claim import Claim, Period, plain_text, plain_triple, triple_key
 from kgot_lab.text.words import stands_in
 from kgot_lab.types import Json, Triple
 

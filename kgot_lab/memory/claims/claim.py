@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 
 from kgot_lab.errors import BadInput, described_value, require, require_count, shortly
-from kgot_lab.memory.claims.times import open_instant
+from kgot_lab.memory.claims.claim import open_instant
 from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Json, Triple
 

@@ -11,12 +11,9 @@ from datetime import datetime
 from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.graph.validation import Vocabulary
 from kgot_lab.memory.claims.beliefs import Beliefs, claims_by_id
-from kgot_lab.memory.claims.claim import Claim, fact_id, plain_text, plain_triple, probability
-from kgot_lab.memory.claims.dependencies import fact_ids
-from kgot_lab.memory.claims.entities import merge_proposals
-from kgot_lab.memory.claims.erasure import erase_claims
-from kgot_lab.memory.claims.reports import (
+from kgot_lab.memory.claims.claim import (
     Cardinality,
+    Claim,
     ClaimPeriod,
     Erased,
     Fallen,
@@ -24,19 +21,29 @@ from kgot_lab.memory.claims.reports import (
     Logged,
     MergeProposal,
     RecordedAnswer,
+    fact_id,
+    instant,
+    moment,
+    open_moment,
+    plain_text,
+    plain_triple,
+    probability,
+    utc_now,
 )
-from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
+from kgot_lab.memory.claims.justification import fact_ids
+from kgot_lab.memory.claims.lookup import merge_proposals
 from kgot_lab.memory.claims.transactions import (
     ClaimChange,
+    erase_claims,
     making,
     open_versions,
+    undo_change,
     what_fell,
     write_claim,
     write_fact,
 )
-from kgot_lab.memory.claims.undo import undo_change
+from kgot_lab.memory.tables import ClaimStorage
 from kgot_lab.memory.tables import statements as sql
-from kgot_lab.memory.tables.storage import ClaimStorage
 from kgot_lab.types import Triple
 
 

@@ -10,16 +10,13 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from kgot_lab.errors import require_count, require_parts
+from kgot_lab.memory.agent import AnswersNow, KeepsCopies, TurnOutcome, UserTurn
 from kgot_lab.memory.claims.beliefs import answer_at
-from kgot_lab.memory.claims.claim import Claim, Span, plain_text, plain_triple
+from kgot_lab.memory.claims.claim import Claim, Erased, Fallen, Span, plain_text, plain_triple
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.lookup import BelievedTriples
-from kgot_lab.memory.claims.reports import Erased, Fallen
-from kgot_lab.memory.extraction import SPEAKER, Extraction, ExtractionMode
-from kgot_lab.memory.extractor import Extractor
+from kgot_lab.memory.extraction import SPEAKER, Extraction, ExtractionMode, Extractor, StatedTimes
 from kgot_lab.memory.knowledge import context_of
-from kgot_lab.memory.time_expressions import StatedTimes
-from kgot_lab.memory.turn_records import AnswersNow, KeepsCopies, TurnOutcome, UserTurn
 from kgot_lab.text.words import content_words, sentences
 from kgot_lab.types import LLM, Triple
 

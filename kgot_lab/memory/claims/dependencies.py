@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from kgot_lab.memory.claims.aliases import Aliases
 from kgot_lab.memory.claims.claim import fact_id
-from kgot_lab.memory.claims.justification import InForce
+from kgot_lab.memory.claims.justification import Aliases, InForce
+from kgot_lab.memory.tables import ClaimRow, ClaimStorage
 from kgot_lab.memory.tables import statements as sql
-from kgot_lab.memory.tables.storage import ClaimRow, ClaimStorage
 from kgot_lab.types import Triple
 
 NOW = 2**62  # a change that comes after all

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import combinations
 
-from kgot_lab.memory.claims.reports import MergeProposal
+from kgot_lab.memory.claims.claim import MergeProposal
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from kgot_lab.memory.claims.aliases import Aliases
 from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.memory.claims.claim import fact_id, triple_key
-from kgot_lab.memory.claims.dependencies import aliases, fact_ids
-from kgot_lab.memory.claims.reports import Erased
+from kgot_lab.memory.claims.claim import Erased, fact_id, triple_key
+from kgot_lab.memory.claims.justification import Aliases, aliases, fact_ids
 from kgot_lab.memory.claims.transactions import making
+from kgot_lab.memory.tables import ClaimStorage, fact_keys
 from kgot_lab.memory.tables import statements as sql
-from kgot_lab.memory.tables.keys import fact_keys
-from kgot_lab.memory.tables.storage import ClaimStorage
 from kgot_lab.types import Triple
 
 

@@ -13,12 +13,17 @@ from numpy import interp
 
 from kgot_lab.errors import BadInput, require_count
 from kgot_lab.memory.claims.beliefs import claims_by_id
-from kgot_lab.memory.claims.claim import plain_text, probability
+from kgot_lab.memory.claims.claim import Decided, Fallen, Queued, moment, plain_text, probability
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.dependencies import NOW, aliases, all_in_force, in_force
-from kgot_lab.memory.claims.justification import InForce, holding, started_by
-from kgot_lab.memory.claims.reports import Decided, Fallen, Queued
-from kgot_lab.memory.claims.times import moment
+from kgot_lab.memory.claims.justification import (
+    NOW,
+    InForce,
+    aliases,
+    all_in_force,
+    holding,
+    in_force,
+    started_by,
+)
 from kgot_lab.memory.claims.transactions import ClaimChange, making, open_versions, what_fell, write_claim
 from kgot_lab.memory.tables import statements as sql
 from kgot_lab.types import Triple

@@ -7,12 +7,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from kgot_lab.memory.claims.aliases import Aliases
 from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.memory.in_memory import InMemoryTripleStore
-from kgot_lab.memory.matching import LONGEST_TEXT, Keyword, checked_keywords, folded_text, spaced_words
+from kgot_lab.memory.claims.justification import Aliases
+from kgot_lab.memory.tables import end_key, word_key
 from kgot_lab.memory.tables import statements as sql
-from kgot_lab.memory.tables.keys import end_key, word_key
+from kgot_lab.memory.triple_store import (
+    LONGEST_TEXT,
+    InMemoryTripleStore,
+    Keyword,
+    checked_keywords,
+    folded_text,
+    spaced_words,
+)
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
 

@@ -7,12 +7,11 @@ from datetime import datetime
 from pathlib import Path
 
 from kgot_lab.errors import BadInput
+from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.times import utc_now
-from kgot_lab.memory.tables.opening import opened_at
-from kgot_lab.memory.tables.postgres import CLAIMS_NAMESPACE, PostgresClaims
-from kgot_lab.memory.tables.sqlite import SQLiteClaims
-from kgot_lab.memory.tables.storage import ClaimStorage
+from kgot_lab.memory.postgres_tables import CLAIMS_NAMESPACE, PostgresClaims
+from kgot_lab.memory.sqlite_tables import SQLiteClaims, opened_at
+from kgot_lab.memory.tables import ClaimStorage
 
 
 def open_claims(

@@ -8,10 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kgot_lab.errors import AlreadyDecided, BadInput, UnknownName, shortly
-from kgot_lab.memory.claims.claim import Claim, plain_text
+from kgot_lab.memory.claims.claim import Claim, Fallen, Queued, plain_text
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import ReviewLedger
-from kgot_lab.memory.claims.reports import Fallen, Queued
 from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import Triple
 

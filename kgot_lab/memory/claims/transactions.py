@@ -8,14 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 
-from kgot_lab.memory.claims.claim import Claim, fact_id, plain_text, triple_key
-from kgot_lab.memory.claims.dependencies import aliases, deciding, fact_ids, resting_on
-from kgot_lab.memory.claims.justification import holding
-from kgot_lab.memory.claims.reports import Fallen, RecordedAnswer
-from kgot_lab.memory.claims.times import instant, moment
+from kgot_lab.memory.claims.claim import (
+    Claim,
+    Fallen,
+    RecordedAnswer,
+    fact_id,
+    instant,
+    moment,
+    plain_text,
+    triple_key,
+)
+from kgot_lab.memory.claims.justification import aliases, deciding, fact_ids, holding, resting_on
+from kgot_lab.memory.tables import ClaimStorage, fact_keys
 from kgot_lab.memory.tables import statements as sql
-from kgot_lab.memory.tables.keys import fact_keys
-from kgot_lab.memory.tables.storage import ClaimStorage
 from kgot_lab.types import Triple
 
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 from kgot_lab.errors import BadInput, require_count, shortly
 from kgot_lab.memory.claims.beliefs import Beliefs
-from kgot_lab.memory.claims.dependencies import NOW
-from kgot_lab.memory.claims.reports import Fallen
+from kgot_lab.memory.claims.claim import Fallen
+from kgot_lab.memory.claims.justification import NOW
 from kgot_lab.memory.claims.transactions import ClaimChange, making, open_versions, what_fell
+from kgot_lab.memory.tables import ClaimRow
 from kgot_lab.memory.tables import statements as sql
-from kgot_lab.memory.tables.storage import ClaimRow
 
 _LARGEST = 2**63 - 1  # number that a database takes
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from kgot_lab.errors import BadInput
 from kgot_lab.io.sqlite_snapshot import check_before_opening
-from kgot_lab.memory.sqlite_files import LONGEST_WAIT, explain_sqlite_error, refuse_damaged
-from kgot_lab.memory.tables.layout import Layout
+from kgot_lab.memory.sqlite import LONGEST_WAIT, explain_sqlite_error, refuse_damaged
+from kgot_lab.memory.tables import Layout
 from kgot_lab.stores.log import holds_something, require_path
 
 

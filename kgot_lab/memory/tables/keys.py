@@ -7,7 +7,7 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
-from kgot_lab.memory.matching import LONGEST_TEXT, spaced_words
+from kgot_lab.memory.triple_store import LONGEST_TEXT, spaced_words
 
 
 def word_key(word: str) -> int:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from kgot_lab.memory.tables.keys import fact_keys
-from kgot_lab.memory.tables.statements import (
+from kgot_lab.memory.tables import (
     CLAIM_INDEXES,
     CLAIM_TABLES,
     FIRST_LEARNT,
     KEY_TABLE,
     POSTGRES_INDEXES,
     SQLITE_INDEXES,
+    fact_keys,
 )
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from kgot_lab.errors import BadInput, require
-from kgot_lab.memory.tables.layout import Layout
-from kgot_lab.memory.tables.postgres import PostgresTables
-from kgot_lab.memory.tables.sqlite import SQLiteTables
-from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.memory.postgres_tables import PostgresTables
+from kgot_lab.memory.sqlite_tables import SQLiteTables
+from kgot_lab.memory.tables import Layout, TableStorage
 from kgot_lab.stores.opening import resolved
 
 _Opened = TypeVar("_Opened", bound=TableStorage)

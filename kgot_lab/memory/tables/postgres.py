@@ -13,11 +13,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require
-from kgot_lab.io.fork_safety import ELSEWHERE, tell_of_forks
-from kgot_lab.memory.sqlite_files import LONGEST_WAIT
-from kgot_lab.memory.tables.layout import CLAIMS_LAYOUT, Layout
-from kgot_lab.memory.tables.statements import SCRUBBED, STANDINGS, TO_SCRUB
-from kgot_lab.memory.tables.storage import ClaimRow
+from kgot_lab.io.processes import ELSEWHERE, tell_of_forks
+from kgot_lab.memory.sqlite import LONGEST_WAIT
+from kgot_lab.memory.tables import CLAIMS_LAYOUT, SCRUBBED, STANDINGS, TO_SCRUB, ClaimRow, Layout
 from kgot_lab.stores.postgres.connection import Circle, PostgresLink, driver
 from kgot_lab.stores.postgres.tables import fit_namespace, mark_of_schema, named, quoted, refuse_unfit_server
 

@@ -14,12 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput, StoreUnavailable
-from kgot_lab.io.fork_safety import ELSEWHERE, keep_for_ever, tell_of_forks
-from kgot_lab.memory.sqlite_files import LONGEST_WAIT, explain_sqlite_error
-from kgot_lab.memory.tables.file import opened_tables
-from kgot_lab.memory.tables.layout import CLAIMS_LAYOUT, Layout
-from kgot_lab.memory.tables.statements import SCRUBBED, TO_SCRUB
-from kgot_lab.memory.tables.storage import ClaimRow
+from kgot_lab.io.processes import ELSEWHERE, keep_for_ever, tell_of_forks
+from kgot_lab.memory.sqlite import LONGEST_WAIT, explain_sqlite_error
+from kgot_lab.memory.sqlite_tables import opened_tables
+from kgot_lab.memory.tables import CLAIMS_LAYOUT, SCRUBBED, TO_SCRUB, ClaimRow, Layout
 
 _ANY = re.compile(r"= ANY\((:\w+)\)")
 _EACH = re.compile(r"unnest\((:\w+)\) AS (\w+) \(value\)")

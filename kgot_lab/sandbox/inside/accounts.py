@@ -12,8 +12,15 @@ import re
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
-from kgot_lab.sandbox.inside.tracked import Before, Journal, TrackedGraph, plant_edge, plant_node, untracked
-from kgot_lab.sandbox.inside.values import Account, RefusedValue, canonical, json_value, node_id
+from kgot_lab.sandbox.python.tracking_graph import (
+    Before,
+    Journal,
+    TrackedGraph,
+    plant_edge,
+    plant_node,
+    untracked,
+)
+from kgot_lab.sandbox.worker.values import Account, RefusedValue, canonical, json_value, node_id
 
 # where models put an edge's type, in order of trust
 TYPE_NAMES = ("relation", "relationship", "label", "type")

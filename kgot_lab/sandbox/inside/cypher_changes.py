@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from kgot_lab.sandbox.inside.cypher_engine import Database, EdgeRecord, NodeRecord
-from kgot_lab.sandbox.inside.cypher_mapping import (
+from kgot_lab.sandbox.cypher.changes import Touched
+from kgot_lab.sandbox.cypher.engine import Database, EdgeRecord, NodeRecord
+from kgot_lab.sandbox.cypher.loading import Between, Known
+from kgot_lab.sandbox.cypher.mapping import (
     clash,
     edge_properties,
     free_id,
@@ -24,9 +26,7 @@ from kgot_lab.sandbox.inside.cypher_mapping import (
     own_id,
     own_key,
 )
-from kgot_lab.sandbox.inside.cypher_putting import Between, Known
-from kgot_lab.sandbox.inside.cypher_statement import Touched
-from kgot_lab.sandbox.inside.values import Account, RefusedValue, canonical, json_value
+from kgot_lab.sandbox.worker.values import Account, RefusedValue, canonical, json_value
 
 _Identity = tuple[str, str, str, str]
 

@@ -17,7 +17,7 @@ from collections.abc import Collection, Container, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from kgot_lab.sandbox.inside.values import RefusedValue, canonical
+from kgot_lab.sandbox.worker.values import RefusedValue, canonical
 
 _NODE_NAMES = ("", "id", "_labels", "_run", "_kept")
 _EDGE_NAMES = ("", "_key", "_run", "_kept")

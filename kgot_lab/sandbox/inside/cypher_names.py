@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote
 
-from kgot_lab.sandbox.inside.cypher_engine import OWN, Database
-from kgot_lab.sandbox.inside.cypher_mapping import backticked
+from kgot_lab.sandbox.cypher.engine import OWN, Database
+from kgot_lab.sandbox.cypher.mapping import backticked
 
 _NODES, _EDGES = "nodes", "edges"
 # characters of a file's name as the engine spells it, of one label and of all that a node has

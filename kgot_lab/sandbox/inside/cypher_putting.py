@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from kgot_lab.sandbox.inside.cypher_engine import Database, StoredProperties
-from kgot_lab.sandbox.inside.cypher_mapping import stored_edge, stored_node
-from kgot_lab.sandbox.inside.cypher_names import TypeNames
-from kgot_lab.sandbox.inside.values import Account
+from kgot_lab.sandbox.cypher.engine import Database, StoredProperties
+from kgot_lab.sandbox.cypher.loading import TypeNames
+from kgot_lab.sandbox.cypher.mapping import stored_edge, stored_node
+from kgot_lab.sandbox.worker.values import Account
 
 Between = tuple[str, str, str]  # source, type, target
 _FEW = 300  # new elements that are added one by one

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from kgot_lab.sandbox.inside.cypher_engine import Database, EdgeRecord, NodeRecord
-from kgot_lab.sandbox.inside.values import RefusedValue
+from kgot_lab.sandbox.cypher.engine import Database, EdgeRecord, NodeRecord
+from kgot_lab.sandbox.worker.values import RefusedValue
 
 _LANGUAGE = "opencypher"
 

@@ -18,16 +18,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from kgot_lab.sandbox.cypher.changes import CypherChanges, CypherStatements, TimedOut, WrongKind
+from kgot_lab.sandbox.cypher.engine import Database, EdgeRecord, NodeRecord, start
+from kgot_lab.sandbox.cypher.loading import Known, TypeNames, put
+from kgot_lab.sandbox.cypher.mapping import edge_properties, node_properties, plain_value
 from kgot_lab.sandbox.inside import seccomp
-from kgot_lab.sandbox.inside.cypher_changes import CypherChanges
-from kgot_lab.sandbox.inside.cypher_engine import Database, EdgeRecord, NodeRecord
-from kgot_lab.sandbox.inside.cypher_java import start
-from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, node_properties, plain_value
-from kgot_lab.sandbox.inside.cypher_names import TypeNames
-from kgot_lab.sandbox.inside.cypher_putting import Known, put
-from kgot_lab.sandbox.inside.cypher_statement import CypherStatements, TimedOut, WrongKind
-from kgot_lab.sandbox.inside.values import Account, RefusedValue, json_value
-from kgot_lab.sandbox.inside.worker import READY, REPLIED, TIMED_OUT, TOO_LONG, receive, send, withdraw
+from kgot_lab.sandbox.worker.fork_server import READY, REPLIED, TIMED_OUT, TOO_LONG, receive, send, withdraw
+from kgot_lab.sandbox.worker.values import Account, RefusedValue, json_value
 
 _MAX_MESSAGE = 600
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.sandbox.inside.values import node_id
+from kgot_lab.sandbox.worker.values import node_id
 
 if TYPE_CHECKING:
-    from kgot_lab.sandbox.inside.tracked import TrackedGraph
+    from kgot_lab.sandbox.python.tracking_graph import TrackedGraph
 
 SAYS_SENTENCE, MENTIONS_NAME = "says", "mentions"
 PATH_COLUMNS = (

@@ -18,11 +18,11 @@ from typing import Any
 
 import networkx as nx
 
-from kgot_lab.sandbox.inside.accounts import accounts_of, put_account
-from kgot_lab.sandbox.inside.helpers import fact_row, helpers
-from kgot_lab.sandbox.inside.tracked import Journal, TrackedGraph, track
-from kgot_lab.sandbox.inside.values import Account, RefusedValue, json_value, limited
-from kgot_lab.sandbox.inside.worker import serve
+from kgot_lab.sandbox.python.helpers import fact_row, helpers
+from kgot_lab.sandbox.python.tracking_graph import Journal, TrackedGraph, track
+from kgot_lab.sandbox.python.worker import accounts_of, put_account
+from kgot_lab.sandbox.worker.fork_server import serve
+from kgot_lab.sandbox.worker.values import Account, RefusedValue, json_value, limited
 
 FILE = "<statement>"  # how a traceback names the model's own lines
 _MAX_MESSAGE = 600

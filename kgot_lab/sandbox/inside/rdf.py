@@ -29,7 +29,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn
 from urllib.parse import unquote_to_bytes
 
-from kgot_lab.sandbox.inside.values import RefusedValue
+from kgot_lab.sandbox.worker.values import RefusedValue
 
 RDF, RDFS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2000/01/rdf-schema#"
 XSD = "http://www.w3.org/2001/XMLSchema#"

@@ -10,21 +10,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Protocol
 
-from kgot_lab.sandbox.inside.rdf import (
+from kgot_lab.sandbox.sparql.rdf import (
     DESCRIBING,
     EDGE_IRI,
     OBJECT,
     PREDICATE,
     SUBJECT,
+    Contents,
     Literal,
     RdfTriple,
+    contents_of,
     iri_of,
+    is_edge,
     name_of,
     predicate_name,
     sorted_json,
 )
-from kgot_lab.sandbox.inside.rdf_reading import Contents, contents_of, is_edge
-from kgot_lab.sandbox.inside.values import Account, RefusedValue
+from kgot_lab.sandbox.worker.values import Account, RefusedValue
 
 Group = tuple[str, str, str]  # source, type and target, as names
 

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, count
 from typing import Any, NamedTuple
 
-from kgot_lab.sandbox.inside.cypher_mapping import free_id
-from kgot_lab.sandbox.inside.rdf import (
+from kgot_lab.sandbox.cypher.mapping import free_id
+from kgot_lab.sandbox.sparql.rdf import (
     DESCRIBING,
     KEY,
     LABELS,
@@ -40,7 +40,7 @@ from kgot_lab.sandbox.inside.rdf import (
     sorted_json,
     value_of,
 )
-from kgot_lab.sandbox.inside.values import RefusedValue
+from kgot_lab.sandbox.worker.values import RefusedValue
 
 _FIRST, _REST, _NIL = f"{RDF}first", f"{RDF}rest", f"{RDF}nil"
 _MOST_ROUNDS = 32  # how far around a blank node is looked at to tell it from others

@@ -13,8 +13,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kgot_lab.sandbox.inside.rdf import RDF, RDFS, RdfTriple, Term, predicate_name, value_of
-from kgot_lab.sandbox.inside.values import limited
+from kgot_lab.sandbox.sparql.rdf import RDF, RDFS, RdfTriple, Term, predicate_name, value_of
+from kgot_lab.sandbox.worker.values import limited
 
 FACT = ("subject", "relation", "object", "fact", "property", "value")
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from typing import NamedTuple
 
-from kgot_lab.sandbox.inside.rdf import NAMESPACE, PREFIXES, RDFS_LABEL, XSD, iri_of, predicate_name
-from kgot_lab.sandbox.inside.values import RefusedValue
+from kgot_lab.sandbox.sparql.rdf import NAMESPACE, PREFIXES, RDFS_LABEL, XSD, iri_of, predicate_name
+from kgot_lab.sandbox.worker.values import RefusedValue
 
 _LETTER = (  # of the names of SPARQL's grammar
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff"

@@ -11,13 +11,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.sandbox.inside.rdf import PREFIXES, Literal, RdfTriple, Term, edge_triples, iri_of, node_triples
-from kgot_lab.sandbox.inside.rdf_changes import Group, TripleChange, group_triples, of_node
-from kgot_lab.sandbox.inside.rdf_reading import contents_of, with_names
-from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows
-from kgot_lab.sandbox.inside.sparql_text import checked_statement, explained, has_word, only_adds, respelled
-from kgot_lab.sandbox.inside.values import Account, RefusedValue
-from kgot_lab.sandbox.inside.worker import serve
+from kgot_lab.sandbox.sparql.rdf import (
+    PREFIXES,
+    Literal,
+    RdfTriple,
+    Term,
+    contents_of,
+    edge_triples,
+    iri_of,
+    node_triples,
+    with_names,
+)
+from kgot_lab.sandbox.sparql.statements import (
+    checked_statement,
+    explained,
+    has_word,
+    only_adds,
+    respelled,
+    rows_of_triples,
+    solution_rows,
+)
+from kgot_lab.sandbox.sparql.worker import Group, TripleChange, group_triples, of_node
+from kgot_lab.sandbox.worker.fork_server import serve
+from kgot_lab.sandbox.worker.values import Account, RefusedValue
 
 if TYPE_CHECKING:
     import pyoxigraph as ox

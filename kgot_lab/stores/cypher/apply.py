@@ -11,7 +11,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.changes import Identity, Truth
-from kgot_lab.sandbox.inside.cypher_mapping import (
+from kgot_lab.sandbox.cypher.mapping import (
     backticked,
     edge_properties,
     labels_of,
@@ -21,8 +21,7 @@ from kgot_lab.sandbox.inside.cypher_mapping import (
     stored_node,
 )
 from kgot_lab.stores.cypher.connection import Ask, bolt_reason
-from kgot_lab.stores.cypher.dump import check_texts
-from kgot_lab.stores.cypher.rows import timeless
+from kgot_lab.stores.cypher.dump import check_texts, timeless
 from kgot_lab.types import Diff, Edge, Node
 
 BATCH = 5_000  # rows that one statement takes

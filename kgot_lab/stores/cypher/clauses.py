@@ -8,10 +8,16 @@ clause: it must be one we know.
 from __future__ import annotations
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.stores.cypher.size import require_small
-from kgot_lab.stores.cypher.tokens import READS, WRITES, CypherToken, RefusedClause, cypher_tokens, is_name
-from kgot_lab.stores.statement_limits import TooLarge, require_length
-from kgot_lab.stores.validation import require_statement
+from kgot_lab.stores.cypher.statements import (
+    READS,
+    WRITES,
+    CypherToken,
+    RefusedClause,
+    cypher_tokens,
+    is_name,
+    require_small,
+)
+from kgot_lab.stores.statements import TooLarge, require_length, require_statement
 
 _NEVER = frozenset("LOAD DROP ALTER GRANT DENY REVOKE INSERT NODETACH TRANSACTIONS".split())
 _OPERATORS = frozenset(

@@ -12,9 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kgot_lab.errors import BadInput, LabError, NotInstalled, ServerLost, StoreUnavailable
-from kgot_lab.io.fork_safety import ELSEWHERE, keep_for_ever, tell_of_forks
-from kgot_lab.io.timeouts import ended_after
-from kgot_lab.sandbox.inside.cypher_mapping import backticked
+from kgot_lab.io.processes import ELSEWHERE, ended_after, keep_for_ever, tell_of_forks
+from kgot_lab.sandbox.cypher.mapping import backticked
 
 if TYPE_CHECKING:
     from neo4j import Driver, Session, Transaction

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kgot_lab.sandbox.inside.cypher_mapping import backticked, stored_edge, stored_node
-from kgot_lab.stores.cypher.clauses import refuse_unless_cypher_read, refuse_unless_cypher_write
-from kgot_lab.stores.cypher.literals import cypher_literal, name
-from kgot_lab.stores.cypher.paths import cypher_paths
-from kgot_lab.stores.cypher.statement_literals import cypher_words
+from kgot_lab.sandbox.cypher.mapping import backticked, stored_edge, stored_node
+from kgot_lab.stores.cypher.dialect import cypher_literal, cypher_paths, name
+from kgot_lab.stores.cypher.statements import (
+    cypher_words,
+    refuse_unless_cypher_read,
+    refuse_unless_cypher_write,
+)
 from kgot_lab.stores.protocol import Dialect, Fact
 from kgot_lab.types import Edge, Json, Node
 

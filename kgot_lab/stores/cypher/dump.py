@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from kgot_lab.errors import BadInput, StoreUnavailable
 from kgot_lab.graph.changes import Identity, Truth, changes, same_value
-from kgot_lab.sandbox.inside.cypher_mapping import (
+from kgot_lab.sandbox.cypher.mapping import (
     clash,
     edge_properties,
     free_id,
@@ -25,9 +25,9 @@ from kgot_lab.sandbox.inside.cypher_mapping import (
     own_id,
     own_key,
 )
-from kgot_lab.sandbox.inside.values import RefusedValue, canonical
+from kgot_lab.sandbox.worker.values import RefusedValue, canonical
 from kgot_lab.stores.cypher.connection import Ask
-from kgot_lab.stores.cypher.rows import timeless
+from kgot_lab.stores.cypher.dump import timeless
 from kgot_lab.types import Diff, Edge, Node
 
 _ALL = (  # one row for each node: one for each edge would cost twice as much

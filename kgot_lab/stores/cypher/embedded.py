@@ -8,7 +8,7 @@ from kgot_lab.types import Diff, Rows
 
 
 class CypherEmbedded(EmbeddedStore):
-    """A store whose statements are Cypher; `kgot_lab.sandbox.inside.cypher_mapping` says how a node has its
+    """A store whose statements are Cypher; `kgot_lab.sandbox.cypher.mapping` says how a node has its
     id and its values.
 
     A statement passes a list of allowed clauses and then the engine, which has a mode of its own for reads.

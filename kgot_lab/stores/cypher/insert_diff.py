@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.sandbox.inside.cypher_mapping import edge_properties
+from kgot_lab.sandbox.cypher.mapping import edge_properties
 from kgot_lab.stores.cypher.connection import Ask
-from kgot_lab.stores.cypher.dump import MARK_NODES, BoltRow, StoredNode, ids_of
-from kgot_lab.stores.cypher.rows import timeless
+from kgot_lab.stores.cypher.dump import MARK_NODES, BoltRow, StoredNode, ids_of, timeless
 from kgot_lab.types import Diff, Edge
 
 if TYPE_CHECKING:

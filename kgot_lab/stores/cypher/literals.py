@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from kgot_lab.sandbox.inside.cypher_mapping import backticked
+from kgot_lab.sandbox.cypher.mapping import backticked
 from kgot_lab.types import Json
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

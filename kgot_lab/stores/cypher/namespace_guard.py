@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.stores.cypher.patterns import NO_TOKEN, OPENING, OWN_PROPERTIES, Frame, Patterns
-from kgot_lab.stores.cypher.tokens import CLAUSES, CypherToken, RefusedClause, is_name
+from kgot_lab.stores.cypher.statements import CLAUSES, CypherToken, RefusedClause, is_name
 
 _SUBQUERIES = ("EXISTS", "COUNT", "COLLECT")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kgot_lab.errors import BadInput, StoreUnavailable
+from kgot_lab.stores.cypher.apply import Turns
 from kgot_lab.stores.cypher.connection import BoltLink
-from kgot_lab.stores.cypher.write_lock import Turns
 from kgot_lab.stores.protocol import GraphSize
 
 _HELD = "MATCH (n) WHERE n._run IS NOT NULL AND n.id IS NOT NULL RETURN n._run, count(n)"

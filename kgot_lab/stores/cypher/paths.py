@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kgot_lab.sandbox.inside.cypher_mapping import backticked
-from kgot_lab.sandbox.inside.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
-from kgot_lab.stores.cypher.literals import cypher_literal
-from kgot_lab.stores.paths import path_query
+from kgot_lab.sandbox.cypher.mapping import backticked
+from kgot_lab.sandbox.python.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
+from kgot_lab.stores.cypher.dialect import cypher_literal
+from kgot_lab.stores.statements import path_query
 
 _VALUES = (  # of the columns, in their order
     *(

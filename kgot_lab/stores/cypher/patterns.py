@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import NoReturn
 
-from kgot_lab.stores.cypher.tokens import CypherToken, RefusedClause, cypher_tokens
+from kgot_lab.stores.cypher.statements import CypherToken, RefusedClause, cypher_tokens
 
 # the properties that say of a node which namespace it is in, and that its store knows it
 OWN_PROPERTIES = ("_run", "_kept")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, labels_of, node_properties, plain_value
+from kgot_lab.sandbox.cypher.mapping import edge_properties, labels_of, node_properties, plain_value
 from kgot_lab.types import Json
 
 if TYPE_CHECKING:

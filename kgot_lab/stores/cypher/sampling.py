@@ -11,13 +11,11 @@ import json
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from kgot_lab.sandbox.inside.cypher_mapping import edge_properties, labels_of, node_properties, own_key
+from kgot_lab.sandbox.cypher.mapping import edge_properties, labels_of, node_properties, own_key
 from kgot_lab.stores.cypher.connection import Ask
-from kgot_lab.stores.cypher.rows import timeless
+from kgot_lab.stores.cypher.dump import timeless
+from kgot_lab.stores.lookup import WordIndex, path_between, scalars_in
 from kgot_lab.stores.protocol import Scalar, Schema
-from kgot_lab.stores.text_index import WordIndex
-from kgot_lab.stores.value_index import scalars_in
-from kgot_lab.stores.walks import path_between
 from kgot_lab.text.words import folded_words
 from kgot_lab.types import Edge, Node
 

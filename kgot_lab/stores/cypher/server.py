@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import fit_diff
-from kgot_lab.sandbox.calculator import Calculator
-from kgot_lab.sandbox.inside.values import RefusedValue
-from kgot_lab.stores.cypher.apply import Application
+from kgot_lab.sandbox import Calculator
+from kgot_lab.sandbox.worker.values import RefusedValue
+from kgot_lab.stores.cypher.apply import Application, NotOnlyAdded, Turn, Turns, added, counts_truly
 from kgot_lab.stores.cypher.connection import GRACE, Ask, BoltLink
 from kgot_lab.stores.cypher.dialect import (
     CYPHER,
@@ -25,6 +25,9 @@ from kgot_lab.stores.cypher.dump import (
     BoltRow,
     Dump,
     DuplicateId,
+    NotOurs,
+    TooMuch,
+    bolt_rows,
     check_texts,
     dump,
     dump_difference,
@@ -32,15 +35,10 @@ from kgot_lab.stores.cypher.dump import (
     rows_of,
     settle_ids,
 )
-from kgot_lab.stores.cypher.insert_diff import NotOnlyAdded, added, counts_truly
-from kgot_lab.stores.cypher.namespace_guard import Confined, confined
-from kgot_lab.stores.cypher.namespaces import bolt_namespaces, delete_bolt_namespace
-from kgot_lab.stores.cypher.rows import NotOurs, TooMuch, bolt_rows
-from kgot_lab.stores.cypher.sampling import Looking
-from kgot_lab.stores.cypher.write_lock import Turn, Turns
-from kgot_lab.stores.fatal_statements import LostStatements
+from kgot_lab.stores.cypher.namespaces import Confined, bolt_namespaces, confined, delete_bolt_namespace
+from kgot_lab.stores.cypher.patterns import Looking
 from kgot_lab.stores.protocol import GraphSize, Scalar, Schema
-from kgot_lab.stores.validation import require_statement, require_words
+from kgot_lab.stores.statements import LostStatements, require_statement, require_words
 from kgot_lab.types import Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
@@ -59,7 +57,7 @@ ALLOWANCE = 600.0  # seconds that a statement's transaction may go on for, so th
 
 
 class CypherServer:
-    """A graph in a namespace of a Bolt server's database; `kgot_lab.sandbox.inside.cypher_mapping` says how
+    """A graph in a namespace of a Bolt server's database; `kgot_lab.sandbox.cypher.mapping` says how
     it lies there.
 
     Each node and edge of it bears the namespace's name, and a statement is rewritten so that it meets no

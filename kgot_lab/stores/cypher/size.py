@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kgot_lab.stores.cypher.tokens import CLAUSES, CypherToken, is_name
-from kgot_lab.stores.statement_limits import CLOSE, OPEN, Mark, require_few, require_flat
+from kgot_lab.stores.cypher.statements import CLAUSES, CypherToken, is_name
+from kgot_lab.stores.statements import CLOSE, OPEN, Mark, require_few, require_flat
 
 _BRACKETS, _DEPTH, _PARTS = 50, 100, 750
 _BINDING = {

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from kgot_lab.stores.protocol import OwnWords
-from kgot_lab.stores.statement_literals import LITERAL, blanked
+from kgot_lab.stores.statements import LITERAL, blanked
 
 _ALIAS = re.compile(rf"^{LITERAL}(?:\s+AS\s+`?(\w+)`?)?$", re.I | re.S)
 _NAMED = re.compile(rf"(?:\bWITH\b|,)\s*{LITERAL}\s+AS\s+`?(\w+)`?", re.I | re.S)

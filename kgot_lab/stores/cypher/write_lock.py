@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from kgot_lab.errors import ServerLost, StoreUnavailable
-from kgot_lab.io.timeouts import ended_after
+from kgot_lab.io.processes import ended_after
 from kgot_lab.stores.cypher.connection import BoltLink, Late, Overtaken
 
 if TYPE_CHECKING:

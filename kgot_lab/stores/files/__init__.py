@@ -10,11 +10,10 @@ from tempfile import TemporaryDirectory
 from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import NamedGraph, read_snapshot, with_names_as_ids, write_snapshot
-from kgot_lab.io.text_files import read_regular
-from kgot_lab.stores.files.edge_lists import read_edge_list
+from kgot_lab.io.files import read_regular
+from kgot_lab.stores.files import read_turtle, write_turtle
 from kgot_lab.stores.files.graphml import read_graphml, read_graphml_with_notes, write_graphml
-from kgot_lab.stores.files.node_links import read_json_graph
-from kgot_lab.stores.files.turtle import read_turtle, write_turtle
+from kgot_lab.stores.files.node_links import read_edge_list, read_json_graph
 from kgot_lab.stores.sparql.triples import oxigraph
 
 Write = Callable[[PropertyGraph, Path], None]

@@ -13,7 +13,7 @@ from pathlib import Path
 from kgot_lab.errors import BadInput, shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import COLUMNS, UNTYPED
-from kgot_lab.io.text_files import read_regular, utf8_text
+from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.types import Edge, Json
 
 # of a .csv, as the head shows; programs of some countries write semicolons

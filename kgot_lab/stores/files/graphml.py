@@ -19,9 +19,8 @@ from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import TYPE_ATTRIBUTES, UNTYPED
 from kgot_lab.graph.snapshots import NamedGraph
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.text_files import read_regular, require_narrow, wide_encoding
-from kgot_lab.stores.files.graphml_walk import GraphmlWalk, walk_graphml
+from kgot_lab.io.files import read_regular, require_narrow, wide_encoding, write_whole
+from kgot_lab.stores.files.graphml import GraphmlWalk, walk_graphml
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Json
 

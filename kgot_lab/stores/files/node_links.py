@@ -15,8 +15,8 @@ from kgot_lab.errors import BadInput, described_value, shortly
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import COLUMNS, TYPE_ATTRIBUTES, UNTYPED
 from kgot_lab.graph.snapshots import RECORD_EXAMPLE, read_snapshot
-from kgot_lab.io.text_files import read_regular, utf8_text
-from kgot_lab.stores.files.edge_lists import distinct_edges
+from kgot_lab.io.files import read_regular, utf8_text
+from kgot_lab.stores.files.node_links import distinct_edges
 from kgot_lab.types import Edge, Json, Node
 
 _LISTS = ("links", "edges")

@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.text_files import read_regular, utf8_text
-from kgot_lab.sandbox.inside.rdf import PREFIXES
+from kgot_lab.io.files import read_regular, utf8_text, write_whole
+from kgot_lab.sandbox.sparql.rdf import PREFIXES
 from kgot_lab.stores.sparql.triples import graph_of, oxigraph, triple_of, triples_of
 
 _MOST_SAID = 500  # characters of what a parser says, which may be most of the file

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable
-from kgot_lab.io.fork_safety import keep_for_ever, tell_of_forks
+from kgot_lab.io.processes import keep_for_ever, tell_of_forks
 
 if TYPE_CHECKING:
     import psycopg

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from kgot_lab.errors import BadInput, NotInstalled, StoreUnavailable
-from kgot_lab.io.fork_safety import tell_of_forks
+from kgot_lab.io.processes import tell_of_forks
 from kgot_lab.stores.postgres.connection import driver
 
 DATABASE = "kgot_lab"

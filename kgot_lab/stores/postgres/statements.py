@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.stores.sql import refuse_unless_sql_read, refuse_unless_sql_write
-from kgot_lab.stores.validation import require_statement
+from kgot_lab.stores.statements import require_statement
 
 if TYPE_CHECKING:
     import psycopg

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import fit_diff
-from kgot_lab.io.fork_safety import ELSEWHERE, tell_of_forks
+from kgot_lab.io.processes import ELSEWHERE, tell_of_forks
 from kgot_lab.stores.postgres import search as finding
 from kgot_lab.stores.postgres import tables
 from kgot_lab.stores.postgres.connection import Circle, PostgresLink
@@ -29,11 +29,10 @@ from kgot_lab.stores.postgres.rows import (
     value_of_postgres,
 )
 from kgot_lab.stores.postgres.server import Server
-from kgot_lab.stores.postgres.statements import checked_read, checked_write, postgres_reason, refuse_calls
+from kgot_lab.stores.postgres.tables import checked_read, checked_write, postgres_reason, refuse_calls
 from kgot_lab.stores.protocol import Scalar, Schema
-from kgot_lab.stores.sql import diff_of
-from kgot_lab.stores.sql_dialect import sql_dialect
-from kgot_lab.stores.validation import require_words
+from kgot_lab.stores.sql import diff_of, sql_dialect
+from kgot_lab.stores.statements import require_words
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, ServerLost, StoreUnavailable
-from kgot_lab.io.proxies import through_proxy, way_to
-from kgot_lab.sandbox.inside.rdf import Literal, RdfTriple, Term
-from kgot_lab.sandbox.inside.sparql_text import explained
+from kgot_lab.io.http_client import through_proxy, way_to
+from kgot_lab.sandbox.sparql.rdf import Literal, RdfTriple, Term
+from kgot_lab.sandbox.sparql.statements import explained
 from kgot_lab.stores.sparql.triples import oxigraph, triple_of
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
-"""SPARQL, as the prompts describe it to a model; `kgot_lab.sandbox.inside.rdf` says how a property graph is
+"""SPARQL, as the prompts describe it to a model; `kgot_lab.sandbox.sparql.rdf` says how a property graph is
 RDF.
 
-What a statement may say is checked by `kgot_lab.sandbox.inside.sparql_text`, inside the sandbox and before a
+What a statement may say is checked by `kgot_lab.sandbox.sparql.statements`, inside the sandbox and before a
 read goes to a server.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from kgot_lab.sandbox.inside.rdf import (
+from kgot_lab.sandbox.sparql.rdf import (
     META,
     NAMESPACE,
     TYPE,
@@ -22,10 +22,9 @@ from kgot_lab.sandbox.inside.rdf import (
     iri_of,
     node_triples,
 )
-from kgot_lab.sandbox.inside.sparql_rows import FACT
+from kgot_lab.sandbox.sparql.statements import FACT
 from kgot_lab.stores.protocol import Dialect, Fact
-from kgot_lab.stores.sparql.paths import NO_EDGE, sparql_paths
-from kgot_lab.stores.sparql.statement_literals import sparql_words
+from kgot_lab.stores.sparql.dialect import NO_EDGE, sparql_paths, sparql_words
 from kgot_lab.stores.sparql.triples import spelled
 from kgot_lab.types import Edge, Node
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from kgot_lab.stores.embedded_store import EmbeddedStore
-from kgot_lab.stores.sparql.dialect import SPARQL
-from kgot_lab.stores.sparql.size import refuse_unless_sparql
+from kgot_lab.stores.sparql.dialect import SPARQL, refuse_unless_sparql
 from kgot_lab.stores.sparql.triples import require_holdable
 from kgot_lab.types import Diff, Rows
 
 
 class SparqlEmbedded(EmbeddedStore):
-    """A store whose statements are SPARQL 1.1 queries and updates; `kgot_lab.sandbox.inside.rdf` says how a
+    """A store whose statements are SPARQL 1.1 queries and updates; `kgot_lab.sandbox.sparql.rdf` says how a
     property graph is RDF.
 
     What RDF cannot hold raises BadInput, as what does not fit does.

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.sandbox.inside.rdf import DESCRIBING, META, NAMESPACE, STATEMENT, TYPE, Literal, iri_of, name_of
+from kgot_lab.sandbox.sparql.rdf import DESCRIBING, META, NAMESPACE, STATEMENT, TYPE, Literal, iri_of, name_of
 from kgot_lab.stores.protocol import GraphSize
 from kgot_lab.stores.sparql.connection import SparqlLink
 

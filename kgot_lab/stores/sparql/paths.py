@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kgot_lab.sandbox.inside.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, SAYS_SENTENCE
-from kgot_lab.sandbox.inside.rdf import DOUBLE, NAMESPACE, Literal, iri_of
-from kgot_lab.stores.paths import path_query
+from kgot_lab.sandbox.python.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, SAYS_SENTENCE
+from kgot_lab.sandbox.sparql.rdf import DOUBLE, NAMESPACE, Literal, iri_of
 from kgot_lab.stores.sparql.triples import spelled
+from kgot_lab.stores.statements import path_query
 
 NO_EDGE = "rdf:type, rdf:subject, rdf:predicate, rdf:object"
 _SAYS, _MENTIONS = spelled(iri_of(SAYS_SENTENCE)), spelled(iri_of(MENTIONS_NAME))

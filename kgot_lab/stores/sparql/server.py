@@ -13,29 +13,28 @@ from uuid import uuid4
 
 from kgot_lab.errors import BadInput, QueryFailed, ServerLost, StoreUnavailable
 from kgot_lab.graph.validation import fit_diff
-from kgot_lab.io.fork_safety import ELSEWHERE
+from kgot_lab.io.processes import ELSEWHERE
 from kgot_lab.sandbox import open_sandbox
-from kgot_lab.sandbox.inside.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple, literal_of, value_of
-from kgot_lab.sandbox.inside.sparql_rows import rows_of_triples, solution_rows
-from kgot_lab.sandbox.inside.sparql_text import has_word, with_prefixes
-from kgot_lab.sandbox.inside.values import RefusedValue
+from kgot_lab.sandbox.sparql.rdf import DOUBLE, EdgeIdentity, Literal, RdfTriple, literal_of, value_of
+from kgot_lab.sandbox.sparql.statements import has_word, rows_of_triples, solution_rows, with_prefixes
+from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.stores.embedded_store import EmbeddedStore
-from kgot_lab.stores.fatal_statements import LostStatements
+from kgot_lab.stores.lookup import edges_among, path_between
 from kgot_lab.stores.protocol import Execute, GraphSize, Scalar, Schema
-from kgot_lab.stores.sparql.connection import MAX_RESULT, QueryLimits, ServerAnswer, SparqlLink
-from kgot_lab.stores.sparql.dialect import SPARQL
-from kgot_lab.stores.sparql.namespaces import (
+from kgot_lab.stores.sparql.connection import (
+    MAX_RESULT,
     VERSION_IRI,
     VERSIONS_GRAPH,
+    QueryLimits,
+    ServerAnswer,
+    SparqlLink,
     delete_sparql_namespace,
     graph_iri,
     sparql_namespaces,
 )
-from kgot_lab.stores.sparql.size import refuse_unless_sparql
+from kgot_lab.stores.sparql.dialect import SPARQL, refuse_unless_sparql
 from kgot_lab.stores.sparql.triples import graph_of, spelled, triples_of
-from kgot_lab.stores.validation import require_words
-from kgot_lab.stores.value_index import edges_among
-from kgot_lab.stores.walks import path_between
+from kgot_lab.stores.statements import LostStatements, require_words
 from kgot_lab.types import Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class SparqlServer(EmbeddedStore):
 
     `namespace` names the graph; `wipe` empties it first. A graph that is there but was not made by a store
     like this is refused, unless `adopt` allows to take it over, which spells it anew as
-    `kgot_lab.sandbox.inside.rdf` says. `seconds` bound each statement.
+    `kgot_lab.sandbox.sparql.rdf` says. `seconds` bound each statement.
 
     Reads go to the query endpoint. Writes run in a sandbox on a copy of the graph, and what they changed is
     sent in one request, which does nothing if the graph is no longer the one they ran on; they start again

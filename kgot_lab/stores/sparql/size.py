@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.sandbox.inside.sparql_text import SparqlToken, checked_statement, readings
-from kgot_lab.sandbox.inside.values import RefusedValue
-from kgot_lab.stores.statement_limits import (
+from kgot_lab.sandbox.sparql.statements import SparqlToken, checked_statement, readings
+from kgot_lab.sandbox.worker.values import RefusedValue
+from kgot_lab.stores.statements import (
     CLOSE,
     OPEN,
     Mark,
@@ -21,8 +21,8 @@ from kgot_lab.stores.statement_limits import (
     require_few,
     require_flat,
     require_length,
+    require_statement,
 )
-from kgot_lab.stores.validation import require_statement
 
 _BRACKETS, _DEPTH, _PARTS = 100, 250, 100
 _BINDING = {

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from kgot_lab.stores.protocol import OwnWords
-from kgot_lab.stores.statement_literals import LITERAL, blanked
+from kgot_lab.stores.statements import LITERAL, blanked
 
 _BOUND = re.compile(
     rf"\(\s*(?:{LITERAL}|<[^<>\s]*>|\w*:[\w%.-]+)(?:@\w+|\^\^\S+?)?\s+AS\s+[?$](\w+)\s*\)", re.I | re.S

@@ -1,4 +1,4 @@
-"""Nodes and edges as triples, triples as text, and back; `kgot_lab.sandbox.inside.rdf` says how a property
+"""Nodes and edges as triples, triples as text, and back; `kgot_lab.sandbox.sparql.rdf` says how a property
 graph is RDF.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.sandbox.inside.rdf import (
+from kgot_lab.sandbox.sparql.rdf import (
     EDGE_IRI,
     NAMESPACE,
     PREFIXES,
@@ -21,11 +21,12 @@ from kgot_lab.sandbox.inside.rdf import (
     RdfTriple,
     Term,
     Values,
+    contents_of,
     edge_triples,
     node_triples,
+    with_names,
 )
-from kgot_lab.sandbox.inside.rdf_reading import contents_of, with_names
-from kgot_lab.sandbox.inside.values import RefusedValue
+from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.types import Diff, Edge, Node
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")

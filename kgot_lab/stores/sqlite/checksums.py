@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kgot_lab.stores.sqlite.connection import Connection
+from kgot_lab.stores.sqlite.tables import Connection
 
 _COLUMNS = {
     "nodes": ("id", "labels", "properties"),

@@ -13,12 +13,12 @@ from weakref import WeakSet
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.validation import MOST_KEPT
-from kgot_lab.io.fork_safety import keep_for_ever, tell_of_forks
+from kgot_lab.io.processes import keep_for_ever, tell_of_forks
 from kgot_lab.io.sqlite_snapshot import check_before_opening, private_copy
 from kgot_lab.stores.hash_chain import SALVAGE
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.stores.sql import json_text, parsed_json
-from kgot_lab.stores.sqlite.checksums import (
+from kgot_lab.stores.sqlite.damage import (
     ARRIVING,
     GUARDING,
     NOT_AS_WRITTEN,
@@ -26,15 +26,15 @@ from kgot_lab.stores.sqlite.checksums import (
     SUMS,
     can_sum,
     damage_in,
+    damage_to_log,
     fill_since,
     fill_sums,
     lacks_sums,
     newest,
+    wal_frames,
+    warn_of_lost,
 )
-from kgot_lab.stores.sqlite.connection import Connection
-from kgot_lab.stores.sqlite.guard import Guard
-from kgot_lab.stores.sqlite.tables import GRAPH_TABLES, INDEX_SINCE, JOURNAL, RECORDERS
-from kgot_lab.stores.sqlite.wal import damage_to_log, wal_frames, warn_of_lost
+from kgot_lab.stores.sqlite.tables import GRAPH_TABLES, INDEX_SINCE, JOURNAL, RECORDERS, Connection, Guard
 
 APPLICATION = 0x6B676C62  # "kglb": how a file that this package made is told from any other
 VERSION = 2  # 1 had no checksums of rows

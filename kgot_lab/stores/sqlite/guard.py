@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import dataclass
 
-from kgot_lab.stores.sqlite.checksums import FORGETTING, SUMMING
+from kgot_lab.stores.sqlite.damage import FORGETTING, SUMMING
 from kgot_lab.stores.sqlite.tables import RECORDERS
 
 _TRIGGERS = {"words_come", "words_go", "words_change", "fact_comes", *RECORDERS, *SUMMING, *FORGETTING}

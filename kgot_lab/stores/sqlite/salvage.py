@@ -12,11 +12,10 @@ from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
 from kgot_lab.graph.validation import fit_edge, fit_node
 from kgot_lab.io.sqlite_snapshot import pad_to_size, private_copy
 from kgot_lab.stores.log import Salvaged, set_aside
-from kgot_lab.stores.sqlite.checksums import SELECT_ALL, SELECT_SOUND, can_sum
-from kgot_lab.stores.sqlite.connection import Connection
+from kgot_lab.stores.sqlite.damage import SELECT_ALL, SELECT_SOUND, can_sum
 from kgot_lab.stores.sqlite.file import refuse_foreign_head, require_closed
-from kgot_lab.stores.sqlite.rows import edge_of_sqlite, node_of_sqlite
 from kgot_lab.stores.sqlite.store import Sqlite
+from kgot_lab.stores.sqlite.tables import Connection, edge_of_sqlite, node_of_sqlite
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Edge, Node
 

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import fit_diff
-from kgot_lab.io.fork_safety import ELSEWHERE, tell_of_forks
+from kgot_lab.io.processes import ELSEWHERE, tell_of_forks
+from kgot_lab.stores.lookup import path_between
 from kgot_lab.stores.protocol import Scalar, Schema
 from kgot_lab.stores.sql import (
     SqlRow,
@@ -27,14 +28,15 @@ from kgot_lab.stores.sql import (
     refuse_misfit,
     refuse_unless_sql_read,
     refuse_unless_sql_write,
+    sql_dialect,
     touched,
 )
-from kgot_lab.stores.sql_dialect import sql_dialect
-from kgot_lab.stores.sqlite.checksums import NOT_AS_WRITTEN, SELECTED, damage_in, is_sound
-from kgot_lab.stores.sqlite.connection import Connection
+from kgot_lab.stores.sqlite.damage import NOT_AS_WRITTEN, SELECTED, damage_in, is_sound
 from kgot_lab.stores.sqlite.file import Opened, damaged, in_bulk, opened_file, unavailable
-from kgot_lab.stores.sqlite.guard import Guard
-from kgot_lab.stores.sqlite.rows import (
+from kgot_lab.stores.sqlite.tables import (
+    GRAPH_TABLES,
+    Connection,
+    Guard,
     changes_in,
     edge_of_sqlite,
     node_of_sqlite,
@@ -42,9 +44,7 @@ from kgot_lab.stores.sqlite.rows import (
     sqlite_rows,
     terms_of,
 )
-from kgot_lab.stores.sqlite.tables import GRAPH_TABLES
-from kgot_lab.stores.validation import require_words
-from kgot_lab.stores.walks import path_between
+from kgot_lab.stores.statements import require_words
 from kgot_lab.types import Diff, Edge, Node, Rows
 
 if TYPE_CHECKING:

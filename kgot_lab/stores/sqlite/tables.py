@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgot_lab.stores.sqlite.checksums import SUMS
+from kgot_lab.stores.sqlite.damage import SUMS
 
 SCHEMA = (
     """CREATE TABLE nodes (

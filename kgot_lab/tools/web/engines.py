@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from urllib.parse import quote, quote_plus
 
 from kgot_lab.errors import BadInput, NotInstalled, ToolFailed, UnknownName
-from kgot_lab.io.proxies import through_proxy, way_to
+from kgot_lab.io.http_client import through_proxy, way_to
 from kgot_lab.tools.web.fetching import USER_AGENT, bounded_body
 from kgot_lab.types import Json
 

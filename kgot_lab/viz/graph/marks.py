@@ -15,7 +15,7 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import supports_of
 from kgot_lab.loop.events import Answered, Event, Started, ToolReturned
 from kgot_lab.loop.trace import Trace, graph_after
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import content_words, plain_answer, sentences
 from kgot_lab.types import Diff, Document, Edge, Node

@@ -19,7 +19,7 @@ from typing import Any
 
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.evaluation.significance import Estimate
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import harmless
 from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, escaped, image, shortened, text_width

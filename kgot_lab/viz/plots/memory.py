@@ -8,8 +8,8 @@ from typing import Protocol
 
 from kgot_lab.domains.investment.view import DatedNode, shown_name
 from kgot_lab.evaluation.significance import Estimate, reliability
+from kgot_lab.memory.claims.claim import format_time
 from kgot_lab.memory.claims.ledger import ReviewLedger, isotonic
-from kgot_lab.memory.claims.times import format_time
 from kgot_lab.viz.plots.figure import (
     BASELINE_COLOUR,
     BEST,

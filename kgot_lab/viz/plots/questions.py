@@ -26,7 +26,7 @@ from kgot_lab.evaluation.grading import (
 )
 from kgot_lab.evaluation.significance import share
 from kgot_lab.evaluation.tables import decimal
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.state import Ledger
 from kgot_lab.types import Json, Usage
 from kgot_lab.viz.plots.figure import (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.errors import BadInput
-from kgot_lab.io.atomic_write import write_whole
+from kgot_lab.io.files import write_whole
 from kgot_lab.viz.static.markup import Markup, element, image, joined, keyed, text_width
 from kgot_lab.viz.static.table import Sheet, Table
 

@@ -20,7 +20,7 @@ from kgot_lab.memory.claims.certificate import (
     Ruling,
     hedged,
 )
-from kgot_lab.memory.claims.times import format_time
+from kgot_lab.memory.claims.claim import format_time
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Edge
 from kgot_lab.viz.static.drawing import (

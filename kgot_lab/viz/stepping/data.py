@@ -33,8 +33,8 @@ from kgot_lab.loop.replay.forks import aligned, change_of, changeable, comparabl
 from kgot_lab.loop.replay.replay import Fork
 from kgot_lab.loop.state import state_after
 from kgot_lab.loop.trace import Trace, graph_after
-from kgot_lab.sandbox.inside.helpers import SAYS_SENTENCE
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Document, Edge, Json, Usage
 from kgot_lab.viz.graph.marks import Place

@@ -28,7 +28,7 @@ from kgot_lab.loop.events import (
 from kgot_lab.loop.insert import proper
 from kgot_lab.loop.retrieve import WHOLE_GRAPH
 from kgot_lab.loop.trace import graph_after
-from kgot_lab.memory.grounded_extraction import EXTRACT, read_triples
+from kgot_lab.memory.extraction import EXTRACT, read_triples
 from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Json
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.io.bundled import bundled
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.events import Answered, Event, Started
 from kgot_lab.loop.formatting import caption
 from kgot_lab.loop.replay import replay

@@ -26,7 +26,7 @@ from kgot_lab.loop import prompts
 from kgot_lab.loop.limits import LOCAL, REFERENCE
 from kgot_lab.loop.prompts import Vote
 from kgot_lab.retrieval.lexical import bm25
-from kgot_lab.stores.in_memory import PYTHON
+from kgot_lab.stores.embedded_store import PYTHON
 from kgot_lab.tools.search import search
 from kgot_lab.types import Prompt
 

@@ -26,7 +26,7 @@ from kgot_lab.experts.learning.reviewing import GraphReviewer, graph_with_decisi
 from kgot_lab.kgos.methods.search.intent_search import intent_search
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.llm.recorded import Scripted
-from kgot_lab.stores.in_memory import InMemory
+from kgot_lab.stores.embedded_store import InMemory
 
 COOKBOOK = cookbook()
 NEW = "Prompt weaving is a technique. Prompt weaving requires Embedding model."

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from support.claim_places import ClaimPlace, InFile, InPostgres
 
-from kgot_lab.memory.claims.claims import Claims
-from kgot_lab.memory.claims.opening import open_claims
+from kgot_lab.memory.claims.claims import Claims, open_claims
 
 number = count()
 

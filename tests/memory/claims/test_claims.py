@@ -12,7 +12,7 @@ from support.saying import fact, inferred, said, year
 
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims.claim import Claim, Span
-from kgot_lab.memory.claims.opening import open_claims
+from kgot_lab.memory.claims.claims import open_claims
 from kgot_lab.types import Triple
 
 

@@ -10,7 +10,7 @@ import pytest
 from support.saying import said
 
 from kgot_lab.errors import BadInput, StoreDamaged
-from kgot_lab.memory.claims.opening import open_claims
+from kgot_lab.memory.claims.claims import open_claims
 
 
 def test_a_file_of_another_kind_a_newer_one_and_a_damaged_one_are_refused_untouched(tmp_path):

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from support.saying import fact
 
 from kgot_lab.memory.claims import lookup as looking_up
@@ -19,9 +20,7 @@ from kgot_lab.memory.claims.claim import Claim, triple_key
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.claims.lookup import BelievedTriples
-from kgot_lab.memory.in_memory import InMemoryTripleStore
-from kgot_lab.memory.matching import LONGEST_TEXT
-from kgot_lab.memory.tables.sqlite import SQLiteClaims
+from kgot_lab.memory.triple_store import LONGEST_TEXT, InMemoryTripleStore
 from kgot_lab.types import Triple
 
 TOWNS = ("London", "new York", "New-York City", "Übersee", "ada", "Bern", "★")

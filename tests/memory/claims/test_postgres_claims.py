@@ -16,7 +16,7 @@ from support.saying import fact, inferred, said
 from support.waiting import until
 
 from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable
-from kgot_lab.memory.claims.opening import open_claims
+from kgot_lab.memory.claims.claims import open_claims
 from kgot_lab.stores.postgres.store import Postgres
 
 CANARY = "canary-77c1"

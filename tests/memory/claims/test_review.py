@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from support.saying import fact, inferred, said
 
 from kgot_lab.errors import AlreadyDecided, BadInput
-from kgot_lab.memory.claims.ledger import Reviewed, ReviewLedger, isotonic
-from kgot_lab.memory.claims.opening import open_claims
-from kgot_lab.memory.claims.reviewer import Reviewer
+from kgot_lab.memory.claims.claims import open_claims
+from kgot_lab.memory.claims.ledger import Reviewed, Reviewer, ReviewLedger, isotonic
 
 UNSURE = said("Ada lives_in London", confidence=0.5)
 

@@ -11,8 +11,8 @@ from support.saying import fact, inferred, said, year
 
 from kgot_lab.errors import BadInput
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
-from kgot_lab.memory.claims.opening import open_claims
-from kgot_lab.memory.claims.reports import Period, Suggested
+from kgot_lab.memory.claims.claim import Period, Suggested
+from kgot_lab.memory.claims.claims import open_claims
 
 LONDON, PARIS = fact("Ada lives_in London"), fact("Ada lives_in Paris")
 

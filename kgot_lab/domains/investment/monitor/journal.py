@@ -20,10 +20,9 @@ from typing import NamedTuple
 from kgot_lab.domains.investment.monitor.news import NewsFacts, NewsItem, facts_from_json, news_item
 from kgot_lab.llm.recorded import prompt_key, reply_from_json, reply_to_json
 from kgot_lab.llm.structured import checked_reply, note_recorded
-from kgot_lab.memory.claims.times import instant, moment, open_moment, utc_now
-from kgot_lab.memory.tables.layout import Layout
-from kgot_lab.memory.tables.opening import open_tables
-from kgot_lab.memory.tables.storage import TableStorage
+from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now
+from kgot_lab.memory.sqlite_tables import open_tables
+from kgot_lab.memory.tables import Layout, TableStorage
 from kgot_lab.types import LLM, Prompt, Reply
 
 # All SQL of the journal, in what SQLite and PostgreSQL have in common: items, replies that were paid for,

@@ -50,10 +50,10 @@ from kgot_lab.errors import (
     shortly,
     without_secrets,
 )
-from kgot_lab.io.atomic_write import write_whole
-from kgot_lab.io.proxies import is_loopback, through_proxy, way_to
+from kgot_lab.io.files import write_whole
+from kgot_lab.io.http_client import is_loopback, through_proxy, way_to
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
-from kgot_lab.memory.claims.times import utc_now
+from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import LLM
 

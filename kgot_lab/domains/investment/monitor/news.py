@@ -15,11 +15,11 @@ from kgot_lab.domains.investment.versions import EdgeIds
 from kgot_lab.domains.investment.view import LONGEST_ID, storable_text
 from kgot_lab.errors import BadInput, described_value, require
 from kgot_lab.graph.validation import EdgeType, Vocabulary
-from kgot_lab.io.text_files import read_regular, utf8_text
+from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.kgos.schemas.check import time_of
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.llm.structured import json_fault, schema_of
-from kgot_lab.memory.claims.times import instant
+from kgot_lab.memory.claims.claim import instant
 from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens, whole
 from kgot_lab.types import Edge, Json, Message, Node, Prompt
 

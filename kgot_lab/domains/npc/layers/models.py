@@ -13,8 +13,7 @@ from kgot_lab.domains.npc.models import Entity, fit_bounded_depth, fit_id, short
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, VisibilityPolicy
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, described_value, require_count
-from kgot_lab.memory.claims.claim import plain_text, probability
-from kgot_lab.memory.claims.times import instant
+from kgot_lab.memory.claims.claim import instant, plain_text, probability
 
 Audience = tuple[str, ...] | None  # the ids of those it is for; None: everyone
 

@@ -42,10 +42,10 @@ from kgot_lab.domains.npc.visibility import (
 from kgot_lab.domains.npc.world import NpcWorld
 from kgot_lab.embedding.embedder import Matrix
 from kgot_lab.errors import BadInput, described_value, require
-from kgot_lab.stores.postgres.search import pgvector_text
+from kgot_lab.stores.lookup import reached
+from kgot_lab.stores.postgres.rows import pgvector_text
 from kgot_lab.stores.postgres.tables import quoted
 from kgot_lab.stores.sql import json_text
-from kgot_lab.stores.walks import reached
 
 
 class LayerStorage(Protocol):

@@ -26,14 +26,14 @@ from kgot_lab.loop.modes.paths.mentions import (
 from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, facts_at, meet_facts, spaced
 from kgot_lab.loop.render import joined_lines
 from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply
-from kgot_lab.memory.grounded_extraction import (
+from kgot_lab.memory.extraction import (
     SourcedSentence,
     facts_prompt,
     grounded_and_not,
     grounded_facts,
 )
 from kgot_lab.retrieval.entity_linking import capitalised, compared_name
-from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.words import SentenceRules
 from kgot_lab.types import Document
 

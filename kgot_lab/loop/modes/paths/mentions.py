@@ -16,7 +16,7 @@ import numpy as np
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.graph.changes import Support, note, supports_of
 from kgot_lab.retrieval.entity_linking import CAPITALISED, OPENERS, Titles, capitalised, compared_name
-from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.words import SentenceRules, blocks, composed, content_words, sentences
 from kgot_lab.types import Document, Edge, Triple

@@ -37,7 +37,7 @@ from kgot_lab.loop.modes.paths.reading import (
 from kgot_lab.loop.modes.paths.routes import PathAnswer, PathWalk, Route, weakest
 from kgot_lab.loop.modes.paths.values import is_no_answer
 from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply
-from kgot_lab.stores.in_memory import fact_of
+from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Edge
 
 # A question taken apart: hop by hop along a chain, or two things that it compares, each asked about alone.

@@ -15,7 +15,7 @@ from kgot_lab.loop.modes.paths.mentions import SCALE, STANDING, PlacedSentence, 
 from kgot_lab.loop.render import relevance
 from kgot_lab.loop.run_context import Loop
 from kgot_lab.retrieval.entity_linking import Titles, compared_name
-from kgot_lab.sandbox.inside.helpers import MENTIONS_NAME, SAYS_SENTENCE
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.cleaning import tokens
 from kgot_lab.text.words import content_stems, plain_answer
 from kgot_lab.types import Document, Edge, Json
