@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgot_lab.io.files import bundled
-
 from kgot_lab.loop.events import Event
 from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.types import Edge

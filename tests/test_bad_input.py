@@ -11,7 +11,6 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
-from kgot_lab.io.files import bundled
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
@@ -20,6 +19,7 @@ from kgot_lab.analogy.alignment import Aligner
 from kgot_lab.analogy.delta_edges import delta_edges, similarity_edges
 from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.errors import BadInput, TraceError
+from kgot_lab.io.files import bundled
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.retrieval.fusion import Weights, hybrid, rrf, strongest, weighted
 from kgot_lab.retrieval.lexical import bm25

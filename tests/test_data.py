@@ -5,8 +5,9 @@ import json
 import re
 import runpy
 
-from kgot_lab.io.files import bundled
 from support.every import every
+
+from kgot_lab.io.files import bundled
 
 DATA = bundled("README.md").parent
 README = (DATA / "README.md").read_text(encoding="utf-8")

@@ -8,7 +8,6 @@ from pathlib import Path
 import networkx as nx
 import pandas as pd
 import pytest
-from kgot_lab.io.files import bundled
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
@@ -19,6 +18,7 @@ from kgot_lab.errors import (
     TraceError,
     UnknownName,
 )
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.retrieval.lexical import bm25

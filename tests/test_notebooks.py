@@ -10,11 +10,11 @@ from pathlib import Path
 from statistics import median
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.exercise_cells import Exercises, exercise_cells
 
 import kgot_lab as lab
 from kgot_lab.errors import BadInput
+from kgot_lab.io.files import bundled
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
@@ -22,20 +22,6 @@ SECTIONS = (
     "## The words we use", "## The smallest case", "## One step at a time", "## At real size",
     "## What it shows, and what it does not", "## Try it", "### Exercises", "## In the package", "**Next:**",
 )  # fmt: skip
-# of all others: two
-ROOMS = dict.fromkeys(
-    ("30_structural_isomorphism", "42_would_it_hold_elsewhere", "50_does_the_graph_help"), 3
-)
-ROOMS["60_when_a_source_is_wrong"] = (
-    4  # a memory, what looks at it, and a model that repeats recorded replies
-)
-ROOMS["65_what_an_npc_knows"] = 4  # a world, a town and its evening to put into it, and what looks at it
-ROOMS["67_news_that_matters"] = 3  # a graph of investments, and a month of news with its reader and its score
-ROOMS["72_a_newcomer_to_code"] = 4  # a folder read, questions by name, and an editor
-ROOMS["70_asking_a_graph"] = 4  # the methods, their search, and what puts claims to locked queries
-ROOMS["75_an_expert"] = (
-    4  # trials of two configurations, a model that is a script, and how "I do not know" is counted
-)
 each_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
 
@@ -67,12 +53,17 @@ def test_the_title_asks_and_the_sections_stand_in_their_order(path):
 
 
 @each_notebook
-def test_a_notebook_imports_from_the_front_door_and_one_room(path):
+def test_a_notebook_imports_the_package_and_its_neighbours_and_no_benchmark(path):
     tree = ast.parse("\n".join(source for source, _ in cells(path, "code")))
     names = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
     names += [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     ours = {name for name in names if name.split(".")[0] == "kgot_lab"}
-    assert "kgot_lab" in ours and len(ours) <= ROOMS.get(path.stem, 2), ours
+    assert "kgot_lab" in ours and len(ours) <= 8, ours
+    assert "benchmarks" not in {name.split(".")[0] for name in names}
+
+
+def test_what_stands_beside_the_notebooks_imports_no_benchmark():
+    assert [path for path in FOLDER.rglob("*.py") if "benchmarks." in path.read_text(encoding="utf-8")] == []
 
 
 @each_notebook
@@ -101,7 +92,7 @@ def test_the_results_that_notebooks_read_are_found_from_any_folder(monkeypatch, 
         r'bundled_file\("(benchmarks/[^"]+)"\)',
         "\n".join(source for path in NOTEBOOKS for source, _ in cells(path, "code")),
     )
-    assert len(named) == 13 and all(bundled(name).exists() for name in named)
+    assert len(named) == 12 and all(bundled(name).exists() for name in named)
     # as where the package is installed without its checkout
     monkeypatch.setattr("kgot_lab.io.files._CHECKOUT", tmp_path)
     with pytest.raises(

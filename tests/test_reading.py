@@ -7,13 +7,13 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from kgot_lab.io.files import read_regular_text, wide_encoding
 from support.every import every
 
 from kgot_lab.benchmark.questions.question import own_questions
 from kgot_lab.documents.files import text_from
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import from_beir
+from kgot_lab.io.files import read_regular_text, wide_encoding
 from kgot_lab.stores.files import read_graph
 
 WIDE = ("utf-16", "utf-32", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")

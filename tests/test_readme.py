@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 import typer.main
-from kgot_lab.io.files import bundled
 from support.every import every
 
 from kgot_lab.cli.app import app
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.trace import load_run
 
 ROOT = Path(__file__).parent.parent

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kgot_lab.io.files import bundled, write_whole
 
 import kgot_lab
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import write_snapshot
+from kgot_lab.io.files import bundled, write_whole
 from kgot_lab.loop.state import ledger
 from kgot_lab.loop.trace import load_run
 from kgot_lab.stores.files import write_graph

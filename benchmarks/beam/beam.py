@@ -27,8 +27,8 @@ def measure(data: Path, vectors: Path | None, results: Path, *, locked: bool) ->
     """Measure the open chats or the locked ones into receipts."""
     from benchmarks.beam.chats import data_digest, read_chats
     from benchmarks.beam.measuring import measure_chats, plan_of_chats
-    from kgot_lab.embedding.cache import Cached
     from kgot_lab.embedding.pretrained import MiniLM
+    from kgot_lab.embedding.vectors import Cached
 
     chats = read_chats(data)
     need_embeddings()

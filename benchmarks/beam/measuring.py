@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from kgot_lab.io.files import write_whole
-
 from benchmarks.beam.chats import ABSTENTION, LongChat
 from benchmarks.beam.systems import CHAT_CONTROLS, OF_USER, TURN_MEMORY, chat_systems, memory_ablations
 from benchmarks.beam.turn_memory import TurnRules
@@ -17,6 +15,7 @@ from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import circumstances, save_receipt
 from kgot_lab.evaluation.runs import Run, latency, run
+from kgot_lab.io.files import write_whole
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Json
 

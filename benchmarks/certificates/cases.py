@@ -14,13 +14,12 @@ from itertools import chain as chained
 from itertools import zip_longest
 from typing import Literal, get_args
 
-from kgot_lab.io.files import bundled
-
 from benchmarks.competence.gold import GoldChain, GoldSet, GoldStep
 from benchmarks.competence.worlds import World, world_of_triples, world_on_file
 from kgot_lab.benchmark.comparison.plan import DRAW_SEED, drawn_samples
 from kgot_lab.benchmark.questions.question import Question, QuestionSet
 from kgot_lab.errors import InsufficientData, require_count
+from kgot_lab.io.files import bundled
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Document, Triple
 

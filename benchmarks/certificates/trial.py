@@ -11,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from kgot_lab.io.files import write_whole
-
 from benchmarks.certificates.cases import CertificateCase, TriedSet, digest_of_cases
 from kgot_lab.benchmark.questions.attempt import Equipment, read_events
 from kgot_lab.benchmark.questions.batch import TRACES, QuestionRun, trace_name
@@ -20,6 +18,7 @@ from kgot_lab.benchmark.questions.plan import format_differences, plan_differenc
 from kgot_lab.benchmark.questions.question import QuestionSet
 from kgot_lab.benchmark.questions.question_result import QuestionResult
 from kgot_lab.errors import BadInput, LLMError
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.certificate import certificate_of_run
 from kgot_lab.loop.limits import PATHS, Limits
 from kgot_lab.loop.trace import made_by

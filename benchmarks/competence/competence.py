@@ -244,13 +244,12 @@ def one_curve(questions: int, hops: int, setting: tuple[str, LoopSetting]) -> Co
 
 def without_errors(most: int) -> list[dict[str, Any]]:
     """What a model without errors solves: where it fails, the loop did not show it what it needed."""
-    from kgot_lab.io.files import bundled
-
     from benchmarks.competence.curves import simulated_ends
     from benchmarks.competence.simulated import Competence
     from benchmarks.competence.worlds import chain_world, world_on_file
     from kgot_lab.errors import UnknownName
     from kgot_lab.evaluation.significance import share
+    from kgot_lab.io.files import bundled
     from kgot_lab.loop.limits import LOCAL, REFERENCE
     from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.tools.search import search
@@ -282,8 +281,6 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
     """What a model without errors solves in the mode `paths`, of made-up worlds and of the first questions of
     the sets on file.
     """
-    from kgot_lab.io.files import bundled
-
     from benchmarks.competence.curves import simulated_ends
     from benchmarks.competence.simulated import Competence
     from benchmarks.competence.worlds import (
@@ -295,6 +292,7 @@ def along_without_errors(most: int) -> list[dict[str, Any]]:
     )
     from kgot_lab.errors import UnknownName
     from kgot_lab.evaluation.significance import share
+    from kgot_lab.io.files import bundled
     from kgot_lab.loop.limits import PATHS
     from kgot_lab.retrieval.lexical import bm25
     from kgot_lab.tools.search import search

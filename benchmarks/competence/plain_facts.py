@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from kgot_lab.sandbox.python.helpers import paths_found
-from kgot_lab.sandbox.python.tracking_graph import TrackedGraph
-from kgot_lab.stores.lookup import reached
-from kgot_lab.stores.statements import path_query
-
 from kgot_lab.errors import BadInput, QueryFailed
 from kgot_lab.graph.changes import Truth
 from kgot_lab.llm.structured import json_fault
+from kgot_lab.sandbox.python.helpers import paths_found
+from kgot_lab.sandbox.python.tracking_graph import TrackedGraph
 from kgot_lab.stores.embedded_store import PYTHON, EmbeddedStore
+from kgot_lab.stores.lookup import reached
 from kgot_lab.stores.protocol import Dialect, Fact
+from kgot_lab.stores.statements import path_query
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
 

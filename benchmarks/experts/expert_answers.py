@@ -2,10 +2,10 @@
 know; with its graph and without.
 
 python -m benchmarks.experts.expert_answers --model local                    # the 12 questions to develop on;
-goes on where it stopped python -m benchmarks.experts.expert_answers --model local --split locked     # the 60
+goes on where it stopped python -m benchmarks.experts.expert_answers --model local --split test     # the 60
 that were written before the expert was measured python -m benchmarks.experts.expert_answers --model local
 --table            # from the replies on file, without a model python -m benchmarks.experts.expert_answers
---model local --split locked
+--model local --split test
 --table --score   # and write them where the expert's card tells them
 
 Each question of data/expert-gold is asked twice: of the expert, and of the same model with the same persona
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 RESULTS = Path(__file__).parents[1] / "results" / "expert_answers"
 SCORES = Path(__file__).parents[2] / "kgot_lab" / "experts" / "shipped" / "scores" / "expert_cookbook.json"
+_PARTS = {"dev": "develop", "test": "locked"}  # splits, and what the files of questions call them
 
 
 def searching_with() -> Embedder | None:
@@ -68,12 +69,19 @@ def show(options: argparse.Namespace, path: Path) -> None:
     from benchmarks.experts.answers_table import answers_report, card_scores, measured_answers
     from benchmarks.experts.asking import shipped_cookbook
     from benchmarks.experts.gold import NodeWords, expert_questions
-    from benchmarks.experts.replies import kept_replies
+    from benchmarks.experts.measuring import says_not_known
+    from benchmarks.experts.replies import ARMS, kept_replies
     from kgot_lab.kgos.schemas.vocabularies import cookbook
 
     questions, replies, words = expert_questions(options.split), kept_replies(path), NodeWords(cookbook())
     told = answers_report(options.split, questions, replies, words)
     path.with_suffix(".md").write_text(told, encoding="utf-8")
+    silent = {
+        arm: [each.id for each in replies if each.arm == arm and says_not_known(each.text)] for arm in ARMS
+    }
+    path.with_name(f"{path.stem}_refusals.json").write_text(
+        json.dumps(silent, indent=1) + "\n", encoding="utf-8"
+    )
     print(told)
     if options.score:
         need(
@@ -93,7 +101,7 @@ def main() -> None:
     parser.add_argument(
         "--model", default="local", help='"local", or any other that connect() takes (%(default)s)'
     )
-    parser.add_argument("--split", choices=("develop", "locked"), default="develop", help="(%(default)s)")
+    parser.add_argument("--split", choices=tuple(_PARTS), default="dev", help="(%(default)s)")
     parser.add_argument("--minutes", type=float, help="begin no further reply after so many minutes")
     parser.add_argument("--folder", type=Path, default=RESULTS, help="where the replies are kept")
     parser.add_argument("--table", action="store_true", help="only the table, from what is on file")
@@ -101,11 +109,13 @@ def main() -> None:
         "--score", action="store_true", help="write the scores that the card of the shipped expert tells"
     )
     options = parser.parse_args()
+    command = f"python -m benchmarks.experts.expert_answers --model {options.model} --split {options.split}"
+    options.split = _PARTS[options.split]
     path = options.folder / f"{options.split}_{options.model.replace(':', '_').replace('/', '_')}.jsonl"
     try:
         if options.table:
             need_files(
-                f"python -m benchmarks.experts.expert_answers --model {options.model} --split {options.split} makes it",
+                f"{command} makes it",
                 path,
             )
         else:

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from kgot_lab.io.files import bundled, read_regular_text
-
 from kgot_lab.errors import UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import bundled, read_regular_text
 from kgot_lab.text.words import searched_words, stem
 
 QuestionSplit = Literal["develop", "locked"]

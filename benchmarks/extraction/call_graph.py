@@ -20,7 +20,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kgot_lab.io.files import bundled
-
 from kgot_lab.kgos.extraction.facts import ModuleNames
 from kgot_lab.kgos.extraction.python.points_to import PointsTo
 from kgot_lab.kgos.extraction.python.program import Program

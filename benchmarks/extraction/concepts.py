@@ -14,10 +14,9 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from kgot_lab.io.files import bundled
-
 from kgot_lab.errors import BadReply
 from kgot_lab.evaluation.significance import share
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.extraction.concepts import FIELDS, Passage, PassageForm, read_relations, relations_prompt
 from kgot_lab.llm import connect
 from kgot_lab.llm.recorded import Recorded, Recorder

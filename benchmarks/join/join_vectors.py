@@ -5,8 +5,9 @@ on.
 from __future__ import annotations
 
 import numpy as np
-from kgot_lab.io.files import bundled
 from numpy.typing import NDArray
+
+from kgot_lab.io.files import bundled
 
 Floats = NDArray[np.float32]
 

@@ -8,19 +8,18 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from kgot_lab.io.files import bundled, read_regular_text, write_whole
-
 from benchmarks.kgos.claims import KGOS_CLAIMS, LEVELS_SAID
 from benchmarks.kgos.lenient import LOTS
 from benchmarks.kgos.queries import QueryHalf, cookbook_data, cookbook_queries
 from benchmarks.kgos.systems import LEARNED_FUSION, THREE_WEIGHTS, KgosLanes, kgos_systems
 from kgot_lab.benchmark.recall.filling import earlier, fill
-from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.vectors import Remembered
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import PLAN, Report, report
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import bundled, read_regular_text, write_whole
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion
 from kgot_lab.types import Json

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from kgot_lab.io.files import write_whole
 
 from benchmarks.kgos.intents import (
     BY_WORDS,
@@ -29,6 +28,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.reports import format_p
 from kgot_lab.evaluation.significance import counts, holm, interval, share, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.io.files import write_whole
 
 _OUTSIDE = "outside"  # what the ids of questions from outside begin with
 

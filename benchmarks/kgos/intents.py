@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from kgot_lab.io.files import bundled
 from numpy.typing import NDArray
 
 from benchmarks.kgos.queries import CookbookQuery
 from kgot_lab.embedding.embedder import Embedder
 from kgot_lab.errors import UnknownName
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.methods.intents import INTENTS, classify_intent
 
 NO_INTENT = "none"

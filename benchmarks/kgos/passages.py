@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from kgot_lab.io.files import read_regular_text, write_whole
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import fill, receipt
 from kgot_lab.benchmark.recall.systems import systems
-from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.vectors import Remembered
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.results import Plan, load_receipt
 from kgot_lab.evaluation.significance import Numbers, holm, interval, sign_flip_p
 from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
+from kgot_lab.io.files import read_regular_text, write_whole
 from kgot_lab.retrieval.learned_fusion import LearnedFusion, learn_fusion, learned
 from kgot_lab.retrieval.stage import Stage
 

@@ -11,8 +11,8 @@ from itertools import combinations
 import numpy as np
 
 from kgot_lab.benchmark.recall.systems import shuffled
-from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedders import embedder
+from kgot_lab.embedding.vectors import Remembered
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.kgos.methods.intents import INTENTS, classify_intent

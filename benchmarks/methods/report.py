@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.io.files import write_whole
-
 from kgot_lab.evaluation.tables import Cell, Grid
+from kgot_lab.io.files import write_whole
 
 _OTHERS = ("NetworkX", "rustworkx", "igraph", "SQL", "plain Python")
 _Row = dict[str, Any]

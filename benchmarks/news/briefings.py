@@ -35,8 +35,8 @@ ROUNDS = {"after each item": None, "every hour": 1, "every 6 hours": 6, "every 2
 
 def without_errors() -> list[dict[str, Any]]:
     """Gold itself put into the graph: by how often is decided, and by which hops are walked."""
-    from benchmarks.news.month import load_month
     from kgot_lab.domains.investment.reach import DECAYS, OPTIONAL_DECAYS
+    from notebooks.invented_month.month import load_month
 
     month = load_month()
     rounds = {name: {"every": timedelta(hours=hours) if hours else None} for name, hours in ROUNDS.items()}
@@ -54,9 +54,9 @@ def without_errors() -> list[dict[str, Any]]:
 def _row(month: Any, name: str, **options: Any) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from benchmarks.news.reader import SimulatedReader
-    from benchmarks.news.scoring import TOLD_RIGHT, score_month
-    from benchmarks.news.telling import tell_month
+    from notebooks.invented_month.reader import SimulatedReader
+    from notebooks.invented_month.scoring import TOLD_RIGHT, score_month
+    from notebooks.invented_month.telling import tell_month
 
     told = tell_month(month, SimulatedReader(month), **options)
     score = score_month(month, told.told)
@@ -69,9 +69,9 @@ def _row(month: Any, name: str, **options: Any) -> dict[str, Any]:
 
 def curves(seeds: int) -> list[dict[str, Any]]:
     """A curve for each kind of error, and for all of them at once."""
-    from benchmarks.news.curves import ALL_KINDS, briefing_curve
-    from benchmarks.news.month import load_month
-    from benchmarks.news.reader import READING_ERRORS
+    from notebooks.invented_month.curves import ALL_KINDS, briefing_curve
+    from notebooks.invented_month.month import load_month
+    from notebooks.invented_month.reader import READING_ERRORS
 
     month, found = load_month(), []
     for kind in (*READING_ERRORS, ALL_KINDS):
@@ -82,10 +82,10 @@ def curves(seeds: int) -> list[dict[str, Any]]:
 
 def show(report: dict[str, Any]) -> None:
     """Print the tables and draw the figure."""
-    from benchmarks.news.curves import BriefingCurve, briefing_grid, estimate_told, kinds_grid
     from kgot_lab.evaluation.significance import Estimate
     from kgot_lab.evaluation.tables import Cell, Grid
     from kgot_lab.viz.plots.memory import briefing_curves
+    from notebooks.invented_month.curves import BriefingCurve, briefing_grid, estimate_told, kinds_grid
 
     rows = tuple(
         (

@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from kgot_lab.io.files import write_whole
-
 from benchmarks.questions.answers_on_file import rows_on_file
 from kgot_lab.benchmark.questions.attempt import rag_prompt, zero_shot_prompt
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.sets import hotpotqa
 from kgot_lab.evaluation.grading import exact_match, f1, holds
+from kgot_lab.io.files import write_whole
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Asked, Forced, Read, Voted
 from kgot_lab.loop.limits import PRESETS

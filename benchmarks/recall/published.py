@@ -7,8 +7,6 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from kgot_lab.io.files import bundled
-
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.filling import fill, receipt
 from kgot_lab.benchmark.recall.systems import BASELINE, systems
@@ -17,6 +15,7 @@ from kgot_lab.evaluation.dataset import content_id
 from kgot_lab.evaluation.reports import PLAN, Report, derive
 from kgot_lab.evaluation.results import Plan, fingerprints, save_receipt
 from kgot_lab.evaluation.runs import Latency, Run
+from kgot_lab.io.files import bundled
 from kgot_lab.types import Hit, Json, Ranking
 
 _DEEP = 8  # what the published systems gave

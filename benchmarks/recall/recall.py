@@ -23,9 +23,8 @@ from kgot_lab.benchmark.recall.growth import SyntheticVectors, held_bytes, synth
 from kgot_lab.benchmark.recall.systems import gate_decisions, systems
 from kgot_lab.cli.bench import grown, growth_grid, reported, write_reports
 from kgot_lab.cli.terminal import bar
-from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.vectors import minilm
+from kgot_lab.embedding.vectors import Remembered, minilm
 from kgot_lab.evaluation.failures import failures
 from kgot_lab.evaluation.reports import Report, derive
 from kgot_lab.evaluation.results import circumstances

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
-from kgot_lab.io.files import bundled
-
 from kgot_lab.benchmark.questions.sets import hotpotqa
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import TraceError
+from kgot_lab.io.files import bundled
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.loop.replay.forks import recorded_fork, save_fork

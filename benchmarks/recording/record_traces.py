@@ -19,11 +19,10 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from kgot_lab.io.files import bundled
-
 from kgot_lab.benchmark.questions.question import Question
 from kgot_lab.benchmark.questions.sets import demo_questions, hotpotqa
 from kgot_lab.documents.folder import read_documents
+from kgot_lab.io.files import bundled
 from kgot_lab.llm.local import Local
 from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.llm.recorded import Recorder, Scripted

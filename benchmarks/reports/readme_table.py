@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from kgot_lab.io.files import bundled
-
 from benchmarks.graph_pays import best_sentences
 from benchmarks.kgos.benchmark import half_report
 from benchmarks.kgos.results import kgos_verdicts
@@ -33,6 +31,7 @@ from kgot_lab.evaluation.reports import derive
 from kgot_lab.evaluation.results import load_receipt
 from kgot_lab.evaluation.significance import Estimate, compare, grouped_interval, interval
 from kgot_lab.evaluation.tables import decimal, signed
+from kgot_lab.io.files import bundled
 
 ROOT = Path(__file__).parents[2]
 PAGES = tuple(ROOT / name for name in ("README.md", "benchmarks/results/README.md", "notebooks/README.md"))

@@ -12,9 +12,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from kgot_lab.io.files import write_whole
-
 from benchmarks.standard_sets.other_embedders import embedder_tables
+from kgot_lab.io.files import write_whole
 
 FOLDER = Path(__file__).parents[1] / "results" / "embedders"
 

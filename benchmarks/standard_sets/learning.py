@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from benchmarks.standard_sets.fitting import FIRST_WEIGHTS, TrailChoice, fit_scorer, trail_choices
 from kgot_lab.benchmark.recall.datasets import load_dataset, untitled
-from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.embedding.vectors import Remembered
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run

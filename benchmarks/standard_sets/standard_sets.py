@@ -12,13 +12,12 @@ import argparse
 import json
 from pathlib import Path
 
-from kgot_lab.io.files import write_whole
-
 from benchmarks.standard_sets.standard import measure_standard, standard_tables
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.cli.terminal import bar
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.evaluation.reports import derive
+from kgot_lab.io.files import write_whole
 
 FOLDER = Path(__file__).parents[1] / "results" / "standard_sets"
 CROSSED = FOLDER / "crossed.json"  # benchmarks/standard_sets/fit_trail.py --check makes it

@@ -9,8 +9,6 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from kgot_lab.stores.lookup import reached
-
 from benchmarks.stores.measured import Subject
 from benchmarks.stores.raw_languages import (
     ArcadeDB,
@@ -21,6 +19,7 @@ from benchmarks.stores.raw_languages import (
     Walks,
     texts_of,
 )
+from kgot_lab.stores.lookup import reached
 from kgot_lab.types import Diff
 
 

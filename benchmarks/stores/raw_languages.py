@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from kgot_lab.stores.lookup import path_between, reached
-
 from kgot_lab.types import Diff, Edge
 
 HOPS = 6

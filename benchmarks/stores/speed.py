@@ -21,11 +21,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from kgot_lab.io.files import write_whole
-
 from benchmarks.stores.graphs import size_of
 from benchmarks.stores.measured import children, others_mb
 from benchmarks.stores.tables import MEASURED_STORES
+from kgot_lab.io.files import write_whole
 
 _PACKAGES = (
     "networkx",

@@ -7,9 +7,8 @@ import gzip
 import json
 from functools import cache
 
-from kgot_lab.io.files import bundled
-
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import bundled
 from kgot_lab.types import Edge, Node
 
 

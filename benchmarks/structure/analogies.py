@@ -8,9 +8,8 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
-from kgot_lab.io.files import bundled
-
 from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.io.files import bundled
 from kgot_lab.types import Json
 
 SEED = 20261204  # of every draw below and in cells.py, fixed before the first run

@@ -14,11 +14,11 @@ from pathlib import Path
 from statistics import fmean
 
 import numpy as np
-from kgot_lab.io.files import write_whole
 
 from benchmarks.structure.analogies import Choice, Choices
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.measures import Scores
+from kgot_lab.io.files import write_whole
 from kgot_lab.types import Json
 
 _FORMAT = "choice receipt 1"

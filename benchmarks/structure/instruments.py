@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from kgot_lab.io.files import bundled
-
 from benchmarks.structure.analogies import Choices
 from benchmarks.structure.controls import MinusSurface, NounVeto, RandomSkeleton, SecondBySurface
 from benchmarks.structure.fitted import ALL, SIMPLE, Fitted, OnTheSurface, Said, Together
@@ -21,6 +19,7 @@ from kgot_lab.analogy.linguistic import Linguistic
 from kgot_lab.analogy.skeleton_makers import StoredSkeletons, stored
 from kgot_lab.analogy.skeletons import Maker, skeletons
 from kgot_lab.embedding.embedder import Embedder
+from kgot_lab.io.files import bundled
 
 MODEL_OF_SKELETONS = "the local model"
 

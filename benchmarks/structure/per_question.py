@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from kgot_lab.io.files import write_whole
 
 from benchmarks.structure.analogies import CHOICES, ITEMS, Choices, choices
 from benchmarks.structure.analogy_pairs import PAIRS, AnalogyPairs, pair, pairs
@@ -32,6 +31,7 @@ from kgot_lab.evaluation.measures import score
 from kgot_lab.evaluation.runs import run
 from kgot_lab.evaluation.significance import Numbers
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import write_whole
 from kgot_lab.similarity.delta import SPECIFIED, Thresholds
 from kgot_lab.types import Node
 

@@ -16,10 +16,9 @@ import gzip
 import json
 from statistics import fmean
 
-from kgot_lab.io.files import bundled
-
 from benchmarks.structure.analogies import CHOICES, choices
 from kgot_lab.analogy.skeleton_makers import RULES, SKELETON_EXAMPLES
+from kgot_lab.io.files import bundled
 from kgot_lab.text.cleaning import tokens
 
 

@@ -31,10 +31,12 @@ of the local model come from data/skeletons.
 from __future__ import annotations
 
 import argparse
+import json
 import time
 from pathlib import Path
 
 from benchmarks.structure.instruments import Instruments
+from benchmarks.structure.lesson import lesson_figures
 from benchmarks.structure.per_question import answer_sets, draw_edges, map_words, search_pools
 from benchmarks.structure.report import structure_grids
 from kgot_lab.cli.requirements import need_packages, need_structure
@@ -74,6 +76,8 @@ def main() -> None:
     found = list(structure_grids(RESULTS))
     for grid in found:
         print(grid.text, end="\n\n")
+    figures = json.dumps(lesson_figures(RESULTS), indent=1, ensure_ascii=False)
+    (RESULTS / "lesson.json").write_text(f"{figures}\n", encoding="utf-8")
     (RESULTS / "report.md").write_text("\n\n".join(grid.markdown for grid in found) + "\n", encoding="utf-8")
 
 

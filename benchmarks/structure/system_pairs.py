@@ -8,10 +8,9 @@ import csv
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from kgot_lab.io.files import bundled
-
 from benchmarks.structure.analogies import locked_in
 from kgot_lab.errors import BadInput
+from kgot_lab.io.files import bundled
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from kgot_lab.io.files import bundled
-
 from kgot_lab.loop.teaching import LESSONS, lessons_of
 from kgot_lab.loop.trace import Trace, load_run
 

@@ -42,9 +42,8 @@ from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.systems import mean_score, systems
 from kgot_lab.cli.requirements import need_structure
-from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder
-from kgot_lab.embedding.vectors import minilm
+from kgot_lab.embedding.vectors import Remembered, minilm
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.retrieval.entity_linking import title_graph

@@ -188,7 +188,7 @@ class BandShares:
 
 MEASURED_WITH = ("all-MiniLM-L6-v2", "linguistic (masked)")  # the embedder and the maker of skeletons
 # The means over three sets, on their develop parts, at the specified thresholds, without a verifier and with
-# `Aligner`: benchmarks/transfer/short_texts.py measures them, and tests/analogy/test_expected.py holds them
+# `Aligner`: benchmarks/structure/short_texts.py measures them, and tests/analogy/test_expected.py holds them
 # against its receipt.
 MEASURED_SHARES: Mapping[bool, BandShares] = {
     False: BandShares({"middle": 0.0728, "high": 0.4496}, {"middle": 0.0095, "high": 0.2405}),

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from kgot_lab.embedding.cache import CacheFile, CacheTable, text_key
+from kgot_lab.embedding.vectors import CacheFile, CacheTable, text_key
 from kgot_lab.errors import BadInput, BadReply, ModelMissing, NotInstalled, OverBudget, require_parts
 from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import POSSESSIVE, stem

@@ -241,7 +241,7 @@ def _memory(path: Path) -> str:
 
 
 def _vectors(path: Path) -> str:
-    from kgot_lab.embedding.cache import VECTOR_CHECK, vector_check
+    from kgot_lab.embedding.vectors import VECTOR_CHECK, vector_check
     from kgot_lab.io.sqlite_snapshot import private_copy
 
     with private_copy(path) as copied, closing(sqlite3.connect(copied.path)) as connection:

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from kgot_lab.embedding.api import API
-from kgot_lab.embedding.cache import Cached
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.embedding.fitted import infonce, lsa
 from kgot_lab.embedding.pretrained import SentenceTransformers, WordLlama, quiet_loading
-from kgot_lab.embedding.vectors import StoredVectors, minilm
+from kgot_lab.embedding.vectors import Cached, StoredVectors, minilm
 from kgot_lab.errors import BadInput, ModelMissing, NotInstalled, UnknownName, require, wants_memory, words_of
 from kgot_lab.llm.presets import ENDPOINTS
 from kgot_lab.types import Document

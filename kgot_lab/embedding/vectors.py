@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kgot_lab.embedding.cache import Cached, text_key
 from kgot_lab.embedding.embedder import Embedder, Matrix, embeddable, unit
 from kgot_lab.embedding.pretrained import MiniLM
+from kgot_lab.embedding.vectors import Cached, text_key
 from kgot_lab.errors import BadInput, UnknownName, shortly
 from kgot_lab.io.files import bundled, write_whole
 

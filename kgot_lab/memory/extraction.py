@@ -2,23 +2,176 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
+from kgot_lab.errors import BadInput, UnknownName, require, require_parts
+from kgot_lab.graph.changes import Support, note, supports_of
+from kgot_lab.llm import check_spec, connect
 from kgot_lab.llm.structured import checked_reply, parse, schema_of, structured
-from kgot_lab.memory.extraction import (
-    StatedTimes,
-    facts_prompt,
-    grounded_and_not,
-    sentences_of_documents,
-    stated_time,
-)
+from kgot_lab.stores.protocol import Fact, Store
 from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens, whole
-from kgot_lab.text.words import content_words
+from kgot_lab.text.words import SentenceRules, content_words, named_words, sentences
 from kgot_lab.types import LLM, Document, Message, Prompt, Triple
+
+# Facts read from text sentence by sentence, and kept only where the sentence says them: a form that a small
+# model can write.
+
+_LONGEST = 300  # characters of a fact; what is longer is a sentence that was copied
+EXTRACT = (
+    "You turn a sentence into knowledge graph facts, one a line: subject | relation | object. The title in brackets says what the sentence "
+    "is about: write full names, never he, she or it. Relations and objects are short. Only what the sentence says."
+)
+EXAMPLES = (
+    (
+        "[Ada Lovelace] Ada Lovelace (born 1815) was an English mathematician and writer.",
+        "Ada Lovelace | born in | 1815\nAda Lovelace | is a | English mathematician\nAda Lovelace | is a | English writer",
+    ),
+    (
+        "[Ada Lovelace] She worked with Charles Babbage, who designed the Analytical Engine.",
+        "Ada Lovelace | worked with | Charles Babbage\nCharles Babbage | designed | Analytical Engine",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class SourcedSentence:
+    """A sentence and the document it stands in."""
+
+    text: str
+    title: str
+    source: str
+    place: int  # 0 for the first of its document
+
+    def __str__(self) -> str:
+        return f"[{self.title}] {self.text}" if self.title else self.text
+
+
+def sentences_of_documents(
+    documents: Iterable[Document], rules: SentenceRules = "careful"
+) -> list[SourcedSentence]:
+    """The sentences of some documents, with the document each stands in."""
+    return [
+        SourcedSentence(text, document.title, document.id, place)
+        for document in documents
+        for place, text in enumerate(sentences(" ".join(document.text.split()), rules))
+    ]
+
+
+def facts_prompt(sentence: str) -> tuple[Message, ...]:
+    """Ask for the facts of one sentence, a triple a line; the examples are earlier turns of the conversation."""
+    earlier = [
+        message
+        for said, facts in EXAMPLES
+        for message in (Message("user", said), Message("assistant", facts))
+    ]
+    return Message("system", EXTRACT), *earlier, Message("user", sentence)
+
+
+def read_triples(text: str) -> list[Triple]:
+    """The triples in lines `subject | relation | object`; other lines, such as one that was cut short, are
+    passed over.
+    """
+    lines = [[" ".join(part.split()) for part in line.split("|")] for line in text.splitlines()]
+    whole = (parts for parts in lines if len(parts) == 3 and all(parts) and sum(map(len, parts)) <= _LONGEST)
+    return list(dict.fromkeys(Triple(subject, relation, object) for subject, relation, object in whole))
+
+
+def grounded_and_not(
+    text: str, shown: Sequence[SourcedSentence]
+) -> tuple[list[tuple[Triple, SourcedSentence]], list[Triple]]:
+    """The triples of a reply with the first of the sentences that says each, and those that none of them
+    says.
+    """
+    grounded: list[tuple[Triple, SourcedSentence]] = []
+    invented: list[Triple] = []
+    for triple in read_triples(text):
+        piece = next((piece for piece in shown if is_grounded_in(piece, triple)), None)
+        if piece is None:
+            invented.append(triple)
+        else:
+            grounded.append((triple, piece))
+    return grounded, invented
+
+
+def is_grounded_in(piece: SourcedSentence, triple: Triple) -> bool:
+    """Whether a triple is grounded: every word of its object and one of its subject stand in the sentence or
+    its title, and they differ.
+    """
+    there = set(content_words(str(piece)))
+    named = set(content_words(triple.object)) or {triple.object.lower()}
+    about = set(content_words(triple.subject))
+    if triple.subject.lower() == triple.object.lower() or (about and not about & there):
+        return False
+    return named <= there | {triple.object.lower()} and bool(named & there)
+
+
+def grounded_facts(grounded: Iterable[tuple[Triple, SourcedSentence]], store: Store) -> list[Fact]:
+    """Triples, each once, with every sentence and document that says it: those the store has noted before,
+    then the new ones.
+    """
+    supports: dict[Triple, list[Support]] = {}
+    for triple, piece in grounded:
+        supports.setdefault(triple, []).append(Support(piece.source, piece.text))
+    return [(triple, note((*_existing_supports(triple, store), *new))) for triple, new in supports.items()]
+
+
+def _existing_supports(triple: Triple, store: Store) -> tuple[Support, ...]:
+    """The supports of a fact that the store already holds."""
+    same = (
+        edge
+        for edge in store.neighbours(triple.subject)
+        if (edge.source, edge.type, edge.target) == triple.identity
+    )
+    return tuple(support for edge in same for support in supports_of(edge.properties))
+
+
+# Times as a text states them: a year, month or day that stands in it, and none that a model made up.
+
+# since when, and until when (excluded); None where the text does not say
+StatedTimes = tuple[datetime | None, datetime | None]
+_DATE = re.compile(r"\s*(\d{4})(?:-(\d{1,2})(?:-(\d{1,2}))?)?")
+_MONTHS = "january february march april may june july august september october november december".split()
+
+
+def stated_time(told: str, text: str, *, end: bool = False) -> datetime | None:
+    """The time that a date such as 2019, 2019-05 or 2019-05-03 begins, or ends if `end`, in UTC; None where a
+    text does not name its year.
+
+    A month or a day that the text does not name is left out: 2019-07-01 of a text that says "2019" is the
+    year.
+    """
+    date = _DATE.match(told)
+    numbers = {int(digits) for digits in re.findall(r"[0-9]{1,4}", text)}
+    if date is None or int(date[1]) not in numbers:
+        return None
+    year, month, day = (int(part or 0) for part in date.groups())
+    if not _names_month(month, numbers, text):
+        month = day = 0
+    if day not in numbers:
+        day = 0
+    try:
+        begins = datetime(year, month or 1, day or 1, tzinfo=UTC)
+        if not end:
+            return begins
+        if day:
+            return begins + timedelta(days=1)
+        return datetime(year + (month in (0, 12)), month % 12 + 1 if month else 1, 1, tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _names_month(month: int, numbers: set[int], text: str) -> bool:
+    if not 1 <= month <= 12:
+        return False
+    name = _MONTHS[month - 1]
+    return month in numbers or not {name, name[:3]}.isdisjoint(named_words(text.casefold()))
+
 
 ExtractionMode = Literal["schema", "grounded"]
 SPEAKER = "user"  # what a fact calls the one who speaks of himself
@@ -190,3 +343,83 @@ def _is_grounded(triple: Triple, there: frozenset[str], text: str) -> bool:
     return (triple.subject.casefold() == SPEAKER or named(triple.subject)) and (
         triple.object.casefold() == SPEAKER or named(triple.object)
     )
+
+
+# A model that takes triples from texts for a memory, in one of two ways, and the names that relations go by
+# there.
+
+
+class Extractor:
+    """Takes triples from texts: `extraction_model` does, or its name for `connect`, or else `provider`;
+    without both nothing is found.
+
+    "schema" is one call a text, "grounded" one a sentence; `aliases` gives relations another name. Raises
+    BadInput.
+    """
+
+    def __init__(
+        self,
+        provider: LLM | None = None,
+        extraction_model: str | LLM | None = None,
+        extraction: ExtractionMode = "schema",
+        aliases: Mapping[str, str] | None = None,
+    ):
+        for name, model in (("provider", provider), ("extraction_model", extraction_model)):
+            if model is not None and not isinstance(model, str):
+                require_parts(model, ("name", "__call__"), f"{name} is a model, called with a Prompt")
+        if isinstance(provider, str):
+            raise BadInput(
+                f"provider is a model: give connect({provider!r}), or the name as extraction_model"
+            )
+        if isinstance(extraction_model, str):
+            check_spec(extraction_model)
+        if extraction not in get_args(ExtractionMode):
+            raise UnknownName("extraction", str(extraction), get_args(ExtractionMode))
+        self.extraction, self.aliases = extraction, _checked_aliases(aliases)
+        self._named = extraction_model if extraction_model is not None else provider
+        self._model: LLM | None = None
+
+    def extracted(self, text: str, *, repairs: int = 1, times: bool = False) -> Extraction:
+        """What the model finds in a text, with what of its reply was refused; a bad reply is mended once if
+        `repairs` is 1.
+
+        With `times` a call by schema asks for dates too.
+        """
+        require(text, str, "what triples are taken from is a text")
+        llm = self._extracting()
+        if llm is None or not text.strip():
+            return Extraction()
+        grounded = self.extraction == "grounded"
+        found = (
+            extract_grounded(llm, text)
+            if grounded
+            else extract_by_schema(llm, text, repairs=repairs, times=times)
+        )
+        stated = {self.renamed(triple): times for triple, times in found.times.items()}
+        return replace(found, triples=tuple(dict.fromkeys(map(self.renamed, found.triples))), times=stated)
+
+    def renamed(self, triple: Triple) -> Triple:
+        """A triple with its relation under the name that `aliases` gives."""
+        require(triple, Triple, "a memory keeps Triple(subject, relation, object)")
+        return (
+            replace(triple, relation=self.aliases.get(triple.relation, triple.relation))
+            if self.aliases
+            else triple
+        )
+
+    def _extracting(self) -> LLM | None:
+        if self._model is None:
+            self._model = connect(self._named) if isinstance(self._named, str) else self._named
+        return self._model
+
+
+def _checked_aliases(aliases: Mapping[str, str] | None) -> dict[str, str]:
+    if aliases is None:
+        return {}
+    if not isinstance(aliases, Mapping) or not all(
+        isinstance(text, str) and text.strip() for pair in aliases.items() for text in pair
+    ):
+        raise BadInput('aliases name relations anew, such as {"headquartered_in": "located_in"}')
+    if chained := sorted(set(aliases.values()) & set(aliases)):
+        raise BadInput(f"aliases: {chained[0]!r} is a new name and has another itself; give the last one")
+    return dict(aliases)

@@ -11,10 +11,9 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
-from kgot_lab.errors import BadInput, StoreDamaged, StoreUnavailable, require, require_count
+from kgot_lab.errors import BadInput, LabError, StoreDamaged, StoreUnavailable, require, require_count
 from kgot_lab.io.processes import ELSEWHERE, keep_for_ever, tell_of_forks
 from kgot_lab.io.sqlite_snapshot import check_before_opening
-from kgot_lab.memory.sqlite import LONGEST_WAIT, explain_sqlite_error, refuse_damaged
 from kgot_lab.memory.triple_store import (
     Keyword,
     checked_keywords,
@@ -27,6 +26,46 @@ from kgot_lab.memory.triple_store import (
 from kgot_lab.stores.log import holds_something, require_path
 from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
+
+# SQLite files of memory: searched for damage before anything is written, and what an error of SQLite's
+# means for who uses one.
+
+LONGEST_WAIT = 30.0  # seconds to wait for another process that is writing
+_CHECKED = 32_000_000  # bytes of a file that is searched for damage whenever it is opened, in about a second
+
+
+def refuse_damaged(connection: sqlite3.Connection, path: Path | None) -> None:
+    """Raise StoreDamaged where the pages of a file that is not too large do not fit together."""
+    pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    if pages * size <= _CHECKED:
+        said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if said != "ok":
+            raise _damaged(" ".join(said.split()), path)
+
+
+def explain_sqlite_error(error: Exception, path: Path | None) -> LabError:
+    """What an error of SQLite's means for who uses the file."""
+    where = path or "what is kept in memory"
+    if _code(error) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreUnavailable(
+            f"{where}: another process has been writing to it for {LONGEST_WAIT:g} s; try again when it is done"
+        )
+    if _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(
+        error, UnicodeDecodeError
+    ):
+        return _damaged(str(error), path)
+    if _code(error) == sqlite3.SQLITE_TOOBIG:
+        return BadInput(f"{where}: {error}: no text of more than a billion bytes")
+    return StoreUnavailable(f"{where}: {error}; see that its folder is there, can be written to and has room")
+
+
+def _damaged(what: str, path: Path | None) -> StoreDamaged:
+    return StoreDamaged(f"{path} is damaged ({what}); nothing was changed: put a copy in its place")
+
+
+def _code(error: Exception) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
 
 _MOST_ROWS = 2**62  # what a database takes as a limit
 TRIPLE_TABLES = (

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol, runtime_checkable
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from math import isfinite
+from numbers import Real
+from threading import RLock
+from typing import NamedTuple, Protocol, runtime_checkable
 
+from kgot_lab.errors import BadInput, described_value, require, require_count
+from kgot_lab.text.cleaning import counted
+from kgot_lab.text.words import named_words
 from kgot_lab.types import Triple
 
 
@@ -75,3 +84,245 @@ def newest_of(store: ReadTriples, most: int) -> list[Triple]:
     if isinstance(store, Newest):
         return store.newest(most)
     return store.all()[-most:] if most else []
+
+
+# What both triple stores mean by a triple that can be kept, by a keyword, and by the order of what a search
+# finds.
+
+LONGEST_TEXT = 10_000  # of a subject, relation or object: what is longer is a document
+MOST_KEYWORDS = 200  # of one search
+_MOST_TURN = 2**62  # what a database holds as a whole number
+_QUOTES = {'"': '"', "“": "”", "„": "“"}
+
+
+def checked_triple(triple: Triple) -> Triple:
+    """A triple as a store keeps it, its time in UTC; raises BadInput with what is wrong.
+
+    A time without a zone is refused, since nothing says which one was meant.
+    """
+    require(triple, Triple, "a triple store keeps Triple(subject, relation, object)")
+    for name, text in zip(("subject", "relation", "object"), triple.identity, strict=True):
+        require_part(text, name)
+        if not text.strip():
+            raise BadInput(f"the {name} of a triple is empty: {triple!r}"[:300])
+    confidence, turn, created = triple.confidence, triple.source_turn, triple.created_at
+    if (
+        isinstance(confidence, bool)
+        or not isinstance(confidence, Real)
+        or not isfinite(confidence)
+        or not 0 <= confidence <= 1
+    ):
+        raise BadInput(
+            f"the confidence of a triple is a number from 0 to 1, not {described_value(confidence)}"
+        )
+    if turn is not None:
+        require_count(turn, 0, "the source_turn of a triple")
+        if turn > _MOST_TURN:
+            raise BadInput(f"the source_turn of a triple is at most {_MOST_TURN}")
+    return replace(
+        triple, confidence=float(confidence), created_at=None if created is None else _in_utc(created)
+    )
+
+
+def checked_triples(triples: Iterable[Triple]) -> list[Triple]:
+    """Triples as a store keeps them; raises BadInput before any of them is kept."""
+    if isinstance(triples, str | Triple) or not isinstance(triples, Iterable):
+        raise BadInput(
+            f"triples are a list of Triple(subject, relation, object), not {described_value(triples)}"
+        )
+    return [checked_triple(triple) for triple in triples]
+
+
+def require_part(text: object, name: str) -> None:
+    """Raise BadInput unless a value is a text that can be a part of a triple."""
+    require(text, str, f"the {name} of a triple is a text")
+    assert isinstance(text, str)
+    if len(text) > LONGEST_TEXT:
+        raise BadInput(
+            f"the {name} of a triple has {len(text):,} characters; {LONGEST_TEXT:,} are the most: keep long texts as documents"
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadInput(
+            f"the {name} of a triple holds half of a surrogate pair, which no file takes: {text[:60]!r}"
+        ) from None
+
+
+def require_pattern(subject: str | None, relation: str | None, object: str | None) -> dict[str, str]:
+    """The parts that a query gives, by name; raises BadInput for what can be no part."""
+    given = {
+        name: text
+        for name, text in (("subject", subject), ("relation", relation), ("object", object))
+        if text is not None
+    }
+    for name, text in given.items():
+        require_part(text, name)
+    return given
+
+
+def deletable(subject: str | None, relation: str | None, object: str | None) -> dict[str, str]:
+    """The parts that a deletion gives; raises BadInput where there are none, since that would delete
+    everything.
+    """
+    if not (given := require_pattern(subject, relation, object)):
+        raise BadInput(
+            "delete() without a subject, relation or object would delete everything: call clear() for that"
+        )
+    return given
+
+
+def _in_utc(time: datetime) -> datetime:
+    require(time, datetime, "the created_at of a triple is a datetime")
+    if time.utcoffset() is None:
+        raise BadInput(
+            f"the created_at of a triple has no time zone ({time.isoformat()}): give one, as in datetime.now(UTC)"
+        )
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise BadInput(f"the created_at of a triple cannot be told in UTC: {time.isoformat()}") from None
+
+
+# --- keywords
+# ---------------------------------------------------------------------------------------------------------
+
+
+def folded_text(text: str) -> str:
+    """A text as it is compared: composed letters, without case."""
+    return unicodedata.normalize("NFC", text).casefold()
+
+
+def spaced_words(text: str) -> str:
+    """The words of a text as they are compared, a space around each."""
+    return f" {' '.join(named_words(folded_text(text)))} "
+
+
+@dataclass(frozen=True)
+class Keyword:
+    """What a search looks for in each part of a triple: words that stand together, or, where it was quoted,
+    the text itself.
+    """
+
+    words: str  # with a space around each
+    quoted: str = ""
+
+    def found_in(self, folded: str, words: str) -> bool:
+        """Whether a part holds it, given as `folded_text` and as `spaced_words`."""
+        return self.quoted in folded if self.quoted else self.words in words
+
+
+def checked_keywords(keywords: Iterable[str], top_k: int) -> list[Keyword]:
+    """The keywords of a search, each once and without those that hold no word; raises BadInput."""
+    if isinstance(keywords, str) or not isinstance(keywords, Iterable):
+        raise BadInput(
+            f'keywords are a list of texts, such as ["Alice", "Acme Corp"], not {described_value(keywords)}'
+        )
+    require_count(top_k, 0, "top_k")
+    found: dict[Keyword, None] = {}
+    for keyword in keywords:
+        require(keyword, str, "a keyword is a text")
+        inner = keyword.strip()
+        if len(inner) > 2 and inner[0] in _QUOTES and inner[-1] == _QUOTES[inner[0]]:
+            made = Keyword(spaced_words(inner[1:-1]), folded_text(inner[1:-1]))
+        else:
+            made = Keyword(spaced_words(inner))
+        if made.quoted or made.words.strip():
+            found[made] = None
+    if len(found) > MOST_KEYWORDS:
+        raise BadInput(f"a search takes {MOST_KEYWORDS} keywords at most, not {len(found):,}")
+    return list(found)
+
+
+def ranking_key(matched: int, triple: Triple) -> tuple[int, float, bool, datetime, int]:
+    """What a search orders by, the greater the better: keywords matched, confidence, and how recent; ties
+    keep the order of adding.
+    """
+    created = triple.created_at
+    turn = -1 if triple.source_turn is None else triple.source_turn
+    return matched, triple.confidence, created is not None, created or datetime.max.replace(tzinfo=UTC), turn
+
+
+# Triples in this process, gone with it: for trying out, and for some ten thousand triples.
+
+
+class _Kept(NamedTuple):
+    triple: Triple
+    # each as `folded_text` and as `spaced_words`: a search looks at every triple
+    parts: tuple[tuple[str, str], ...]
+
+    def holds(self, keyword: Keyword) -> bool:
+        return any(keyword.found_in(folded, words) for folded, words in self.parts)
+
+
+class InMemoryTripleStore:
+    """A triple store without a file; several threads may use it."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str, str], _Kept] = {}
+        self._lock = RLock()
+
+    def add(self, triples: Iterable[Triple]) -> None:
+        """Keep triples, all or none; one that is there already changes nothing. Raises BadInput."""
+        checked = checked_triples(triples)
+        with self._lock:
+            for triple in checked:
+                if triple.identity not in self._kept:
+                    parts = tuple((folded_text(part), spaced_words(part)) for part in triple.identity)
+                    self._kept[triple.identity] = _Kept(triple, parts)
+
+    def query(
+        self, subject: str | None = None, relation: str | None = None, object: str | None = None
+    ) -> list[Triple]:
+        """The triples with exactly these parts, in the order of adding; None stands for any. Raises BadInput."""
+        return self._with(require_pattern(subject, relation, object))
+
+    def search(self, keywords: Sequence[str], top_k: int = 20) -> list[Triple]:
+        """The triples that hold any of the keywords; most keywords first, then the surer, then the more
+        recent. Raises BadInput.
+        """
+        wanted = checked_keywords(keywords, top_k)
+        with self._lock:
+            counts = [(sum(map(kept.holds, wanted)), kept.triple) for kept in self._kept.values()]
+        found = sorted(
+            (each for each in counts if each[0]), key=lambda each: ranking_key(*each), reverse=True
+        )
+        return [triple for _, triple in found[:top_k]]
+
+    def delete(
+        self, subject: str | None = None, relation: str | None = None, object: str | None = None
+    ) -> int:
+        """Delete the triples with exactly these parts and say how many; raises BadInput without any part."""
+        given = deletable(subject, relation, object)
+        with self._lock:
+            gone = self._with(given)
+            for triple in gone:
+                del self._kept[triple.identity]
+            return len(gone)
+
+    def all(self) -> list[Triple]:
+        """Every triple, in the order of adding."""
+        return self._with({})
+
+    def newest(self, most: int) -> list[Triple]:
+        """At most so many triples, those added last, in the order of adding."""
+        return self.all()[-most:] if most else []
+
+    def clear(self) -> None:
+        """Delete everything."""
+        with self._lock:
+            self._kept.clear()
+
+    def count(self) -> int:
+        """How many triples there are."""
+        return len(self._kept)
+
+    def __repr__(self) -> str:
+        return f"<InMemoryTripleStore: {counted(self.count(), 'triple')}>"
+
+    def _with(self, given: Mapping[str, str]) -> list[Triple]:
+        with self._lock:
+            kept = [each.triple for each in self._kept.values()]
+        return [
+            triple for triple in kept if all(getattr(triple, name) == text for name, text in given.items())
+        ]

@@ -1,14 +1,9 @@
-"""Runs code that a language model wrote: isolated by the operating system, limited, and fast because the
-worker is warm.
-"""
+"""Run code that a language model wrote: isolated by the operating system, limited, and in a warm worker."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-
 from kgot_lab.errors import BadInput, LabError, NoSandbox, SandboxError, UnknownName
-from kgot_lab.sandbox.launchers import LANGUAGES, Language
+from kgot_lab.sandbox.launchers import KINDS, LANGUAGES
 from kgot_lab.sandbox.process import Launch, Sandbox
 
 _HINT = (
@@ -27,34 +22,6 @@ _SHORTAGES = {  # what a system says, in lower case, when there is a sandbox and
         _NO_MEMORY,
     ),
 }  # fmt: skip
-
-
-def _bubblewraps(language: Language, memory_mb: int) -> Iterator[Launch]:
-    from kgot_lab.sandbox.launchers import launches, programs
-
-    if sys.platform == "linux":
-        for program in programs():
-            yield from launches(program, language, memory_mb)
-
-
-def _dockers(language: Language, memory_mb: int) -> Iterator[Launch]:
-    from kgot_lab.sandbox.launchers import launch
-
-    if found := launch(language, memory_mb):
-        yield found
-
-
-def _unsafe(language: Language, memory_mb: int) -> Iterator[Launch]:
-    from kgot_lab.sandbox.launchers import launch
-
-    yield launch(language, memory_mb)
-
-
-KINDS: dict[str, Callable[[Language, int], Iterator[Launch]]] = {
-    "bubblewrap": _bubblewraps,
-    "docker": _dockers,
-    "unsafe": _unsafe,
-}
 
 
 def open_sandbox(
@@ -104,4 +71,33 @@ def probe() -> str:
         return f"{sandbox.launch.kind} works ({sandbox.launch.command[0]})"
 
 
-__all__ = ["KINDS", "LANGUAGES", "Launch", "Sandbox", "open_sandbox", "probe"]
+class Calculator:
+    """Runs plain Python, for stores in another language, in a sandbox that is opened at the first computation; `unsafe` allows one that does
+    not isolate.
+
+    `seconds` bounds each computation.
+    """
+
+    def __init__(self, *, unsafe: bool = False, seconds: float = 5.0):
+        self._unsafe, self.seconds = unsafe, seconds
+        self._sandbox: Sandbox | None = None
+
+    def compute(self, code: str, *, seconds: float | None = None) -> str:
+        """What plain Python prints, or its last expression's value; raises QueryFailed, or NoSandbox. Other
+        `seconds` hold this once.
+        """
+        return self.opened().compute(code, seconds=seconds)
+
+    def opened(self) -> Sandbox:
+        """The sandbox, opened the first time; raises NoSandbox."""
+        if self._sandbox is None:
+            self._sandbox = open_sandbox(unsafe=self._unsafe, seconds=self.seconds)
+        return self._sandbox
+
+    def close(self) -> None:
+        """End the sandbox; a later computation starts another."""
+        if self._sandbox is not None:
+            self._sandbox.close()
+
+
+__all__ = ["KINDS", "LANGUAGES", "Calculator", "Launch", "Sandbox", "open_sandbox", "probe"]

@@ -28,9 +28,51 @@ from typing import IO, Any
 from kgot_lab.errors import BadInput, QueryFailed, SandboxError
 from kgot_lab.graph.changes import Truth
 from kgot_lab.io.processes import tell_of_forks
-from kgot_lab.sandbox.process import megabytes_of, tree_of
 from kgot_lab.sandbox.replies import Malformed, account_of, accounts, part, removal_of
 from kgot_lab.types import Diff, Edge, Json, Node, Rows
+
+# How much memory a sandbox takes: all of its processes together, since the limit of one says nothing of how
+# many there are.
+
+_PROCESSES = Path("/proc")
+
+
+def tree_of(pid: int) -> tuple[int, ...]:
+    """A process and all below it, as this machine lists them; only the process itself where it does not."""
+    found = [pid]
+    for each in found:
+        tasks = _PROCESSES / str(each) / "task"
+        for thread in _listed(tasks):
+            found += map(int, _read(tasks / thread / "children").split())
+    return tuple(found)
+
+
+def megabytes_of(processes: tuple[int, ...]) -> float:
+    """The memory of some processes that no file gives back, pages that two share counted in each; 0 where
+    this machine does not tell.
+    """
+    return sum(map(_kilobytes, processes)) / 1024
+
+
+def _kilobytes(pid: int) -> int:
+    fields = (line.split() for line in _read(_PROCESSES / str(pid) / "status").splitlines())
+    return sum(int(field[1]) for field in fields if field[:1] in (["RssAnon:"], ["RssShmem:"]))
+
+
+def _listed(folder: Path) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208
+    except OSError:
+        return []
+
+
+def _read(path: Path) -> str:
+    try:
+        # a process may call itself by bytes that are no text
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:  # it ended in the meantime, or this is no Linux
+        return ""
+
 
 _MAX_RESULT = 1_000_000  # bytes of rows or text that one statement may return
 MAX_WRITTEN = 16_000_000  # bytes of changes that one statement may make
@@ -45,15 +87,16 @@ _SLACK_MB = 256  # what an engine takes besides what a statement may have
 MOST_PENDING = 5_000  # changes that one statement may wait for; with more, the graph is loaded afresh before its clock runs
 
 BOOT = """
-import sys, types
-for name, path in (("kgot_lab", []), ("kgot_lab.sandbox", []), ("kgot_lab.sandbox.inside", [sys.argv[1]])):
-    package = types.ModuleType(name)
+import importlib, sys, types
+folder, engine = sys.argv[1:3]
+for name, path in (("", []), (".worker", [folder + "/worker"]), ("." + engine, [folder + "/" + engine])):
+    package = types.ModuleType("kgot_lab.sandbox" + name)
     package.__path__ = path
-    sys.modules[name] = package
+    sys.modules[package.__name__] = package
+sys.modules["kgot_lab"] = types.ModuleType("kgot_lab")
 sys.path += sys.argv[3:]
-import importlib
-importlib.import_module("kgot_lab.sandbox.inside." + sys.argv[2]).main()
-"""  # the worker finds its sisters, and nothing else of this package
+importlib.import_module("kgot_lab.sandbox." + engine + ".worker").main()
+"""  # the worker finds what engines share and its own engine, and nothing else of this package
 OPTIONS = ("-s", "-P", "-S", "-c", BOOT)  # not -I or -E, which ignore PYTHONHASHSEED
 CLEAN = {
     "PYTHONHASHSEED": "0",
@@ -62,7 +105,7 @@ CLEAN = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
 }
-INSIDE = Path(__file__).parent / "inside"  # all that the worker is shown of this package
+FOLDER = Path(__file__).parent  # of it a worker is shown the folder `worker` and that of its engine
 
 
 def clean(memory_mb: int) -> dict[str, str]:

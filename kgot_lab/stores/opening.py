@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 from uuid import uuid4
 
-from kgot_lab.errors import BadInput, UnknownName, described_value, require
-from kgot_lab.stores.protocol import GraphSize, Store
+from kgot_lab.errors import BadInput, LabError, QueryFailed, UnknownName, described_value, require
+from kgot_lab.graph.changes import inverse
+from kgot_lab.stores.lookup import edges_between, holds_value
+from kgot_lab.stores.protocol import Computer, Dialect, GraphSize, Scalar, Schema, Store
+from kgot_lab.types import Diff, Edge, Node, Rows
+
+if TYPE_CHECKING:
+    from kgot_lab.graph import PropertyGraph
 
 Where = str | Path
 
@@ -38,10 +45,10 @@ class _Home:
 
 
 _HOMES = {
-    "in_memory": _Home("in_memory", "InMemory", file="path"),
-    "cypher_embedded": _Home("cypher.embedded", "CypherEmbedded", file="path"),
+    "in_memory": _Home("embedded_store", "InMemory", file="path"),
+    "cypher_embedded": _Home("cypher.dialect", "CypherEmbedded", file="path"),
     "cypher_server": _Home("cypher.server", "CypherServer", address="uri"),
-    "sparql_embedded": _Home("sparql.embedded", "SparqlEmbedded", file="path"),
+    "sparql_embedded": _Home("sparql.dialect", "SparqlEmbedded", file="path"),
     "sparql_server": _Home("sparql.server", "SparqlServer", address="query_url"),
     "sqlite": _Home("sqlite.store", "Sqlite", file="path"),
     "postgres": _Home("postgres.store", "Postgres", address="url", file="path"),
@@ -136,7 +143,6 @@ def open_for(language: str, *others: str, **how: Any) -> Store:
     main, *mirrors = (_open(_LANGUAGES[name], **how) for name in (language, *others))
     if not mirrors:
         return main
-    from kgot_lab.stores.opening import Fused
 
     return Fused(main, *mirrors)
 
@@ -356,3 +362,105 @@ def login_of(where: Where) -> dict[str, str]:
 
 def _login(kind: str) -> dict[str, str]:
     return {name: os.environ[key] for name, key in _LOGINS.get(kind, {}).items() if key in os.environ}
+
+
+# One graph that is asked in several languages: written to in one, mirrored into the others.
+
+
+class Fused:
+    """A store and its mirrors; the loop writes to the first, and asks all of them when it reads (`readers`).
+
+    A write that a mirror cannot hold is taken back everywhere and refused.
+    """
+
+    def __init__(self, main: Store, *mirrors: Store):
+        self._main, self.readers = main, mirrors
+        self._alone = RLock()  # a write is made in all of them before the next
+
+    def __repr__(self) -> str:
+        return f"<Fused: {', '.join(map(repr, (self._main, *self.readers)))}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def dialect(self) -> Dialect:
+        """The language that writes."""
+        return self._main.dialect
+
+    def write(self, statement: str) -> Diff:
+        """Run a statement in the first store and make its diff true in the mirrors; raises QueryFailed,
+        changing nothing.
+        """
+        with self._alone:
+            diff = self._main.write(statement)
+            try:
+                self._mirror(diff)
+            except LabError as error:
+                self._main.apply(inverse(diff))
+                if isinstance(error, BadInput):
+                    raise QueryFailed(statement, str(error)) from None
+                raise
+            return diff
+
+    def read(self, statement: str) -> Rows:
+        """The rows a statement finds in the first store; raises QueryFailed."""
+        return self._main.read(statement)
+
+    def compute(self, code: str, *, seconds: float | None = None) -> str:
+        """What plain Python prints, where one of the stores can run it; raises QueryFailed."""
+        for store in (self._main, *self.readers):
+            if isinstance(store, Computer):
+                return store.compute(code, seconds=seconds)
+        raise QueryFailed(code, "none of these stores runs plain Python")
+
+    def graph(self) -> PropertyGraph:
+        """The whole graph as it is now."""
+        return self._main.graph()
+
+    def apply(self, diff: Diff) -> None:
+        """Make a diff part of the graph, in every store; raises BadInput, changing nothing."""
+        with self._alone:
+            self._main.apply(diff)
+            try:
+                self._mirror(diff)
+            except LabError:
+                self._main.apply(inverse(diff))
+                raise
+
+    def close(self) -> None:
+        """Close every store."""
+        for store in (self._main, *self.readers):
+            store.close()
+
+    def schema(self) -> Schema:
+        """What the graph holds, by count."""
+        return self._main.schema()
+
+    def neighbours(self, id: str) -> tuple[Edge, ...]:
+        """A node's edges, both ways."""
+        return self._main.neighbours(id)
+
+    def search(self, words: str, limit: int = 10) -> tuple[Node, ...]:
+        """The nodes that share words with a query, best first."""
+        return self._main.search(words, limit)
+
+    def holds(self, value: Scalar) -> bool:
+        """Whether the graph holds a text or a number exactly; see `looking_up`."""
+        return holds_value(self._main, value)
+
+    def edges_between(self, ids: Collection[str]) -> tuple[Edge, ...]:
+        """The edges whose two ends are both among some nodes."""
+        return edges_between(self._main, ids)
+
+    def _mirror(self, diff: Diff) -> None:
+        for number, mirror in enumerate(self.readers):
+            try:
+                mirror.apply(diff)
+            except LabError:
+                for earlier in self.readers[:number]:
+                    earlier.apply(inverse(diff))
+                raise

@@ -13,8 +13,8 @@ from scipy.stats import kendalltau
 from kgot_lab.analogy.alignment import Aligner, AlignmentWeights, agreement, in_order, matched
 from kgot_lab.analogy.linguistic import analyse
 from kgot_lab.analogy.verdict import Cutoffs, judged
-from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.pretrained import MiniLM
+from kgot_lab.embedding.vectors import Remembered
 from kgot_lab.errors import BadInput
 
 pytest.importorskip("onnxruntime")

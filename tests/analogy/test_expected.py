@@ -1,7 +1,6 @@
 """How many edges to expect right: by Bayes, by what was measured, and told beside the bands."""
 
 import pytest
-from kgot_lab.io.files import bundled
 
 from benchmarks.structure.alarm_tables import kept_alarms, measured_shares
 from kgot_lab.analogy.alignment import Aligner
@@ -12,6 +11,7 @@ from kgot_lab.analogy.skeletons import Skeletons, skeletons
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import bundled
 from kgot_lab.similarity.delta import SPECIFIED, Pair, Thresholds
 from kgot_lab.types import Node
 

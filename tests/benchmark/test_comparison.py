@@ -20,7 +20,6 @@ import pytest
 from support.birthplaces import SETS, TINY, WAYS_TO_ANSWER, reader, told_in_brief
 from support.waiting import AMPLE, until
 
-from benchmarks.graph_pays.repeated import repetition
 from kgot_lab.benchmark.comparison.comparison_run import (
     ComparisonRun,
     Slice,
@@ -46,6 +45,7 @@ from kgot_lab.errors import BadInput, LLMError
 from kgot_lab.loop.events import Answered, Asked, ToolReturned
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Reply, Usage
+from notebooks.answers_compared import repetition
 
 # -----------------------------------------------------------------------------------
 

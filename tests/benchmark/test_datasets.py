@@ -12,7 +12,6 @@ import zipfile
 from collections import Counter
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.beir import to_beir
 
 from benchmarks.recall.published import published
@@ -24,6 +23,7 @@ from kgot_lab.benchmark.recall.datasets import BUNDLED, load_dataset
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.errors import BadInput, NotInstalled, UnknownName
 from kgot_lab.evaluation.dataset import from_beir
+from kgot_lab.io.files import bundled
 from kgot_lab.types import Document, Query
 
 DOCUMENTS = [

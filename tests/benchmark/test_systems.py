@@ -12,8 +12,7 @@ from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import BASELINE, gate_decisions, mean_score, shuffled, systems
-from kgot_lab.embedding.cache import Remembered
-from kgot_lab.embedding.vectors import minilm
+from kgot_lab.embedding.vectors import Remembered, minilm
 from kgot_lab.retrieval.entity_linking import name_graph, title_graph
 from kgot_lab.types import Edge
 

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgot_lab.io.files import bundled
-
-from benchmarks.npc import town
 from kgot_lab.domains import npc
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.loop.events import Wrote
 from kgot_lab.loop.trace import graph_after, load_run
@@ -28,6 +26,7 @@ from kgot_lab.viz.graph.view import GraphView
 from kgot_lab.viz.live import page_script, place, style
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.worlds import seen_graph
+from notebooks import town
 
 if TYPE_CHECKING:  # without Playwright this file is still read
     from playwright.sync_api import Page

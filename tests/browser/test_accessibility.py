@@ -7,11 +7,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from kgot_lab.io.files import bundled
 
 from browser.audit import FINE, asked, faults, focused, keyboard_goes_through, spoken
 from browser.lab import expect, open_notebook, run_cell
 from browser.window import open_from_disk
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.lexical import bm25

@@ -8,10 +8,10 @@ import random
 
 import networkx as nx
 import pytest
-from kgot_lab.io.files import bundled
 
 from browser.lab import REPOSITORY, expect
 from browser.window import SCREENSHOTS, open_from_disk
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.viz import html

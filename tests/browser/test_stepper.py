@@ -5,10 +5,10 @@ notebook with it.
 from __future__ import annotations
 
 import pytest
-from kgot_lab.io.files import bundled
 
 from browser.lab import expect, open_notebook, run_cell
 from browser.window import SCREENSHOTS, SIZE, open_from_disk
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import load_run
 from kgot_lab.viz.live import page_script, place, style

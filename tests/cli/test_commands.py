@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.command_line import ADA, FIRST, INSERT, QUESTION, REST, SEARCH, WRITE, Ran, asking, replies
 from support.every import every
 from support.openai_server import Answer, openai_server, refuses, says
@@ -29,6 +28,7 @@ from kgot_lab.cli.app import main
 from kgot_lab.cli.resume import command
 from kgot_lab.cli.terminal import DEMO, documents_of, new_trace, own_name
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.io.files import bundled
 from kgot_lab.llm.local import PACKAGE
 from kgot_lab.llm.model_file import VARIABLE
 from kgot_lab.loop.events import Answered, Asked, Started, ToolReturned

@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.saying import fact, said, year
 
+from kgot_lab.io.files import bundled
 from kgot_lab.memory.claims.claims import open_claims
 
 pytestmark = pytest.mark.usefixtures("here")

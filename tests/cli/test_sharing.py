@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from kgot_lab.io.files import bundled
 
 from kgot_lab.cli.question_setup import graph_in
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import bundled
 from kgot_lab.stores import open_store
 from kgot_lab.types import Node
 from kgot_lab.viz.external_requests import references

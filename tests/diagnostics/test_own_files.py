@@ -8,7 +8,7 @@ from support.saved_run import save_run
 
 from kgot_lab.benchmark.questions.question_result import QuestionResult, append_result
 from kgot_lab.diagnostics.file_check import examine_file, salvage_file
-from kgot_lab.embedding.cache import CACHE_NAME, Cached
+from kgot_lab.embedding.vectors import CACHE_NAME, Cached
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered

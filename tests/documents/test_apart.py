@@ -20,7 +20,6 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from kgot_lab.io.files import read_regular, read_regular_text
 from support.every import every
 from support.office import docx
 from support.waiting import AMPLE, processes_below, until
@@ -30,6 +29,7 @@ from kgot_lab.documents.archives import zip_members
 from kgot_lab.documents.files import Converter, ConvertLimits, text_from, text_of
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput
+from kgot_lab.io.files import read_regular, read_regular_text
 
 pytestmark = pytest.mark.extended
 

@@ -9,12 +9,12 @@ from contextlib import closing
 
 import numpy as np
 import pytest
-from kgot_lab.io.files import bundled
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.embedding.pretrained import MiniLM
 from kgot_lab.embedding.vectors import SHIPPED, Cached, Shelf, Stocked, Vectors, minilm, text_key
 from kgot_lab.errors import BadInput, NotInstalled
+from kgot_lab.io.files import bundled
 from kgot_lab.retrieval.dense import meaning
 from kgot_lab.types import Document, full_text
 

@@ -16,8 +16,8 @@ from benchmarks.beam.measuring import chat_receipt, measure_chats, plan_of_chats
 from benchmarks.beam.results import chat_findings, chat_grids, chat_report
 from benchmarks.beam.systems import chat_systems
 from benchmarks.beam.turn_memory import TurnMemory, TurnRules
-from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.pretrained import MiniLM
+from kgot_lab.embedding.vectors import Remembered
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.results import save_receipt
 from kgot_lab.evaluation.runs import Run

@@ -3,12 +3,12 @@ wins.
 """
 
 import pytest
-from kgot_lab.io.files import bundled
 
-from benchmarks.graph_pays import duel
 from kgot_lab.benchmark.comparison.losses import losses_on_file
 from kgot_lab.benchmark.comparison.plan import drawn_samples
 from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.io.files import bundled
+from notebooks import answers_compared as duel
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.structure.kept import KeptAnswers, kept_edges
-from benchmarks.structure.processes import processes
 from benchmarks.structure.tables import gains
 from kgot_lab.types import Edge
+from notebooks.analogy_texts import processes
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "structure"
 

@@ -9,7 +9,6 @@ import shutil
 from pathlib import Path
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.searching import Letters
 
 from benchmarks.kgos import queries as queries_of
@@ -25,10 +24,10 @@ from benchmarks.kgos.lenient import ANY_5, TYPE_5, leniency, lots_of
 from benchmarks.kgos.queries import HALVES, cookbook_queries
 from benchmarks.kgos.results import kgos_verdicts
 from benchmarks.kgos.systems import kgos_systems
-from kgot_lab.embedding.cache import Remembered
-from kgot_lab.embedding.vectors import minilm
+from kgot_lab.embedding.vectors import Remembered, minilm
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.evaluation.significance import Estimate
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "kgos"

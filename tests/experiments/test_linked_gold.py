@@ -1,8 +1,8 @@
 """What links say of gold, on four passages that one can count by eye."""
 
-from benchmarks.recall.linked_gold import linked_gold
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.types import Document, Query
+from notebooks.linked_gold import linked_gold
 
 PASSAGES = (
     Document("ada", "She worked with Charles Babbage in London.", "Ada Lovelace"),

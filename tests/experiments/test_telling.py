@@ -7,14 +7,14 @@ from __future__ import annotations
 import pytest
 from support.birthplaces import SETS, TINY, reader
 
-from benchmarks.graph_pays.telling import (
+from kgot_lab.benchmark.comparison.results import Findings
+from kgot_lab.benchmark.questions.question_result import QuestionResult
+from notebooks.answers_compared import (
     NOT_YET,
     contest,
     gaps_told,
     losses_told,
 )
-from kgot_lab.benchmark.comparison.results import Findings
-from kgot_lab.benchmark.questions.question_result import QuestionResult
 
 PLAN = TINY.plan(reader())
 ASKED = [(name, question.id) for name, sample in SETS.items() for question in sample.questions]

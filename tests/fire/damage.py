@@ -18,7 +18,7 @@ from support.saved_run import save_run
 from fire.counting import Counts
 from kgot_lab.analogy.skeletons import skeletons
 from kgot_lab.diagnostics.file_check import examine_file
-from kgot_lab.embedding.cache import CACHE_NAME, Cached
+from kgot_lab.embedding.vectors import CACHE_NAME, Cached
 from kgot_lab.errors import LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.loop.events import Answered, Event, Forced

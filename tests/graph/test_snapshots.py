@@ -4,11 +4,11 @@ import json
 import random
 
 import pytest
-from kgot_lab.io.files import bundled
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
+from kgot_lab.io.files import bundled
 from kgot_lab.types import Edge, Node
 
 FIVE = sorted(bundled("kgot-snapshots").glob("data_*.json"))

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
-from kgot_lab.sandbox.python.helpers import MENTIONS_NAME as MENTIONS
-from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE as SAYS
 
 from kgot_lab.errors import BadInput, BadReply, ToolFailed, UnknownName
 from kgot_lab.llm.recorded import Scripted
@@ -32,6 +30,8 @@ from kgot_lab.loop.limits import PATHS, Limits, calls_by_role, preset
 from kgot_lab.loop.replay.replay import Resources, limits_of, resume, verify
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME as MENTIONS
+from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE as SAYS
 from kgot_lab.stores import open_store
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool

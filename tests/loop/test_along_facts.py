@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE as SAYS
 from loop.test_along import LANGUAGES, PLAIN, Told, of
 
 from kgot_lab.graph import PropertyGraph
@@ -17,6 +16,7 @@ from kgot_lab.loop.events import Answered, Asked, Event, Read, Refused
 from kgot_lab.loop.replay.replay import verify
 from kgot_lab.loop.trace import load_run, record
 from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE as SAYS
 from kgot_lab.stores import open_store
 from kgot_lab.stores.files import read_named_graph
 from kgot_lab.tools.search import search

@@ -7,12 +7,12 @@ import re
 from datetime import date
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.no_sandbox import no_sandbox
 from support.waiting import AMPLE
 
 from kgot_lab.documents.folder import read_documents
 from kgot_lab.errors import BadInput, ReplayMiss
+from kgot_lab.io.files import bundled
 from kgot_lab.llm import connect
 from kgot_lab.llm.local import Local
 from kgot_lab.loop.controller import think

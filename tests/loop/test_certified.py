@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.every import every
 
 from benchmarks.competence.plain_facts import PlainFacts
@@ -15,6 +14,7 @@ from benchmarks.competence.simulated import Competence, Simulated
 from benchmarks.competence.worlds import World, chain_world, comparing_world
 from kgot_lab.errors import BadInput
 from kgot_lab.graph.changes import Support, note
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.certificate import certificate_of_run, question_names, value_instead
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Answered, Event, Started, ToolCall, ToolReturned, Wrote

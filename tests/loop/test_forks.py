@@ -6,12 +6,12 @@ from collections import defaultdict, deque
 from dataclasses import replace
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from support.no_sandbox import no_sandbox
 from support.saved_run import save_run
 
 from kgot_lab.errors import BadInput, TraceError
+from kgot_lab.io.files import bundled
 from kgot_lab.llm.recorded import prompt_digest
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Asked, Ballot, Read, ToolReturned, Wrote

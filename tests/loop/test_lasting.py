@@ -9,8 +9,6 @@ import sqlite3
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from kgot_lab.memory.sqlite_tables import SQLiteClaims
-from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 
 import kgot_lab as lab
 from benchmarks.competence.plain_facts import PlainFacts
@@ -34,7 +32,9 @@ from kgot_lab.loop.trace import Trace, load_run
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims, open_claims
 from kgot_lab.memory.claims.ledger import ReviewLedger
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.retrieval.lexical import bm25
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.tools.search import search
 from kgot_lab.tools.tool import Result, TextTool, Tool
 from kgot_lab.types import Document, Triple

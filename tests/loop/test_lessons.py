@@ -10,9 +10,9 @@ import runpy
 from pathlib import Path
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (
     Answered,

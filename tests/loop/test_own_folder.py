@@ -3,9 +3,9 @@ heads say whose these are.
 """
 
 import pytest
-from kgot_lab.io.files import bundled
 
 from kgot_lab.api.ask import ask
+from kgot_lab.io.files import bundled
 from kgot_lab.llm.model_file import QWEN_CODER
 from kgot_lab.loop.replay.replay import same_event
 from kgot_lab.loop.trace import load_run

@@ -5,7 +5,6 @@ writing.
 from __future__ import annotations
 
 import pytest
-from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE
 from support.every import every
 from support.loop_script import FEW, call, of, scripted, votes
 from support.store_kinds import KINDS, opened
@@ -19,6 +18,7 @@ from kgot_lab.loop.modes.paths.mentions import mention_facts, new_sentences
 from kgot_lab.loop.replay.replay import verify
 from kgot_lab.loop.trace import graph_after
 from kgot_lab.memory.extraction import SourcedSentence, grounded_facts
+from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE
 from kgot_lab.stores import open_store
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Document, Prompt, Triple

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.each_kind import each_kind
 from support.loop_script import ADA, FEW, WRITE, call, of, scripted, votes
 from support.no_sandbox import no_sandbox
@@ -20,6 +19,7 @@ from support.saved_run import save_run
 from support.waiting import until
 
 from kgot_lab.errors import BadInput, TraceError
+from kgot_lab.io.files import bundled
 from kgot_lab.llm import connect
 from kgot_lab.llm.budget import Budget, Budgeted
 from kgot_lab.loop.controller import think

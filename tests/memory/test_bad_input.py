@@ -12,7 +12,6 @@ import json
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from support.saying import fact, inferred, said, year
 
 from kgot_lab.errors import BadInput
@@ -23,6 +22,7 @@ from kgot_lab.memory.claims.claim import Claim
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.knowledge import KnowledgeGraphMemory
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.memory.triple_store import InMemoryTripleStore
 from kgot_lab.types import Triple
 

@@ -15,17 +15,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from kgot_lab.io.files import bundled
-from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from support.saying import fact, said, year
 
 from kgot_lab.errors import BadInput
+from kgot_lab.io.files import bundled
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.knowledge import KnowledgeGraphMemory
 from kgot_lab.memory.sqlite import SQLiteTripleStore
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.types import Triple
 
 CANARY = "canary-71c0"

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from support.grounds import ground_of
 
 from kgot_lab.errors import ModelMissing, NotInstalled
@@ -16,6 +15,7 @@ from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 
 SAID = (
     "Ada Lovelace was born in London in 1815.",

@@ -8,6 +8,11 @@ import json
 import random
 
 import pytest
+from support.every import every
+
+from kgot_lab.errors import BadInput
+from kgot_lab.graph import PropertyGraph
+from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.io.files import bundled
 from kgot_lab.sandbox.sparql.rdf import (
     NAMESPACE,
@@ -25,11 +30,6 @@ from kgot_lab.sandbox.sparql.rdf import (
 )
 from kgot_lab.sandbox.sparql.statements import checked_statement
 from kgot_lab.sandbox.sparql.statements import respelled as canonical
-from support.every import every
-
-from kgot_lab.errors import BadInput
-from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import read_snapshot
 from kgot_lab.stores.files import read_turtle, write_turtle
 from kgot_lab.stores.sparql.triples import graph_of, require_holdable, spelled, triple_of, triples_of
 from kgot_lab.types import Diff, Edge, Node

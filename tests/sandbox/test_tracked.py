@@ -8,12 +8,12 @@ import sys
 
 import networkx as nx
 import pytest
-from kgot_lab.sandbox.python.tracking_graph import Journal, TrackedGraph, track, untracked
-from kgot_lab.sandbox.python.worker import accounts_of, put_account
 from support.every import every
 
 from kgot_lab.graph.changes import Truth, inverse
 from kgot_lab.sandbox import open_sandbox
+from kgot_lab.sandbox.python.tracking_graph import Journal, TrackedGraph, track, untracked
+from kgot_lab.sandbox.python.worker import accounts_of, put_account
 from kgot_lab.sandbox.replies import account_of, accounts
 from kgot_lab.types import Edge, Node
 

@@ -14,12 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kgot_lab.sandbox.launchers import PYTHON_WORKER
 from support.every import every
 from support.waiting import AMPLE, until
 
 from kgot_lab.errors import QueryFailed
-from kgot_lab.sandbox import LANGUAGES, Launch, Sandbox, bubblewrap, open_sandbox, watching
+from kgot_lab.sandbox import LANGUAGES, Launch, Sandbox, launchers, open_sandbox, process
+from kgot_lab.sandbox.launchers import PYTHON_WORKER
 from kgot_lab.sandbox.process import tree_of
 from kgot_lab.sandbox.replies import MOST_CHANGED, MOST_VALUES, _values
 
@@ -52,8 +52,7 @@ def site(tmp_path, monkeypatch):
 
 def test_what_stands_beside_a_package_is_not_shown(site):
     language = replace(PYTHON_WORKER, packages=("networkx", "numpy", "toy"))
-    (program, *_) = bubblewrap.programs()
-    with Sandbox(next(bubblewrap.launches(program, language, 256)), seconds=AMPLE, memory_mb=256) as sandbox:
+    with Sandbox(next(launchers.bubblewrap_launches(language, 256)), seconds=AMPLE, memory_mb=256) as sandbox:
         assert sandbox.read(
             "import toy; result = [toy.name, open(toy.__path__[0] + '/words.txt').read()]"
         ) == ("toy", "its own")
@@ -65,8 +64,8 @@ def test_what_stands_beside_a_package_is_not_shown(site):
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_folder_of_packages_is_shown_as_a_whole(language):
-    (program, *_) = bubblewrap.programs()
-    command = bubblewrap.launch(program, LANGUAGES[language], 512).command
+    (program, *_) = launchers.bubblewrap_programs()
+    command = launchers.launch_bubblewrap(program, LANGUAGES[language], 512).command
     shown = {Path(command[at + 1]) for at, option in enumerate(command) if option == "--ro-bind"}
     folders = {Path(path) for path in sys.path if "-packages" in path} | {
         Path.home(),
@@ -135,7 +134,7 @@ def test_every_thread_of_the_engine_in_java_is_under_a_filter():
 
 CONFINED = """
 import os, socket, threading, ctypes, sys, tempfile, time
-from kgot_lab.sandbox.inside import seccomp
+from kgot_lab.sandbox.worker import seccomp
 go = threading.Event()
 told = []
 def attempt(what):
@@ -288,14 +287,14 @@ def test_looking_into_the_texts_of_a_reply_takes_next_to_no_memory_and_one_pass(
 def test_a_process_that_ends_while_it_is_looked_at_or_has_an_odd_name_is_no_error(tmp_path, monkeypatch):
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "status").write_bytes(b"Name:\t\xff\nRssAnon:\t2048 kB\n")
-    monkeypatch.setattr(watching, "_PROCESSES", tmp_path)
-    assert watching.megabytes_of((1,)) == 2
+    monkeypatch.setattr(process, "_PROCESSES", tmp_path)
+    assert process.megabytes_of((1,)) == 2
     (tmp_path / "1" / "task" / "1").mkdir(parents=True)
     (tmp_path / "1" / "task" / "1" / "children").write_text("2 ")
 
     def gone(folder):
         raise ProcessLookupError(3, "No such process")
 
-    assert watching.tree_of(1) == (1, 2)
-    monkeypatch.setattr(watching.os, "listdir", gone)
-    assert watching.tree_of(1) == (1,)
+    assert process.tree_of(1) == (1, 2)
+    monkeypatch.setattr(process.os, "listdir", gone)
+    assert process.tree_of(1) == (1,)

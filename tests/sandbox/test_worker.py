@@ -18,8 +18,8 @@ import pytest
 from support.waiting import AMPLE, processes_below, until
 
 from kgot_lab.errors import BadInput, NoSandbox, QueryFailed, SandboxError, UnknownName
-from kgot_lab.sandbox import LANGUAGES, Launch, Sandbox, bubblewrap, docker, open_sandbox, probe
-from kgot_lab.sandbox.inside import seccomp
+from kgot_lab.sandbox import LANGUAGES, Launch, Sandbox, launchers, open_sandbox, probe
+from kgot_lab.sandbox.worker import seccomp
 from kgot_lab.types import Diff, Edge, Node
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox that is tested here needs Linux")
@@ -250,7 +250,7 @@ def test_without_a_sandbox_the_error_says_what_to_install(monkeypatch, tmp_path)
     broken = tmp_path / "bwrap"
     broken.write_text("#!/bin/sh\necho no namespaces here >&2\nexit 1\n")
     broken.chmod(0o755)
-    monkeypatch.setattr("kgot_lab.sandbox.launchers.programs", lambda: [broken])
+    monkeypatch.setattr("kgot_lab.sandbox.launchers.bubblewrap_programs", lambda: [broken])
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoSandbox) as none:
         open_sandbox()
@@ -273,7 +273,7 @@ def test_a_shortage_is_not_told_as_a_sandbox_that_is_missing(monkeypatch, tmp_pa
     short = tmp_path / "bwrap"
     short.write_text(f"#!/bin/sh\necho bwrap: {said} >&2\nexit 1\n")
     short.chmod(0o755)
-    monkeypatch.setattr("kgot_lab.sandbox.launchers.programs", lambda: [short])
+    monkeypatch.setattr("kgot_lab.sandbox.launchers.bubblewrap_programs", lambda: [short])
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(NoSandbox, match=f"^no sandbox could be started.*{headline}") as none:
         open_sandbox()
@@ -281,7 +281,7 @@ def test_a_shortage_is_not_told_as_a_sandbox_that_is_missing(monkeypatch, tmp_pa
 
 
 def test_a_project_in_the_temporary_folder_is_shown_to_an_engine_that_has_one_of_its_own():
-    command = bubblewrap.launch(Path("bwrap"), LANGUAGES["cypher"], 512).command
+    command = launchers.launch_bubblewrap(Path("bwrap"), LANGUAGES["cypher"], 512).command
     assert command.index("--tmpfs") < command.index("--ro-bind"), (
         "what is mounted later hides what was mounted before"
     )
@@ -292,7 +292,7 @@ def test_docker_is_asked_for_no_network_and_nothing_writable(monkeypatch, tmp_pa
     (tmp_path / "docker").write_text("#!/bin/sh\n")
     (tmp_path / "docker").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    command = " ".join(docker.launch(LANGUAGES["python"], 512).command)
+    command = " ".join(next(launchers.docker_launches(LANGUAGES["python"], 512)).command)
     for part in ("--network none", "--read-only", "--cap-drop ALL", "no-new-privileges", ":ro"):
         assert part in command
 
@@ -317,10 +317,10 @@ def test_a_machine_without_a_table_gets_no_filter():
 
 def test_the_worker_imports_nothing_of_the_package_but_its_own_folder(sandbox):
     seen = sandbox.read("import sys; result = sorted(m for m in sys.modules if m.startswith('kgot_lab'))")
-    sisters = ("worker", "seccomp", "accounts", "python_worker", "tracked", "values", "helpers")
-    rooms = {"kgot_lab", "kgot_lab.sandbox", "kgot_lab.sandbox.inside"}
-    assert set(seen) == {*rooms, *(f"kgot_lab.sandbox.inside.{name}" for name in sisters)}
-    assert Path(seccomp.__file__).parent.joinpath("worker.py").is_file()
+    shared = ("worker", "worker.fork_server", "worker.seccomp", "worker.values")
+    own = ("python", "python.worker", "python.tracking_graph", "python.helpers")
+    packages = {"kgot_lab", "kgot_lab.sandbox"}
+    assert set(seen) == {*packages, *(f"kgot_lab.sandbox.{name}" for name in (*shared, *own))}
 
 
 # --- few resources

@@ -8,8 +8,6 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from kgot_lab.io.files import bundled
-from kgot_lab.stores.lookup import path_between
 from support.every import every
 from support.store_kinds import SQL, opened
 
@@ -17,9 +15,11 @@ from kgot_lab.errors import BadInput, LabError, QueryFailed, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.render import rendered
 from kgot_lab.loop.retrieve import facts_in
 from kgot_lab.stores import edges_between, holds_value
+from kgot_lab.stores.lookup import path_between
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.types import Diff, Edge, Node, Triple
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
-from kgot_lab.stores.cypher.statements import refuse_unless_cypher_read, refuse_unless_cypher_write
 from support import cypher_shapes as shapes
 from support.every import every
 from support.waiting import AMPLE
@@ -15,6 +14,7 @@ from support.waiting import AMPLE
 from kgot_lab.errors import QueryFailed
 from kgot_lab.sandbox import Sandbox, open_sandbox
 from kgot_lab.stores.cypher.dialect import CYPHER, cypher_literal
+from kgot_lab.stores.cypher.statements import refuse_unless_cypher_read, refuse_unless_cypher_write
 from kgot_lab.types import Diff, Edge, Node, Triple
 
 pytest.importorskip("arcadedb_embedded")

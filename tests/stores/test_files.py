@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
-from kgot_lab.io.files import bundled
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.io.files import bundled
 from kgot_lab.stores.files import FORMS, read_graph, write_graph
 from kgot_lab.types import Edge, Node
 

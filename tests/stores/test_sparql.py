@@ -9,10 +9,6 @@ import random
 import sys
 
 import pytest
-from kgot_lab.sandbox.python.helpers import helpers
-from kgot_lab.sandbox.python.tracking_graph import TrackedGraph, track
-from kgot_lab.sandbox.python.worker import put_account
-from kgot_lab.sandbox.sparql.rdf import DOUBLE, Literal, contents_of, iri_of, literal_of, value_of
 from support.every import every
 from support.waiting import AMPLE
 
@@ -20,7 +16,11 @@ from kgot_lab.errors import QueryFailed
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.changes import Truth
 from kgot_lab.sandbox import open_sandbox
+from kgot_lab.sandbox.python.helpers import helpers
+from kgot_lab.sandbox.python.tracking_graph import TrackedGraph, track
+from kgot_lab.sandbox.python.worker import put_account
 from kgot_lab.sandbox.replies import account_of
+from kgot_lab.sandbox.sparql.rdf import DOUBLE, Literal, contents_of, iri_of, literal_of, value_of
 from kgot_lab.stores.sparql.dialect import SPARQL
 from kgot_lab.stores.sparql.triples import spelled, triples_of
 from kgot_lab.types import Edge, Node, Triple

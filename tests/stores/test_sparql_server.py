@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from kgot_lab.sandbox.sparql.rdf import META
 from support.loopback import free_port
 from support.oxigraph_server import OxigraphServer
 from support.waiting import AMPLE
@@ -18,6 +17,7 @@ from support.waiting import AMPLE
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.sandbox import open_sandbox
+from kgot_lab.sandbox.sparql.rdf import META
 from kgot_lab.stores.sparql.connection import SparqlLink
 from kgot_lab.stores.sparql.server import SparqlServer
 from kgot_lab.types import Diff, Edge, Node

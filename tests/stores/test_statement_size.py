@@ -8,16 +8,16 @@ import sys
 from functools import partial
 
 import pytest
-from kgot_lab.stores.cypher.statements import refuse_unless_cypher_read, refuse_unless_cypher_write
-from kgot_lab.stores.statements import LONGEST_STATEMENT
 from support import large_statements as large
 from support.every import every
 from support.store_kinds import CYPHER, HERE, SPARQL, opened
 
 from kgot_lab.errors import QueryFailed
 from kgot_lab.stores.cypher import dialect as cypher
+from kgot_lab.stores.cypher.statements import refuse_unless_cypher_read, refuse_unless_cypher_write
 from kgot_lab.stores.sparql import dialect as sparql
 from kgot_lab.stores.sparql.dialect import refuse_unless_sparql
+from kgot_lab.stores.statements import LONGEST_STATEMENT
 from kgot_lab.types import Triple
 
 READ, WRITE = partial(refuse_unless_sparql, "read"), partial(refuse_unless_sparql, "write")

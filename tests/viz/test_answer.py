@@ -10,10 +10,10 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.every import every
 
 from kgot_lab.errors import BadInput
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.events import Answered, Started, ToolCall, ToolReturned, Wrote
 from kgot_lab.loop.trace import load_run
 from kgot_lab.stores.embedded_store import fact_of

@@ -12,8 +12,6 @@ import pytest
 from support.small_market import EQUITIES, LANTERN, NOW, TECHNOLOGY, event, signal, with_market
 
 import kgot_lab as lab
-from benchmarks.news.curves import BriefingCurve
-from benchmarks.news.scoring import BriefingPoint
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Holdings, briefings
 from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.domains.investment.reach import PathHop
@@ -21,6 +19,8 @@ from kgot_lab.evaluation.significance import share
 from kgot_lab.types import Edge
 from kgot_lab.viz.plots.memory import briefing_curves, lifelines
 from kgot_lab.viz.static.fact_pictures import briefing_picture
+from notebooks.invented_month.curves import BriefingCurve
+from notebooks.invented_month.scoring import BriefingPoint
 
 SVG = "{http://www.w3.org/2000/svg}"
 EVIL = '</title></text></svg><script>alert("1")</script>&amp;\x00\u202e'

@@ -6,11 +6,10 @@ import re
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
 
-from kgot_lab.memory.sqlite_tables import SQLiteClaims
-
 from kgot_lab.memory.claims.certificate import FACT_STATES, Certificate, CertifiedFact, OpenFact, certify
 from kgot_lab.memory.claims.claim import Claim, Span
 from kgot_lab.memory.claims.claims import Claims
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.types import Triple
 from kgot_lab.viz.static.fact_pictures import LINK_LOOKS, certificate_in_words, certificate_picture
 

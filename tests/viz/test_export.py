@@ -10,12 +10,12 @@ import re
 import sys
 
 import pytest
-from kgot_lab.io.files import bundled
 
 from kgot_lab.diagnostics.components import find_chromium
 from kgot_lab.errors import BadInput, LabError
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.snapshots import read_snapshot
+from kgot_lab.io.files import bundled
 from kgot_lab.types import Edge, Node
 from kgot_lab.viz import show_graph, svg
 from kgot_lab.viz.external_requests import links, references, tags

@@ -9,10 +9,10 @@ from itertools import pairwise
 
 import networkx as nx
 import pytest
-from kgot_lab.io.files import bundled
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.replay.forks import by_hand, origin
 from kgot_lab.loop.trace import load_run
 from kgot_lab.text.cleaning import whole

@@ -12,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from kgot_lab.io.files import bundled
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
 from kgot_lab.errors import BadInput, UnknownName
@@ -20,6 +19,7 @@ from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.reports import Report, derive, report
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.evaluation.runs import Latency, Run
+from kgot_lab.io.files import bundled
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.similarity.delta import Pair, Thresholds, per_band

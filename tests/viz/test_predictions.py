@@ -5,10 +5,10 @@ constant guess wins.
 from __future__ import annotations
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.constant_guess import constant_guess
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import Chose, Read, Refused, Repaired, Voted, Wrote
 from kgot_lab.loop.trace import graph_after, load_run

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from kgot_lab.io.files import bundled
 
 from kgot_lab.errors import BadInput
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.events import Answered, Read, Started, Wrote
 from kgot_lab.loop.trace import load_run
 from kgot_lab.types import Diff, Edge, Node

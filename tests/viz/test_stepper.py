@@ -8,12 +8,12 @@ import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.every import every
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 from viz.test_pages import EVIL
 
 from kgot_lab.errors import BadInput
+from kgot_lab.io.files import bundled
 from kgot_lab.loop import events as happened
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (

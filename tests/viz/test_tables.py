@@ -6,11 +6,11 @@ That of two texts side by side is in test_structure.py.
 
 from __future__ import annotations
 
-from kgot_lab.io.files import bundled
 from support.every import every
 from viz.test_pages import EVIL
 
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.replay.forks import recorded_fork
 from kgot_lab.loop.trace import graph_after, load_run
 from kgot_lab.retrieval.fusion import weighted

@@ -8,11 +8,11 @@ import re
 
 import pytest
 
-from benchmarks.npc.written import settled, written_town
 from kgot_lab.domains.npc.models import Entity, Relationship, VisibleWorld
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.errors import BadInput
 from kgot_lab.viz.worlds import compare_visibility, seen_graph
+from notebooks.town import settled, written_town
 
 TOWN = written_town()
 ILSE, ODO, CRYPT = (TOWN.ids[key] for key in ("ilse", "odo", "crypt"))

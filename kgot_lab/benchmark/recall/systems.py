@@ -11,10 +11,9 @@ from pathlib import Path
 
 from kgot_lab.analogy.delta_edges import DELTA, with_edges
 from kgot_lab.benchmark.recall.datasets import opened_data
-from kgot_lab.embedding.cache import Remembered
 from kgot_lab.embedding.embedder import Embedder, checked_embedder
 from kgot_lab.embedding.embedders import embedder, embedder_named
-from kgot_lab.embedding.vectors import minilm
+from kgot_lab.embedding.vectors import Remembered, minilm
 from kgot_lab.errors import BadInput
 from kgot_lab.evaluation.dataset import Dataset
 from kgot_lab.evaluation.measures import depth, score

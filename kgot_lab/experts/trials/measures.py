@@ -201,7 +201,7 @@ def values_by_variant(
 # has one on the other side.
 #
 # Where the rates of both variants drift together, the two values of a pair are from different times and
-# that is not quite so: there is no promise then, only what benchmarks/experts/ab_trials.py measures of one
+# that is not quite so: there is no promise then, only what benchmarks/results/ab_trials.json holds of one
 # such drift. A point estimate at a look that was chosen for its alarm is too far from 0, by any method; the
 # interval is not touched by that.
 

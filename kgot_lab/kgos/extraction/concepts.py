@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import BaseModel, Field
 
 from kgot_lab.documents.files import text_of
-from kgot_lab.embedding.cache import CacheFile, CacheTable
+from kgot_lab.embedding.vectors import CacheFile, CacheTable
 from kgot_lab.errors import BadInput, BadReply
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.schemas.dimensions import DIMENSIONS

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 from kgot_lab.documents.files import text_from
-from kgot_lab.embedding.cache import CacheFile, CacheTable
+from kgot_lab.embedding.vectors import CacheFile, CacheTable
 from kgot_lab.errors import BadInput, LabError, NotInstalled
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.extraction.facts import (

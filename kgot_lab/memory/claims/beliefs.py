@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
+from kgot_lab.memory import tables as sql
 from kgot_lab.memory.claims.claim import (
     Cardinality,
     Claim,
@@ -37,7 +38,6 @@ from kgot_lab.memory.claims.justification import (
     sole_sources,
 )
 from kgot_lab.memory.tables import ClaimStorage
-from kgot_lab.memory.tables import statements as sql
 from kgot_lab.types import Triple
 
 _FEW = 0.1  # the share of subjects that may have several objects in a relation that is suggested to have a single one

@@ -8,13 +8,71 @@ import hashlib
 import json
 import math
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
+from typing import Literal
 
 from kgot_lab.errors import BadInput, described_value, require, require_count, shortly
-from kgot_lab.memory.claims.claim import open_instant
-from kgot_lab.text.cleaning import whole
+from kgot_lab.text.cleaning import counted, whole
 from kgot_lab.types import Json, Triple
+
+# Times as the storages keep them: whole microseconds since 1970 in UTC, made from aware times only.
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_STEP = timedelta(microseconds=1)
+
+
+def utc_now() -> datetime:
+    """The time of this computer's clock, aware."""
+    return datetime.now(UTC)
+
+
+def instant(time: datetime, what: str) -> int:
+    """An aware time in microseconds since 1970; raises BadInput for a naive one, which could mean any hour of
+    a day.
+    """
+    require(time, datetime, f"{what} is a datetime with a time zone")
+    if time.utcoffset() is None:
+        raise BadInput(
+            f"{what} is {time.isoformat()}, without a time zone: say which, as in time.replace(tzinfo=timezone.utc)"
+        )
+    micros = (time - _EPOCH) // _STEP
+    try:
+        moment(micros)
+    except OverflowError:
+        raise BadInput(
+            f"{what} is {time.isoformat()}, which is no time in UTC between the years 1 and 9999"
+        ) from None
+    return micros
+
+
+def moment(micros: int) -> datetime:
+    """The time that is so many microseconds after 1970 began, in UTC."""
+    return _EPOCH + micros * _STEP
+
+
+def open_instant(time: datetime | None, what: str) -> int | None:
+    """As `instant`, for an end of an interval that may be open (None)."""
+    return None if time is None else instant(time, what)
+
+
+def open_moment(micros: int | None) -> datetime | None:
+    """As `moment`, for an end of an interval that may be open (None)."""
+    return None if micros is None else moment(micros)
+
+
+def format_time(time: datetime) -> str:
+    """A time in UTC as one reads it: the day, with the hour where it is not midnight."""
+    exact = "microseconds" if time.microsecond else "seconds" if time.second else "minutes"
+    day, clock = time.date().isoformat(), time.time().isoformat(exact)
+    return day if clock == "00:00" else f"{day} {clock}"
+
+
+def format_span(since: datetime | None, until: datetime | None) -> str:
+    """From when until when something is valid, in words; "" where it says neither."""
+    ends = [f"from {format_time(since)}"] if since else []
+    return " ".join([*ends, *([f"until {format_time(until)}"] if until else [])])
+
 
 CLAIM_KINDS = ("stated", "inferred")
 
@@ -144,3 +202,165 @@ def probability(value: float, what: str) -> float:
     ):
         raise BadInput(f"{what} is a number from 0 to 1, not {described_value(value)}")
     return float(value)
+
+
+# What the claims tell of a change, of a time and of themselves: values to read.
+
+Cardinality = Literal["single", "many"]
+# taken: its confidence was enough; the next three are review
+Standing = Literal["taken", "queued", "accepted", "rejected", "dropped"]
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """What learning brought: the number of the change (None: nothing was new), and how many claims were new,
+    known and so on.
+    """
+
+    change: int | None
+    new: int = 0
+    known: int = 0
+    back: int = 0  # retracted before, and now learnt again
+    queued: int = 0  # of the new ones
+    left: int = 0  # retracted before, and left so
+
+
+@dataclass(frozen=True)
+class RecordedAnswer:
+    """An answer that was given, with its time."""
+
+    id: str
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Fallen:
+    """What a change did to what holds: facts that fell, entities then named by no fact, answers that rested
+    on them, facts that rose.
+
+    `change` undoes it, and is None where nothing was changed. `erased` counts what an undo could not restore
+    because it was erased; `overtaken` are later changes of the same claims, which an undo left as they are.
+    """
+
+    change: int | None
+    facts: tuple[Triple, ...] = ()
+    entities: tuple[str, ...] = ()
+    answers: tuple[RecordedAnswer, ...] = ()
+    risen: tuple[Triple, ...] = ()
+    erased: int = 0
+    overtaken: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        said = [
+            f"{counted(len(found), noun, many)} {did}"
+            for found, noun, many, did in (
+                (self.facts, "fact", "", "fell"),
+                (self.risen, "fact", "", "began to hold"),
+                (self.entities, "entity", "entities", "named by no fact any more"),
+                (self.answers, "answer", "", "rested on what fell"),
+            )
+            if found
+        ]
+        said += [f"{counted(self.erased, 'part')} erased since, not to come back"] * bool(self.erased)
+        said += [f"changed again since by {', '.join(map(str, self.overtaken))}"] * bool(self.overtaken)
+        return "; ".join(said) or "nothing fell"
+
+
+@dataclass(frozen=True)
+class Erased:
+    """How much an erasure took out of every file."""
+
+    change: int | None  # None where nothing was there to erase
+    facts: int
+    claims: int
+    answers: int
+
+
+@dataclass(frozen=True)
+class Period:
+    """What answers for a subject and a relation from one time (None: as long as is known) until another,
+    which is excluded.
+
+    Contested: the relation has a single value, and several facts with the latest beginning claim it.
+    """
+
+    facts: tuple[Triple, ...]
+    since: datetime | None = None
+    until: datetime | None = None
+    contested: bool = False
+
+
+@dataclass(frozen=True)
+class ClaimPeriod:
+    """How a claim stood from one change until another: its standing, the confidence it had, and who changed
+    it.
+    """
+
+    standing: Standing
+    confidence: float | None
+    known_from: datetime
+    known_until: datetime | None
+    by: str
+
+
+@dataclass(frozen=True)
+class Logged:
+    """A change: when, by whom, what kind; what it did is in the claims. `clock` is what the clock said, where
+    it had run backwards.
+
+    `of` names the source that was retracted, or the facts that were retracted or decided on; what was erased
+    since is not named.
+    """
+
+    id: int
+    at: datetime
+    by: str
+    action: str
+    undoes: int | None = None
+    erased: int = 0
+    clock: datetime | None = None
+    of: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Queued:
+    """A claim that waits for review, and the facts that would start to hold if it were accepted."""
+
+    claim: Claim
+    starts: tuple[Triple, ...]
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What a decision, or its undo, made of a claim: when, by whom, and how the claim stood after it."""
+
+    change: int
+    at: datetime
+    by: str
+    action: str
+    claim: str  # its id
+    fact: Triple
+    standing: Standing
+    confidence: float | None
+
+
+@dataclass(frozen=True)
+class Suggested:
+    """A cardinality for a relation, from the data: how many of its subjects have an object, and how many have
+    several.
+    """
+
+    relation: str
+    cardinality: Cardinality
+    subjects: int
+    several: int
+
+
+@dataclass(frozen=True)
+class MergeProposal:
+    """Two names that may mean one thing, the one to keep first, and why."""
+
+    kept: str
+    other: str
+    reasons: tuple[str, ...]

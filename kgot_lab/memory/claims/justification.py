@@ -13,6 +13,9 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from kgot_lab.memory import tables as sql
+from kgot_lab.memory.claims.claim import fact_id, triple_key
+from kgot_lab.memory.tables import ClaimRow, ClaimStorage
 from kgot_lab.types import Triple
 
 if TYPE_CHECKING:
@@ -118,3 +121,164 @@ def combined_confidence(claims: Iterable[InForce | Claim]) -> float:
     for claim in claims:
         best[claim.source] = max(claim.confidence, best.get(claim.source, 0.0))
     return 1 - math.prod(1 - best[source] for source in sorted(best))
+
+
+# Names that mean one thing: merges as a layer on reading, under which every fact keeps the names it was
+# learnt with.
+
+
+class Aliases:
+    """What each name goes by, from the merges {other: kept}; a name that was kept may itself have been merged
+    into another.
+    """
+
+    def __init__(self, merges: Mapping[str, str]) -> None:
+        self.merges = merges
+        self._names: dict[str, list[str]] = defaultdict(list)
+        for other in merges:
+            self._names[self.canonical(other)].append(other)
+
+    def canonical(self, name: str) -> str:
+        """The name that a name goes by: itself, where it was merged into no other."""
+        while name in self.merges:
+            name = self.merges[name]
+        return name
+
+    def names(self, name: str) -> list[str]:
+        """All names of what a name means, the one it goes by first."""
+        kept = self.canonical(name)
+        return [kept, *self._names.get(kept, ())]
+
+    def read(self, fact: Triple) -> Triple:
+        """A fact by the names it goes by."""
+        if not self.merges:
+            return fact
+        return Triple(self.canonical(fact.subject), fact.relation, self.canonical(fact.object))
+
+    def spellings(self, facts: Iterable[Triple]) -> list[Triple]:
+        """Every fact under all names it may have been learnt with."""
+        return [
+            Triple(subject, fact.relation, object)
+            for fact in facts
+            for subject in self.names(fact.subject)
+            for object in self.names(fact.object)
+        ]
+
+
+# The part of the claims that decides about some facts: what they rest on, and what rests on them.
+
+NOW = 2**62  # a change that comes after all
+
+
+def aliases(storage: ClaimStorage, known: int = NOW) -> Aliases:
+    """The merges of names as they were known after a change."""
+    return Aliases(dict(storage.rows(sql.MERGED, {"known": known})))
+
+
+def all_in_force(storage: ClaimStorage, names: Aliases, known: int = NOW) -> list[InForce]:
+    """Every claim in force after a change."""
+    return in_force(storage.rows(sql.ALL_IN_FORCE, {"known": known}), storage.rows(sql.ALL_PREMISES), names)
+
+
+def deciding(
+    storage: ClaimStorage, names: Aliases, facts: Iterable[Triple], known: int = NOW
+) -> list[InForce]:
+    """The claims in force after a change that decide whether some facts hold: theirs, and those of all they
+    are derived from.
+    """
+    found: list[InForce] = []
+    seen: set[Triple] = set()
+    new = {names.read(fact) for fact in facts}
+    while new:
+        seen |= new
+        rows = storage.rows(sql.IN_FORCE, {"known": known, "facts": fact_ids(new, names)})
+        derived = [row[0] for row in rows if row[8] == "inferred"]
+        claims = in_force(rows, storage.rows(sql.PREMISES, {"claims": derived}) if derived else [], names)
+        found += claims
+        new = {premise for claim in claims for premise in claim.premises} - seen
+    return found
+
+
+def resting_on(storage: ClaimStorage, names: Aliases, facts: Iterable[Triple]) -> set[Triple]:
+    """Some facts and all that was ever derived from them, whether it holds or not."""
+    seen: set[Triple] = set()
+    new = {names.read(fact) for fact in facts}
+    while new:
+        seen |= new
+        new = {
+            names.read(Triple(*row)) for row in storage.rows(sql.DERIVED, {"facts": fact_ids(new, names)})
+        } - seen
+    return seen
+
+
+def fact_ids(facts: Iterable[Triple], names: Aliases) -> list[str]:
+    """The ids of some facts under all their names."""
+    return [fact_id(each) for each in names.spellings(facts)]
+
+
+def in_force(rows: Sequence[ClaimRow], premises: Sequence[ClaimRow], names: Aliases) -> list[InForce]:
+    """Claims from rows of what decides, and of the premises among them, by the names that are read."""
+    needed: dict[str, dict[Triple, None]] = defaultdict(dict)
+    for claim, *fact in premises:
+        needed[claim][names.read(Triple(*fact))] = None
+    return [
+        InForce(
+            id,
+            names.read(Triple(subject, relation, object)),
+            source,
+            confidence,
+            since,
+            until,
+            kind,
+            tuple(needed.get(id, ())),
+        )
+        for id, subject, relation, object, source, confidence, since, until, kind in rows
+    ]
+
+
+# What answers when: facts of one subject and relation over valid time, the later one in the place of the
+# earlier.
+
+
+class Stretch(NamedTuple):
+    """The facts that answer between two times in microseconds, None for open ends."""
+
+    facts: tuple[Triple, ...]
+    since: int | None
+    until: int | None
+
+
+def periods(claims: Sequence[InForce], facts: frozenset[Triple], *, single: bool) -> list[Stretch]:
+    """Which of some facts of one subject and relation answer from when until when; times at which none does
+    are left out.
+
+    The claims are all that decide about these facts. Nothing is said of any other fact, so none of another
+    subject or relation can retire one of these.
+    """
+    cuts = sorted(
+        {time for claim in claims for time in (claim.valid_from, claim.valid_until) if time is not None}
+    )
+    found: list[Stretch] = []
+    for since, until in zip([None, *cuts], [*cuts, None], strict=True):
+        at = since if since is not None else (until or 0) - 1
+        answer = answering(holding(claims, at), facts, single=single)
+        if found and found[-1].facts == answer and found[-1].until == since:
+            found[-1] = found[-1]._replace(until=until)
+        elif answer:
+            found.append(Stretch(answer, since, until))
+    return found
+
+
+def answering(held: Held, facts: Iterable[Triple], *, single: bool) -> tuple[Triple, ...]:
+    """Those of some facts that hold; where only one may, the one that began last, or those that did: None is
+    before all times.
+    """
+    candidates = sorted((fact for fact in facts if fact in held), key=triple_key)
+    if not single or len(candidates) < 2:
+        return tuple(candidates)
+    began = {fact: max(_beginning(claim) for claim in held[fact]) for fact in candidates}
+    return tuple(fact for fact in candidates if began[fact] == max(began.values()))
+
+
+def _beginning(claim: InForce) -> tuple[bool, int]:
+    return claim.valid_from is not None, claim.valid_from or 0

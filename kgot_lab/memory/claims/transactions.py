@@ -4,12 +4,17 @@ hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 
+from kgot_lab.errors import BadInput, require_count, shortly
+from kgot_lab.memory import tables as sql
+from kgot_lab.memory.claims.beliefs import Beliefs
 from kgot_lab.memory.claims.claim import (
     Claim,
+    Erased,
     Fallen,
     RecordedAnswer,
     fact_id,
@@ -18,9 +23,16 @@ from kgot_lab.memory.claims.claim import (
     plain_text,
     triple_key,
 )
-from kgot_lab.memory.claims.justification import aliases, deciding, fact_ids, holding, resting_on
-from kgot_lab.memory.tables import ClaimStorage, fact_keys
-from kgot_lab.memory.tables import statements as sql
+from kgot_lab.memory.claims.justification import (
+    NOW,
+    Aliases,
+    aliases,
+    deciding,
+    fact_ids,
+    holding,
+    resting_on,
+)
+from kgot_lab.memory.tables import ClaimRow, ClaimStorage, fact_keys
 from kgot_lab.types import Triple
 
 
@@ -161,3 +173,171 @@ def write_fact(storage: ClaimStorage, fact: Triple) -> None:
     storage.rows(
         sql.NEW_FACT, {"id": id, "subject": fact.subject, "relation": fact.relation, "object": fact.object}
     )
+
+
+# Facts and sources taken out of every table and file for good: a person's right, and not what retracting
+# is.
+
+
+def erase_claims(
+    beliefs: Beliefs,
+    statement: str,
+    asked: Callable[[], Mapping[str, str | list[str]]],
+    by: str,
+    fact: Triple | None = None,
+) -> Erased:
+    """Erase the claims that a statement names, and a fact where it is given, with what rests on nothing else;
+    see `Claims.erase_fact`.
+    """
+    storage = beliefs.storage
+    with making(storage, "erase", by, beliefs.now) as change:
+        names = aliases(storage)
+        named = {id for (id,) in storage.rows(statement, asked())}
+        claims, facts = _doomed(storage, names, named, set() if fact is None else {names.read(fact)})
+        ids = set(fact_ids(facts, names))
+        answers = [id for id, *_ in storage.rows(sql.ANSWERS_ON, {"facts": ids})]
+        unneeded = {id for (id,) in storage.rows(sql.PREMISES_OF, {"claims": claims})}
+        gone = [Triple(*row) for row in storage.rows(sql.FACTS_BY_ID, {"facts": ids | unneeded})]
+        if claims or gone:
+            storage.rows(sql.UNSCRUBBED, {"change": change.begin()})
+        for statement in (
+            sql.COUNT_ERASED.format(which=sql.OF_CLAIMS),
+            sql.DELETE_VERSIONS.format(which=sql.OF_CLAIMS),
+        ):
+            storage.rows(statement, {"claims": claims})
+        for statement in sql.DELETE_CLAIMS:
+            storage.rows(statement, {"claims": claims})
+        for statement in sql.DELETE_ANSWERS:
+            storage.rows(statement, {"answers": answers})
+        storage.rows(sql.DELETE_FACTS, {"facts": [fact_id(each) for each in gone]})
+        keys = {key for each in gone for key in fact_keys(*triple_key(each))}
+        storage.rows(sql.DELETE_FACT_KEYS, {"facts": [fact_id(each) for each in gone], "keys": keys})
+        touched = {name for each in gone for name in (each.subject, each.object)}
+        for statement in (
+            sql.COUNT_ERASED.format(which=sql.OF_NAMES),
+            sql.DELETE_VERSIONS.format(which=sql.OF_NAMES),
+        ):
+            storage.rows(statement, {"names": touched})
+    storage.scrub()
+    return Erased(change.number, len(facts) if claims or gone else 0, len(claims), len(answers))
+
+
+def _doomed(
+    storage: ClaimStorage, names: Aliases, claims: set[str], facts: set[Triple]
+) -> tuple[set[str], set[Triple]]:
+    """The claims and facts that go with some: facts that no other claim carries, and claims that are derived
+    from such facts.
+    """
+    new = claims | _resting_on(storage, names, facts)
+    doomed: set[str] = set()
+    while new:
+        doomed |= new
+        carried = {
+            names.read(Triple(*row)) for row in storage.rows(sql.FACTS_OF_CLAIMS, {"claims": new})
+        } - facts
+        bare = {
+            fact
+            for fact in carried
+            if {id for (id,) in storage.rows(sql.OF_FACTS, {"facts": fact_ids([fact], names)})} <= doomed
+        }
+        facts = facts | bare
+        new = _resting_on(storage, names, bare) - doomed
+    return doomed, facts
+
+
+def _resting_on(storage: ClaimStorage, names: Aliases, facts: set[Triple]) -> set[str]:
+    return (
+        {id for (id,) in storage.rows(sql.CLAIMS_RESTING_ON, {"facts": fact_ids(facts, names)})}
+        if facts
+        else set()
+    )
+
+
+# Changes taken back: what a change opened is closed, and what it closed is opened again as it was; no model
+# is asked.
+
+_LARGEST = 2**63 - 1  # number that a database takes
+
+
+def undo_change(beliefs: Beliefs, number: int, by: str) -> Fallen:
+    """Take a change back in a change of its own; see `Claims.undo`."""
+    require_count(number, 1, "the number of a change")
+    storage = beliefs.storage
+    with making(storage, "undo", by, beliefs.now, undoes=number) as change:
+        erased = _erased_of(beliefs, number)
+        opened, closed = (
+            storage.rows(statement, {"change": number}) for statement in (sql.OPENED, sql.CLOSED)
+        )
+        claims = sorted({row[1] for row in (*opened, *closed) if row[0] in ("standing", "drop")})
+        with what_fell(beliefs.storage, change, claims) as told:
+            overtaken = {row[5] for row in opened if not _close(change, row)}
+            overtaken |= {by for row in closed for by in _reopen_rows(change, row)}
+            _refuse_circles(change, number, [row[1] for row in closed if row[0] == "merged"])
+        if overtaken and change.number is None:
+            by_later = ", ".join(map(str, sorted(overtaken)))
+            raise BadInput(
+                f"what change {number} did was changed again since, by {by_later}: undo that first"
+            )
+        return replace(told.report, change=change.number, erased=erased, overtaken=tuple(sorted(overtaken)))
+
+
+def _erased_of(beliefs: Beliefs, number: int) -> int:
+    """How many parts of a change were erased; raises BadInput where there is nothing to undo."""
+    rows = beliefs.storage.rows(sql.CHANGE, {"change": number}) if number <= _LARGEST else []
+    if not rows:
+        raise BadInput(f"there is no change {number}: log() lists them")
+    ((action, erased),) = rows
+    if action.startswith("erase"):
+        raise BadInput(f"change {number} erased something, which nothing brings back")
+    last = number
+    while later := beliefs.storage.rows(sql.UNDOING, {"change": last}):
+        last = later[-1][0]
+    if last != number:
+        raise BadInput(
+            f"change {number} was undone, last by change {last}: undo that one to turn it round again"
+        )
+    return int(erased)
+
+
+def _refuse_circles(change: ClaimChange, number: int, names: Iterable[str]) -> None:
+    """Raise BadInput where names that are merged again were meanwhile merged into by what they go by."""
+    merges: dict[str, str] = dict(change.storage.rows(sql.MERGED, {"known": NOW}))
+    for name in names:
+        seen, kept = {name}, merges.get(name, name)
+        while kept in merges and kept not in seen:
+            seen.add(kept)
+            kept = merges[kept]
+        if name in merges and kept in seen:
+            raise BadInput(
+                f"undoing change {number} would merge {shortly(name)} in a circle: unmerge {shortly(merges[name])} first"
+            )
+
+
+def _close(change: ClaimChange, row: ClaimRow) -> bool:
+    """Close what a change opened, or what an undo opened again in its place since; False where something else
+    did.
+    """
+    kind, key, value, number, _, closed = row
+    if closed is not None and (
+        open_versions(change.storage, kind, key).get(value, -1) != number or not _by_undo(change, row)
+    ):
+        return False
+    change.close(kind, key, value)
+    return True
+
+
+def _by_undo(change: ClaimChange, row: ClaimRow) -> bool:
+    return change.storage.rows(sql.OPENED_BY_UNDO, {"kind": row[0], "key": row[1], "value": row[2]}) != []
+
+
+def _reopen_rows(change: ClaimChange, row: ClaimRow) -> set[int]:
+    """Open what a change closed; the changes that opened something else in its place since, where there are
+    any.
+    """
+    kind, key, value, number, *_ = row
+    since = change.storage.rows(sql.OPEN_SINCE, {"kind": kind, "key": key})
+    # a claim may be dropped for several reasons
+    there = {opened for each, opened in since if kind != "drop" or each == value}
+    if not there:
+        change.open(kind, key, value, number)
+    return there if kind != "drop" else set()

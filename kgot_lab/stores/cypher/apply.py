@@ -4,13 +4,16 @@ the rest of the graph.
 
 from __future__ import annotations
 
+import random
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, ServerLost, StoreUnavailable
 from kgot_lab.graph.changes import Identity, Truth
+from kgot_lab.io.processes import ended_after
 from kgot_lab.sandbox.cypher.mapping import (
     backticked,
     edge_properties,
@@ -20,9 +23,12 @@ from kgot_lab.sandbox.cypher.mapping import (
     stored_edge,
     stored_node,
 )
-from kgot_lab.stores.cypher.connection import Ask, bolt_reason
-from kgot_lab.stores.cypher.dump import check_texts, timeless
+from kgot_lab.stores.cypher.connection import Ask, BoltLink, Late, Overtaken, bolt_reason
+from kgot_lab.stores.cypher.dump import MARK_NODES, BoltRow, StoredNode, check_texts, ids_of, timeless
 from kgot_lab.types import Diff, Edge, Node
+
+if TYPE_CHECKING:
+    from neo4j import SummaryCounters, Transaction
 
 BATCH = 5_000  # rows that one statement takes
 
@@ -234,3 +240,185 @@ def _batches(rows: list[Any]) -> Iterator[list[Any]]:
 def _require_same(kept: object, given: object, what: str) -> None:
     if kept != given:
         raise BadInput(f"the server keeps {what} {given!r} as {kept!r}, so that nothing was changed")
+
+
+# What a statement added to a namespace, found without reading the rest, where the server's counts prove
+# that it did no more.
+#
+# Most statements that a model writes only add. What they made is not yet noted as known. When the server
+# counts nothing removed, and no property or label set but those of what was made, nothing else has changed:
+# whatever something new has was set, and so counted.
+
+_NEW_NODES = "MATCH (n {_run: $run}) WHERE n._kept IS NULL RETURN elementId(n), labels(n), properties(n)"
+_NEW_EDGES = (
+    "MATCH (a {_run: $run})-[r]->(b {_run: $run}) WHERE r._run IS NULL "
+    "RETURN elementId(a), a.id, elementId(r), type(r), elementId(b), b.id, properties(r)"
+)  # fmt: skip
+_OF_ID = "MATCH (n {_run: $run}) WHERE $ids[n.id] IS NOT NULL RETURN count(n)"
+_ALIKE = "UNWIND $rows AS row MATCH (a)-[r]->(b) WHERE elementId(a) = row[0] AND type(r) = row[1] AND elementId(b) = row[2] RETURN count(r)"
+_MARK_EDGES = "UNWIND $rows AS row MATCH (a)-[r]->() WHERE elementId(a) = row[0] AND elementId(r) = row[1] SET r._run = $run"
+
+
+class NotOnlyAdded(Exception):
+    """A statement did more than add, or what it added needs names that depend on the rest."""
+
+
+def counts_truly(transaction: Transaction) -> bool:
+    """Whether a server counts what statements do; tried on a node, which is left to the caller to take back."""
+    counters = transaction.run("CREATE (n {a: 1}) SET n.b = 2").consume().counters
+    return counters.nodes_created == 1 and counters.properties_set == 2
+
+
+def added(ask: Ask, counters: SummaryCounters) -> tuple[Diff, dict[str, str]]:
+    """What the statement before this added, now with ids and marks, and where its nodes are; raises
+    NotOnlyAdded.
+    """
+    if not counters.contains_updates:
+        return Diff(), {}
+    _require(
+        not counters.nodes_deleted and not counters.relationships_deleted and not counters.labels_removed
+    )
+    rows = (
+        [BoltRow(place, labels, stored, []) for place, labels, stored in ask(_NEW_NODES, {})]
+        if counters.nodes_created
+        else []
+    )
+    edges = ask(_NEW_EDGES, {}) if counters.relationships_created else []
+    _require((counters.nodes_created, counters.relationships_created) == (len(rows), len(edges)))
+    _require(counters.labels_added == sum(len(row.labels) for row in rows))
+    _require(
+        counters.properties_set
+        == sum(len(row.properties) for row in rows) + sum(len(edge[-1]) for edge in edges)
+    )
+    ids = ids_of(rows, {})
+    _require(len(set(ids.values())) == len(ids))
+    ends = {place: id for edge in edges for place, id in (edge[:2], edge[4:6])} | ids
+    _mark_nodes(ask, ids)
+    nodes = [StoredNode(ids[row.place], row.place, row.labels, row.properties).node() for row in rows]
+    made = [Edge(ends[edge[0]], edge[3], ends[edge[4]], edge_properties(timeless(edge[6]))) for edge in edges]
+    _mark_edges(ask, edges)
+    return Diff(added_nodes=tuple(nodes), added_edges=tuple(made)), {id: place for place, id in ids.items()}
+
+
+def _mark_nodes(ask: Ask, ids: dict[str, str]) -> None:
+    """Give new nodes their ids, which no other node may have."""
+    if ids:
+        ask(MARK_NODES, {"rows": [[place, {"id": id, "_kept": True}] for place, id in ids.items()]})
+        _require(ask(_OF_ID, {"ids": dict.fromkeys(ids.values(), True)}) == [[len(ids)]])
+
+
+def _mark_edges(ask: Ask, edges: list[list[Any]]) -> None:
+    """Mark new edges, none of which may have its source, type and target in common with another."""
+    if edges:
+        alike = {(edge[0], edge[3], edge[4]) for edge in edges}
+        _require(len(alike) == len(edges) and not any("_key" in edge[6] for edge in edges))
+        _require(ask(_ALIKE, {"rows": [list(each) for each in alike]}) == [[len(edges)]])
+        ask(_MARK_EDGES, {"rows": [[edge[0], edge[2]] for edge in edges]})
+
+
+def _require(holds: bool) -> None:
+    if not holds:
+        raise NotOnlyAdded
+
+
+# Writers of one namespace go one after the other, for a server has no lock for a node that is not there
+# yet.
+#
+# Each namespace has a node of its own, which does not bear its mark, so that no statement meets it. A write
+# sets it before it reads anything. A server with locks then lets the next writer wait until the commit; one
+# without (ArcadeDB) refuses the later of two commits, and that write is made again. Where two stores made
+# such a node at once, both are set from then on: whoever writes sees at least its own and all that were
+# there before, so that any two writers have one in common.
+
+_OWN = "MATCH (w:KgotLabWriters {of: $run}) WHERE w._run IS NULL "  # else a statement could make one that is another namespace's
+_TAKE = _OWN + "SET w.written = w.written + $step RETURN w.written"
+_READ = _OWN + "RETURN w.written"
+_MAKE = "CREATE (:KgotLabWriters {of: $run, written: $start})"
+_FORGET = _OWN + "DELETE w"
+_WAIT = 60.0  # seconds for another writer's transaction to end
+
+
+class Turn(NamedTuple):
+    """A transaction that no other writer of the namespace is beside, or that cannot be kept; what the nodes
+    it set held before.
+    """
+
+    transaction: Transaction
+    before: list[int]
+
+
+class Turns:
+    """The turns in which the writers of a namespace write."""
+
+    def __init__(self, link: BoltLink, namespace: str):
+        self._link, self._namespace = link, namespace
+
+    @contextmanager
+    def taken(self, seconds: float | None = None) -> Iterator[Turn]:
+        """A transaction as of `BoltLink.writing` that begins with the turn; raises StoreUnavailable where
+        none comes, changing nothing.
+
+        Raises Overtaken in the place of an error that may come of another writer's change, seen in the middle
+        of the own ones.
+        """
+        while True:
+            with self._link.writing(seconds) as transaction:
+                if before := self._take(transaction):
+                    turn = Turn(transaction, before)
+                    with self._believed(turn):
+                        yield turn
+                    return
+                transaction.rollback()
+            with (
+                self._link.writing() as transaction
+            ):  # of its own, so that others see it before this one writes
+                start = random.getrandbits(40)  # so that it is never taken for one that was deleted
+                transaction.run(_MAKE, run=self._namespace, start=start).consume()
+
+    def require_unwritten(self, turn: Turn) -> None:
+        """Raise Overtaken where somebody wrote since a turn was taken, other than in a transaction that is
+        open.
+        """
+        if self.written() != turn.before:
+            raise Overtaken
+
+    def written(self) -> list[int]:
+        """What the nodes hold by which turns are taken: something else after each write that was kept."""
+        return sorted(number for (number,) in self._link.ask(_READ, {"run": self._namespace}))
+
+    def forget(self, turn: Turn) -> None:
+        """Leave nothing in the database that turns were taken by, once this turn's transaction is kept."""
+        turn.transaction.run(_FORGET, run=self._namespace).consume()
+
+    @contextmanager
+    def _believed(self, turn: Turn) -> Iterator[None]:
+        from neo4j.exceptions import DriverError
+
+        try:
+            yield
+        except (DriverError, Late, ServerLost):  # the server may be away
+            raise
+        except Exception:
+            self.require_unwritten(turn)
+            raise
+
+    def _take(self, transaction: Transaction) -> list[int]:
+        from neo4j.exceptions import Neo4jError
+
+        step = random.randrange(1, 1 << 20)  # so that two who set it at once do not set the same
+        with ended_after(_WAIT, self._link.cut) as late:
+            try:
+                return sorted(
+                    number - step
+                    for (number,) in transaction.run(_TAKE, run=self._namespace, step=step).values()
+                )
+            except Exception as error:
+                # somebody deletes the namespace
+                if isinstance(error, Neo4jError) and (error.code or "").endswith(".EntityNotFound"):
+                    raise Overtaken from error
+                if not late.is_set():
+                    raise
+        raise StoreUnavailable(
+            f"{self._link.name} did not let us write to the namespace {self._namespace!r} for {_WAIT:g} s: another writer keeps it, or the "
+            "server hangs; nothing was changed, so try again later"
+        )

@@ -6,17 +6,105 @@ neither alone suffices.
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 
 from kgot_lab.sandbox.cypher.mapping import backticked, stored_edge, stored_node
-from kgot_lab.stores.cypher.dialect import cypher_literal, cypher_paths, name
+from kgot_lab.sandbox.python.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, PATH_ORDER, SAYS_SENTENCE
 from kgot_lab.stores.cypher.statements import (
     cypher_words,
     refuse_unless_cypher_read,
     refuse_unless_cypher_write,
 )
+from kgot_lab.stores.embedded_store import EmbeddedStore
 from kgot_lab.stores.protocol import Dialect, Fact
-from kgot_lab.types import Edge, Json, Node
+from kgot_lab.stores.statements import path_query
+from kgot_lab.types import Diff, Edge, Json, Node, Rows
+
+# Values and names as Cypher spells them.
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_ESCAPES = str.maketrans(
+    {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
+)
+_LEAST = -(2**63)
+
+
+def cypher_literal(value: Json) -> str:
+    """A value that a Cypher database can store, as Cypher spells it."""
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(cypher_literal, value))}]"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if value == _LEAST and isinstance(value, int):
+        return f"({_LEAST + 1} - 1)"  # its digits alone are too large a number
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"({'-' if value < 0 else ''}{0 if math.isnan(value) else 1}.0 / 0.0)"
+    return repr(value)
+
+
+def _text(text: str) -> str:
+    escaped = text.translate(_ESCAPES)
+    # some servers resolve \uXXXX wherever they see it
+    return '"' + escaped.replace("\\\\u", '\\\\" + "u') + '"'
+
+
+def name(text: str) -> str:
+    """A label, type or property name, in backticks where it needs them."""
+    return text if _PLAIN.fullmatch(text) else backticked(text)
+
+
+# The statement in Cypher that reads paths of sentences.
+
+_VALUES = (  # of the columns, in their order
+    *(
+        "first.start",
+        "first.place",
+        "first.sentence",
+        "first.source",
+        "first.relation",
+        "first.subject",
+        "first.object",
+    ),
+    *("joint", "last.start", "last.place", "last.sentence", "last.source", "first.worth + last.worth"),
+)
+_REST = f"""
+MATCH (title)-[said:{SAYS_SENTENCE}]->(place)
+OPTIONAL MATCH (place)-[:{MENTIONS_NAME}]->(thing)
+WITH starts, given, title, place, said, collect(DISTINCT thing.id) AS names
+OPTIONAL MATCH (title)-[fact]-(other)
+  WHERE other.id IN starts AND other.id <> title.id AND NOT type(fact) IN ["{SAYS_SENTENCE}", "{MENTIONS_NAME}"]
+WITH starts, given, title, place, said, names, collect(CASE WHEN fact IS NULL THEN null ELSE {{start: other.id, place: "",
+  sentence: coalesce(fact.sentence, ""), source: coalesce(fact.source, ""), relation: type(fact),
+  subject: startNode(fact).id, object: endNode(fact).id, worth: {FACT_WORTH}}} END) AS facts
+WITH starts, collect({{start: title.id, place: place.id, sentence: coalesce(said.sentence, ""), source: coalesce(said.source, ""),
+  relation: "", subject: "", object: "", names: names, facts: facts,
+  worth: head([each IN given WHERE each[0] = place.id | each[1]])}}) AS told
+UNWIND told + [{{start: "", place: "", sentence: "", source: "", worth: 0.0, facts: []}}] AS last
+UNWIND [each IN told WHERE each.start IN starts] + last.facts AS first
+WITH first, last, CASE WHEN last.start = "" OR first.relation <> "" THEN [""]
+  WHEN last.start = first.start OR last.place = first.place THEN []
+  ELSE [each IN first.names WHERE each <> first.start AND (each = last.start OR each IN last.names)] END AS joints
+UNWIND joints AS joint
+RETURN DISTINCT {", ".join(f"{value} AS {backticked(column)}" for column, value in zip(PATH_COLUMNS, _VALUES, strict=True))}
+ORDER BY worth DESC, {", ".join(map(backticked, PATH_ORDER))} LIMIT """
+
+
+def cypher_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> str:
+    """One look at all nodes for the sentences, since nodes without labels have no index; `known` is a map,
+    which is quicker than a list.
+    """
+    asked = path_query(names, worth, most)
+    # some servers resolve \\uXXXX in the names of a map
+    odd = [place for place in asked.worth if "\\" in place]
+    known = ", ".join(f"{backticked(place)}: true" for place in asked.worth if place not in odd)
+    return (
+        f"WITH {cypher_literal(asked.names)} AS starts, {cypher_literal(list(asked.worth.items()))} AS given, {{{known}}} AS known\n"
+        f"MATCH (place) WHERE known[place.id] OR place.id IN {cypher_literal(odd)}{_REST}{most}"
+    )
 
 
 def _map(properties: Mapping[str, Json]) -> str:
@@ -93,3 +181,27 @@ CYPHER = Dialect(
 )
 
 __all__ = ["CYPHER", "cypher_literal", "name", "refuse_unless_cypher_read", "refuse_unless_cypher_write"]
+
+
+# A graph that is written to in Cypher with ArcadeDB, in the sandbox.
+
+
+class CypherEmbedded(EmbeddedStore):
+    """A store whose statements are Cypher; `kgot_lab.sandbox.cypher.mapping` says how a node has its
+    id and its values.
+
+    A statement passes a list of allowed clauses and then the engine, which has a mode of its own for reads.
+    """
+
+    dialect = CYPHER
+    language = "cypher"
+
+    def write(self, statement: str) -> Diff:
+        """Run a statement and keep what it changed; raises QueryFailed, changing nothing."""
+        refuse_unless_cypher_write(statement)
+        return super().write(statement)
+
+    def read(self, statement: str) -> Rows:
+        """The rows a statement finds; raises QueryFailed."""
+        refuse_unless_cypher_read(statement)
+        return super().read(statement)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from kgot_lab.errors import BadInput, StoreUnavailable
+from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.stores.cypher.apply import Turns
 from kgot_lab.stores.cypher.connection import BoltLink
+from kgot_lab.stores.cypher.patterns import NO_TOKEN, OPENING, OWN_PROPERTIES, Frame, Patterns
+from kgot_lab.stores.cypher.statements import CLAUSES, CypherToken, RefusedClause, is_name
 from kgot_lab.stores.protocol import GraphSize
 
 _HELD = "MATCH (n) WHERE n._run IS NOT NULL AND n.id IS NOT NULL RETURN n._run, count(n)"
@@ -52,3 +56,217 @@ def _deleted(turns: Turns, namespace: str) -> int:
         if not number:
             turns.forget(turn)
         return number
+
+
+# Keeps a Cypher statement to one namespace of a database: every node that a pattern may find or make bears
+# the namespace's mark.
+#
+# A statement meets nodes by patterns alone, and no edge leads out of a namespace, so a statement whose
+# patterns are marked sees and touches nothing else. Patterns are parsed strictly, and what surrounds them
+# is only scanned for more of them; what is not understood is refused. Runs after the list of clauses in
+# `clauses`, on which it relies: no other clause or function reaches a node.
+
+_SUBQUERIES = ("EXISTS", "COUNT", "COLLECT")
+
+
+@dataclass(frozen=True)
+class Confined:
+    """A statement that keeps to its namespace; `walks` if it follows paths of any length, which must not lead
+    out of it.
+    """
+
+    text: str
+    walks: bool
+    mark: str
+
+    def unmarked(self, said: str) -> str:
+        """What a server says of the statement, as of the one that was written."""
+        for marked in (
+            f" {{{OWN_PROPERTIES[0]}: {self.mark}}}",
+            f"{OWN_PROPERTIES[0]}: {self.mark}, ",
+            f"{OWN_PROPERTIES[0]}: {self.mark}",
+        ):
+            said = said.replace(marked, "")
+        return said
+
+
+def confined(statement: str, mark: str) -> Confined:
+    """A statement with a mark, a property's value as Cypher spells it, on each node; raises QueryFailed for
+    one that cannot be confined.
+    """
+    try:
+        parser = _Parser(statement, mark)
+        parser.run()
+    except RefusedClause as refusal:
+        why = "This server keeps several graphs apart, so that each node of a statement must be plain to see"
+        raise QueryFailed(statement, f"{refusal}. {why}.") from None
+    return Confined(parser.marked(), parser.walks, mark)
+
+
+class _Parser(Patterns):
+    """Goes through a statement once, clause by clause."""
+
+    def marked(self) -> str:
+        """The statement with its marks."""
+        pieces, done = list[str](), 0
+        for place, piece in sorted(self.added):
+            pieces += [self.statement[done:place], piece]
+            done = place
+        return "".join([*pieces, self.statement[done:]])
+
+    def run(self) -> None:
+        """Go through it all; raises RefusedClause."""
+        self._refuse_marks()
+        while self.at < len(self.tokens):
+            self.step()
+
+    # --- what surrounds patterns ---
+
+    def step(self) -> None:
+        """One token, or all that it opens."""
+        token, clause = self.peek(), self._clause()
+        if clause:
+            self._open_clause(clause)
+        elif token.text in OPENING:
+            if token.text == "(" and self.begins_path():
+                known = self.known
+                self.path(reading=True)
+                self.known = known  # what a pattern in an expression names is gone after it
+            else:
+                self.open(Frame(OPENING[token.text]))
+        elif token.text in OPENING.values():
+            self.close()
+        elif token.kind == "word" and token.text in _SUBQUERIES and self.peek(1).text == "{":
+            self.at += 1
+            self.open(Frame("}", self.known, self.known))
+            if not self._clause():
+                self.patterns(reading=True)
+        else:
+            self.at += 1
+
+    def _open_clause(self, clause: str) -> None:
+        if clause == "USE":
+            self.refuse("USE would leave this database")
+        self.at += 1
+        if clause == "MATCH" and self.peek(-2).text != "ON":
+            self.patterns(reading=True)
+        elif clause == "MERGE" or (clause == "CREATE" and self.peek(-2).text != "ON"):
+            self.patterns(reading=False)
+        elif clause == "WITH":
+            self.known = self._projected()
+        elif clause == "RETURN":
+            self.frames[-1].returned = self._projected()
+        elif clause == "UNWIND":
+            self.known |= self._unwound()
+        elif clause == "UNION":
+            self.known = self.frames[-1].base
+        elif clause == "CALL":
+            self._call()
+        elif clause == "FOREACH":
+            self.expect("(", "FOREACH needs a bracket")
+            self.at -= 1
+            self.open(Frame(")", self.known, self.known))
+            self.known |= {self.named(self.peek())}
+        elif clause in ("SET", "REMOVE"):
+            self._changes()
+
+    def _call(self) -> None:
+        given: frozenset[str] = frozenset()
+        if self.peek().text == "(":
+            inside = self.tokens[self.at + 1 : self.pairs[self.at]]
+            given = (
+                self.known
+                if [each.text for each in inside] == ["*"]
+                else self.known & frozenset(map(self.named, inside))
+            )
+            self.at = self.pairs[self.at] + 1
+        if self.peek().text != "{":
+            self.refuse("a procedure would show what others have; use MATCH")
+        self.open(Frame("}", self.known, given, hands_out=True))
+        self.known = given
+
+    def _projected(self) -> frozenset[str]:
+        """The variables that WITH or RETURN, which was just passed, goes on with."""
+        frame = self.frames[-1]
+        imports = frame.hands_out and frame.outer is not None and self.peek(-2).text == "{"  # CALL { WITH a …
+        bound = frame.outer or frozenset() if imports else self.known
+        names: set[str] = set()
+        for item in self._items(self.at + (self.peek().text == "DISTINCT")):
+            if [each.text for each in item] == ["*"]:
+                names |= bound
+            elif len(item) == 1:
+                names |= bound & {self.named(item[0])}
+            elif item[-2].text == "AS":
+                names |= {self.named(item[-1])}
+        return frozenset(names - {""})
+
+    def _unwound(self) -> frozenset[str]:
+        """The variable of UNWIND, which was just passed."""
+        (item, *_) = self._items(self.at)
+        return frozenset({self.named(item[-1])} - {""} if len(item) > 1 and item[-2].text == "AS" else ())
+
+    def _items(self, at: int) -> list[list[CypherToken]]:
+        """What stands between commas from a place on, up to the next clause, each without what is in its
+        brackets.
+        """
+        items: list[list[CypherToken]] = [[]]
+        while at < len(self.tokens):
+            token = self.tokens[at]
+            if token.text in (";", *OPENING.values()) or (
+                token.kind == "word" and token.text in CLAUSES and not self._is_name_at(at)
+            ):
+                break
+            if token.text == ",":
+                items.append([])
+                at += 1
+            else:
+                items[-1].append(token)
+                at = self.pairs.get(at, at) + 1
+        return [item for item in items if item] or [[NO_TOKEN]]
+
+    def _is_name_at(self, at: int) -> bool:
+        around = [
+            self.tokens[each] if 0 <= each < len(self.tokens) else NO_TOKEN
+            for each in (at - 2, at - 1, at + 1)
+        ]
+        return is_name(*around)
+
+    def _changes(self) -> None:
+        """The items of SET or REMOVE: what replaces all properties of a node leaves it its mark, and none is
+        named by an expression.
+        """
+        depth = len(self.frames)
+        while True:
+            name = self.named(self.peek())
+            if not name or self.peek(1).text == "[":
+                self.refuse("SET and REMOVE name a variable and its property")
+            replaced = self.peek(1).text == "="
+            spelled = self.statement[self.peek().start : self.peek().end]
+            self.at += 1
+            while self.at < len(self.tokens) and not (len(self.frames) == depth and self._ends_change()):
+                self.step()
+            if replaced:
+                self.added.append((self.peek(-1).end, f", {spelled}.{OWN_PROPERTIES[0]} = {self.mark}"))
+            if self.peek().text != ",":
+                return
+            self.at += 1
+
+    def _ends_change(self) -> bool:
+        return self.peek().text in (",", ";", *OPENING.values()) or bool(self._clause())
+
+    def _clause(self) -> str:
+        """The word that opens a clause here; "" if none does."""
+        token = self.peek()
+        if token.kind != "word" or is_name(self.peek(-2), self.peek(-1), self.peek(1)):
+            return ""
+        return token.text if token.text in CLAUSES or token.text == "USE" else ""
+
+    def _refuse_marks(self) -> None:
+        for token in self.tokens:
+            name = self.named(token)
+            if name and unicodedata.normalize("NFKC", name).lower() in OWN_PROPERTIES:
+                raise RefusedClause(f"{name} is a name of the store's own; use another one")
+            if token.kind == "sign" and not token.text.isascii():
+                raise RefusedClause(
+                    f"the sign {token.text!r} stands outside of a text; put backticks around a name with odd signs"
+                )

@@ -14,7 +14,7 @@ from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
 from kgot_lab.graph.changes import inverse
 from kgot_lab.graph.validation import fit_diff
 from kgot_lab.io.processes import ELSEWHERE, tell_of_forks
-from kgot_lab.stores.postgres import search as finding
+from kgot_lab.stores.postgres import rows as finding
 from kgot_lab.stores.postgres import tables
 from kgot_lab.stores.postgres.connection import Circle, PostgresLink
 from kgot_lab.stores.postgres.rows import (

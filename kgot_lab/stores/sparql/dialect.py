@@ -8,9 +8,12 @@ read goes to a server.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from kgot_lab.errors import QueryFailed
+from kgot_lab.sandbox.python.helpers import FACT_WORTH, MENTIONS_NAME, PATH_COLUMNS, SAYS_SENTENCE
 from kgot_lab.sandbox.sparql.rdf import (
+    DOUBLE,
     META,
     NAMESPACE,
     TYPE,
@@ -22,11 +25,246 @@ from kgot_lab.sandbox.sparql.rdf import (
     iri_of,
     node_triples,
 )
-from kgot_lab.sandbox.sparql.statements import FACT
-from kgot_lab.stores.protocol import Dialect, Fact
-from kgot_lab.stores.sparql.dialect import NO_EDGE, sparql_paths, sparql_words
-from kgot_lab.stores.sparql.triples import spelled
-from kgot_lab.types import Edge, Node
+from kgot_lab.sandbox.sparql.statements import FACT, SparqlToken, checked_statement, readings
+from kgot_lab.sandbox.worker.values import RefusedValue
+from kgot_lab.stores.embedded_store import EmbeddedStore
+from kgot_lab.stores.protocol import Dialect, Fact, OwnWords
+from kgot_lab.stores.sparql.triples import require_holdable, spelled
+from kgot_lab.stores.statements import (
+    CLOSE,
+    LITERAL,
+    OPEN,
+    Mark,
+    TooLarge,
+    blanked,
+    path_query,
+    require_few,
+    require_flat,
+    require_length,
+    require_statement,
+)
+from kgot_lab.types import Diff, Edge, Node, Rows
+
+# The statement in SPARQL that reads paths of sentences.
+#
+# A path is sought by names and worth alone; what its sentences say is looked up for those that are kept.
+
+NO_EDGE = "rdf:type, rdf:subject, rdf:predicate, rdf:object"
+_SAYS, _MENTIONS = spelled(iri_of(SAYS_SENTENCE)), spelled(iri_of(MENTIONS_NAME))
+_COLUMNS = {
+    **{
+        column: f'COALESCE(?{variable}, "")'
+        for column, variable in (("start", "from"), ("place_1", "one"), ("name", "joint"))
+    },
+    **{column: f'COALESCE(?{variable}, "")' for column, variable in (("end", "to"), ("place_2", "two"))},
+    **{
+        column: f'IF(?p = {_SAYS}, "", ?{variable})'
+        for column, variable in (("relation", "p"), ("subject", "s"), ("object", "o"))
+    },
+    **{
+        f"{text}_{step}": f'COALESCE(?{text}{step}, "")' for text in ("sentence", "source") for step in (1, 2)
+    },
+    "worth": "?sum",
+}
+# Flat and with bound ends, since Oxigraph looks at all edges there are for an OPTIONAL within another one.
+_TEXTS = (
+    "OPTIONAL { ?a rdf:object ?o ; rdf:predicate ?p ; rdf:subject ?s } "
+    f"OPTIONAL {{ ?b rdf:object ?told ; rdf:predicate {_SAYS} ; rdf:subject ?to }}\n"
+    "BIND(COALESCE(?a, rdf:nil) AS ?first) BIND(COALESCE(?b, rdf:nil) AS ?last)\n"
+    "OPTIONAL { ?first :sentence ?sentence1 } OPTIONAL { ?first :source ?source1 }\n"
+    "OPTIONAL { ?last :sentence ?sentence2 } OPTIONAL { ?last :source ?source2 }"
+)
+
+
+def _in_order(variable: str) -> str:
+    """What sorts as the name behind an IRI does: signs other than letters and digits as their codes, each
+    after a sign of its rank.
+    """
+    coded = (
+        f'IF(STRSTARTS(STR({variable}), "{NAMESPACE}"), REPLACE(REPLACE(ENCODE_FOR_URI(STRAFTER(STR({variable}), "{NAMESPACE}")), '
+        f'"%25", "%"), "_", "%20"), REPLACE(ENCODE_FOR_URI(STR({variable})), "_", "%5F"))'
+    )
+    for sign, code in (("-", "%2D"), ("[.]", "%2E"), ("~", "%7E")):
+        coded = f'REPLACE({coded}, "{sign}", "{code}")'
+    for codes, rank in (
+        ("[012].", "!"),
+        ("(?:3[A-F]|40)", ":"),
+        ("(?:5[B-F]|60)", "["),
+        ("7[B-F]", "{"),
+        ("[89A-F].", "~"),
+    ):
+        coded = f'REPLACE({coded}, "%({codes})", "{rank}$1")'
+    return coded
+
+
+_KEYS = {
+    variable: f"BIND({_in_order(f'?{variable}')} AS ?{variable}Key)"
+    for variable in ("to", "joint", "p", "s", "o")
+}
+_ORDER = f"DESC(?sum) ?rank ?rank1 ?rank2 {' '.join(f'?{variable}Key' for variable in _KEYS)}"  # what the statement says itself has a rank
+
+
+def sparql_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> str:
+    """The names and sentences that are asked for are said wherever a part begins, so that no engine begins
+    with all there are.
+    """
+    asked = path_query(names, worth, most)
+    start = _values("from rank", [[spelled(iri_of(name))] for name in asked.names])
+    places = [
+        [spelled(iri_of(place)), spelled(Literal(repr(value), DOUBLE))]
+        for place, value in asked.worth.items()
+    ]
+    said = f"{start} ?from {_SAYS} ?one {_values('one worth1 rank1', places)}"
+    last = f"{_values('two worth2 rank2', places)} ?to {_SAYS} ?two"
+    by_says = f"BIND(?from AS ?s) BIND({_SAYS} AS ?p) BIND(?one AS ?o)"
+    by_fact = f"FILTER(?from != ?to && ?p NOT IN ({_SAYS}, {_MENTIONS}, {NO_EDGE})) BIND({FACT_WORTH}e0 + ?worth2 AS ?sum)"
+    keys = " ".join(_KEYS[variable] for variable in ("to", "p", "s", "o"))
+    return (
+        f"SELECT DISTINCT {' '.join(f'({_COLUMNS[column]} AS ?{column})' for column in PATH_COLUMNS)} WHERE {{\n"
+        "{ SELECT DISTINCT ?from ?one ?two ?to ?joint ?s ?p ?o ?sum ?rank ?rank1 ?rank2 ?told ?toKey ?jointKey ?pKey ?sKey ?oKey WHERE {\n"
+        f"{{ {said} {by_says} BIND(?worth1 AS ?sum) }} UNION\n"
+        f"{{ {{ SELECT * WHERE {{ {said} . ?one {_MENTIONS} ?joint }} }} {{ SELECT * WHERE {{ {last} .\n"
+        f"  {{ ?two {_MENTIONS} ?joint BIND(true AS ?met) }} UNION {{ ?joint {_SAYS} ?two }} }} }}\n"
+        f"  FILTER(?joint != ?from && ?to != ?from && ?two != ?one && (BOUND(?met) || ?joint = ?to))\n"
+        f"  {by_says} BIND(?worth1 + ?worth2 AS ?sum) {_KEYS['to']} {_KEYS['joint']} }} UNION\n"
+        f"{{ {start} ?from ?p ?to {{ SELECT * WHERE {{ {last} }} }} {by_fact} BIND(?from AS ?s) BIND(?to AS ?o) {keys} }} UNION\n"
+        f"{{ {start} ?to ?p ?from {{ SELECT * WHERE {{ {last} }} }} {by_fact} BIND(?to AS ?s) BIND(?from AS ?o) {keys} }}\n"
+        f"BIND(COALESCE(?two, rdf:nil) AS ?told) }} ORDER BY {_ORDER} LIMIT {most} }}\n"
+        f"{_TEXTS}\n"
+        f"}} ORDER BY {_ORDER} ?sentence1 ?source1 ?sentence2 ?source2 LIMIT {most}"
+    )
+
+
+def _values(variables: str, rows: Sequence[Sequence[str]]) -> str:
+    """Some rows, each with its place among them."""
+    told = " ".join(f"({' '.join(row)} {rank})" for rank, row in enumerate(rows))
+    return f"VALUES ({' '.join(f'?{variable}' for variable in variables.split())}) {{ {told} }}"
+
+
+# How large a SPARQL statement may be: the depth of its expressions and groups, and the number of patterns
+# that an engine has to join.
+#
+# Oxigraph 0.5 ends, with all that it serves, at some 2,700 times BIND, MINUS, VALUES or AS, and at some
+# 7,000 times +, || or UNION. Joining 100 patterns takes it seconds, and 200 minutes in which nothing stops
+# it: the time grows with the fourth power.
+
+_BRACKETS, _DEPTH, _PARTS = 100, 250, 100
+_BINDING = {
+    "||": 2,
+    "&&": 3,
+    "+": 5,
+    "-": 5,
+    "*": 6,
+    "/": 6,
+    "|": 6,
+    "!": 7,
+    "^": 7,
+    "?": 7,
+    **dict.fromkeys(("=", "!=", "<", ">", "<=", ">=", "IN", "NOT"), 4),
+}
+_TOLD = frozenset("DATA INSERT DELETE CONSTRUCT VALUES".split())  # words before braces that hold no pattern
+_TOP, _PATTERN, _TELLING, _LIST, _EXPRESSION = "top", "pattern", "telling", "list or path", "expression"
+# a piece, the kind of bracket that it stands in, and the kind that it opens, if it does
+_Placed = tuple[str, str, str]
+
+
+def refuse_unless_sparql(do: str, statement: str) -> list[SparqlToken]:
+    """The pieces of a read or a write; raises QueryFailed for one that may not be run, or that an engine
+    might not survive.
+    """
+    require_statement(statement)
+    try:
+        require_length(statement)
+        found = checked_statement(do, statement)
+        for reading in readings("".join(token.text for token in found)):
+            placed = list(_placed([token for token in reading if token.kind != "space"]))
+            require_flat(_marks(placed), brackets=_BRACKETS, depth=_DEPTH)
+            require_few(_parts(placed), _PARTS, "patterns to join")
+        return found
+    except (TooLarge, RefusedValue) as refusal:
+        raise QueryFailed(statement, str(refusal)) from None
+
+
+def _placed(said: Sequence[SparqlToken]) -> Iterator[_Placed]:
+    """The pieces in their places."""
+    frames, words = [_TOP], [""]  # of each open bracket, its kind and the last word before another one
+    before = SparqlToken("", "")
+    for token in said:
+        text = token.text.upper() if token.kind == "word" else token.text if token.kind == "sign" else ""
+        if text in ("{", "(", "["):
+            opened = _opened(text, frames[-1], words[-1], before)
+            yield text, frames[-1], opened
+            words[-1] = words[-1] if text == "(" else ""  # VALUES (?a ?b) {
+            frames.append(opened)
+            words.append("")
+        else:
+            yield text, frames[-1], ""
+            if text in ("}", ")", "]") and len(frames) > 1:
+                del frames[-1], words[-1]
+            elif token.kind == "word":
+                words[-1] = text
+        before = token
+
+
+def _opened(bracket: str, inside: str, word: str, before: SparqlToken) -> str:
+    """What kind of bracket opens here, after a word and a piece."""
+    if inside == _TELLING or (bracket == "{" and word in _TOLD):
+        return _TELLING
+    if bracket != "(":
+        return _PATTERN
+    after_word = before.kind == "word" and before.text != "a"
+    return _LIST if inside == _LIST or (inside == _PATTERN and not after_word) else _EXPRESSION
+
+
+def _marks(placed: Sequence[_Placed]) -> Iterator[Mark]:
+    for text, inside, opened in placed:
+        if opened:
+            yield from [1] if inside in (_TOP, _PATTERN) else []  # one more group, filter or column in a row
+            yield OPEN
+        elif text in ("}", ")", "]"):
+            yield CLOSE
+        elif (text == ";" and inside == _TOP) or (text in (",", ";") and inside == _EXPRESSION):
+            yield 0
+        elif text in _BINDING and inside != _TELLING:
+            yield _BINDING[text]
+
+
+def _parts(placed: Sequence[_Placed]) -> int:
+    """How many triples, groups, steps of paths and items of lists stand in patterns."""
+    return sum(
+        (inside == _PATTERN and (text in (".", ";", ",", "{", "[")))
+        or (text == "/" and inside != _TELLING)
+        or (inside == _LIST and not opened)
+        for text, inside, opened in placed
+    )
+
+
+# What a read statement in SPARQL says by itself: variables that are bound to constants, whatever the graph
+# holds.
+
+_BOUND = re.compile(
+    rf"\(\s*(?:{LITERAL}|<[^<>\s]*>|\w*:[\w%.-]+)(?:@\w+|\^\^\S+?)?\s+AS\s+[?$](\w+)\s*\)", re.I | re.S
+)
+
+
+def sparql_words(statement: str) -> OwnWords:
+    """The variables that are given constants; a statement with nothing but BIND, VALUES and FILTER in its
+    braces looks at nothing.
+    """
+    text = re.sub(r"\bVALUES\b[^{]*\{[^}]*\}", " ", blanked(statement), flags=re.I)
+    changed = 1
+    while changed:  # from the innermost brackets outwards
+        text, changed = re.subn(r"\b(?:BIND|FILTER)?\s*\([^()]*\)", " ", text, flags=re.I)
+    inside = re.sub(
+        r"\b(?:BIND|FILTER|UNION|OPTIONAL|MINUS)\b",
+        " ",
+        text[text.find("{") :] if "{" in text else "",
+        flags=re.I,
+    )
+    return OwnWords(
+        re.search(r"[^\s{}.;]", inside) is not None,
+        frozenset(found[1] for found in _BOUND.finditer(statement)),
+    )
 
 
 def _sentence(triples: Iterable[RdfTriple], subject: str) -> str:
@@ -141,3 +379,31 @@ SPARQL = Dialect(
     edge=_edge,
     own_words=sparql_words,
 )
+
+
+# A graph that is written to in SPARQL with Oxigraph, in the sandbox.
+
+
+class SparqlEmbedded(EmbeddedStore):
+    """A store whose statements are SPARQL 1.1 queries and updates; `kgot_lab.sandbox.sparql.rdf` says how a
+    property graph is RDF.
+
+    What RDF cannot hold raises BadInput, as what does not fit does.
+    """
+
+    dialect = SPARQL
+    language = "sparql"
+
+    def write(self, statement: str) -> Diff:
+        """Run a statement and keep what it changed; raises QueryFailed, changing nothing."""
+        refuse_unless_sparql("write", statement)
+        return super().write(statement)
+
+    def read(self, statement: str) -> Rows:
+        """The rows a statement finds; raises QueryFailed."""
+        refuse_unless_sparql("read", statement)
+        return super().read(statement)
+
+    def _keep(self, diff: Diff) -> None:
+        require_holdable(diff)
+        super()._keep(diff)

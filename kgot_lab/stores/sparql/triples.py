@@ -29,12 +29,12 @@ from kgot_lab.sandbox.sparql.rdf import (
 from kgot_lab.sandbox.worker.values import RefusedValue
 from kgot_lab.types import Diff, Edge, Node
 
+if TYPE_CHECKING:
+    import pyoxigraph
+
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _SPECIAL = re.compile(r'\\[uU]|[\\"\x00-\x1f\x7f\ufffe\uffff]')
 _SHORT = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
-
-if TYPE_CHECKING:
-    import pyoxigraph
 
 
 def triples_of(nodes: Iterable[Node], edges: Iterable[Edge]) -> list[RdfTriple]:

@@ -19,6 +19,8 @@ from kgot_lab.stores.sqlite.tables import Connection, edge_of_sqlite, node_of_sq
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Edge, Node
 
+# What can be kept of a damaged SQLite graph: the rows that are as they were written.
+
 # the bytes that everybody who has the file open holds (sqlite.org/c3ref/io_methods, os_unix.c)
 _SHARED, _SHARES = (0x40000002, 510)
 

@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from kgot_lab.stores.sqlite.damage import SUMS
+import json
+import math
+import re
+import sqlite3
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kgot_lab.errors import QueryFailed
+from kgot_lab.stores.sql import Change, SqlRow, edge_row, node_row, parsed_json
+from kgot_lab.stores.sqlite.damage import FORGETTING, SUMMING, SUMS
+from kgot_lab.types import Diff, Edge, Json, Node, Rows
 
 SCHEMA = (
     """CREATE TABLE nodes (
@@ -62,3 +76,233 @@ JOURNAL = (
         ON CONFLICT (source, type, target, key) DO UPDATE SET properties = merged(edges.properties, excluded.properties);
     END""",
 )
+
+
+# A connection that loses no exception: SQLite swallows what is raised within a callback and reports an
+# error of its own.
+
+
+class Connection(sqlite3.Connection):
+    """A connection whose functions, guard and progress handler note what is raised within them, so that it
+    can be raised again.
+    """
+
+    raised: BaseException | None = None
+
+    def create_function(
+        self, name: str, narg: int, func: Callable[..., Any] | None, /, *, deterministic: bool = False
+    ) -> None:
+        super().create_function(name, narg, func and self._noting(func), deterministic=deterministic)
+
+    def set_authorizer(self, authorizer_callback: Callable[..., int] | None) -> None:
+        super().set_authorizer(authorizer_callback and self._noting(authorizer_callback))
+
+    def set_progress_handler(self, progress_handler: Callable[[], int | None] | None, n: int) -> None:
+        super().set_progress_handler(progress_handler and self._noting(progress_handler), n)
+
+    @contextmanager
+    def surfacing(self) -> Iterator[None]:
+        """In the place of the error that SQLite reports, raise what a callback raised within this, Ctrl-C
+        above all.
+        """
+        self.raised = None
+        try:
+            yield
+        except sqlite3.Error:
+            if (raised := self.raised) is None:
+                raise
+            self.raised = None
+            raise raised from None
+
+    def _noting(self, callback: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(*values: Any) -> Any:
+            try:
+                return callback(*values)
+            except BaseException as error:
+                self.raised = error
+                raise
+
+        return noting
+
+
+# Rows of an SQLite graph as values, and a question as its full-text index reads one.
+
+_MAX_RESULT = 16_000_000  # bytes of rows that one read may return, about
+_MOST_WORDS = 500  # words of a question that are looked up
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+def node_of_sqlite(row: SqlRow) -> Node:
+    id, labels, properties = row
+    return Node(
+        id,
+        tuple(json.loads(labels)) if labels != "[]" else (),
+        json.loads(properties) if properties != "{}" else {},
+    )
+
+
+def edge_of_sqlite(row: SqlRow) -> Edge:
+    source, type, target, key, properties = row
+    return Edge(source, type, target, json.loads(properties) if properties != "{}" else {}, key)
+
+
+def changes_in(journal: Iterable[SqlRow]) -> Iterator[Change]:
+    for table, *columns in journal:
+        yield Change(table, _decoded(table, columns[:5]), _decoded(table, columns[5:]))
+
+
+def _decoded(table: str, columns: Sequence[Any]) -> SqlRow | None:
+    """A journalled row with its JSON read; raises BadInput."""
+    if columns[0] is None:
+        return None
+    if table == "nodes":
+        id, labels, properties, *_ = columns
+        return (
+            id,
+            parsed_json(labels, f"the labels of {id!r}"),
+            parsed_json(properties, f"the properties of {id!r}"),
+        )
+    return *columns[:4], parsed_json(columns[4], f"the properties of {columns[:4]!r}")
+
+
+def refuse_unfit(diff: Diff) -> None:
+    """Raise BadInput where a statement made what is no node or edge: a blank id, labels that are not text,
+    numbers out of range.
+    """
+    for node in (*diff.added_nodes, *(after for _, after in diff.changed_nodes)):
+        node_row(node)
+    for edge in (*diff.added_edges, *(after for _, after in diff.changed_edges)):
+        edge_row(edge)
+
+
+def sqlite_rows(cursor: sqlite3.Cursor, statement: str) -> Rows:
+    names = [column[0] for column in cursor.description]
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise QueryFailed(
+                statement, f"{times} columns are called {name!r}; give each a name of its own with AS"
+            )
+    found: list[dict[str, Json]] = []
+    size = 0
+    for row in cursor:
+        size += sum(len(value) if isinstance(value, str) else 8 for value in row) + 8 * len(row)
+        if size > _MAX_RESULT:
+            raise QueryFailed(
+                statement, f"the answer is larger than {_MAX_RESULT:,} bytes; ask for less, or add a LIMIT"
+            )
+        found.append({name: _value(name, value, statement) for name, value in zip(names, row, strict=True)})
+    return tuple(found)
+
+
+def _value(name: str, value: Any, statement: str) -> Json:
+    if isinstance(value, bytes) or (isinstance(value, float) and not math.isfinite(value)):
+        raise QueryFailed(
+            statement,
+            f"column {name!r} holds {'bytes' if isinstance(value, bytes) else value}, which is not JSON",
+        )
+    if name in ("labels", "properties") and isinstance(value, str) and value[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value  # a text that was only called so
+    return value
+
+
+def terms_of(words: str) -> list[str]:
+    """The words of a question, each quoted so that nothing in it is an operator of the full-text index.
+
+    Words that hang together, as in Marie-Curie, are looked for together too; single letters, as in Curie's or
+    R&D, only together.
+    """
+    terms: dict[str, None] = {}
+    for chunk in unicodedata.normalize("NFC", words).split():
+        parts = _WORD.findall(chunk)
+        together = [" ".join(parts)] if parts else []
+        terms.update(dict.fromkeys(together + [part for part in parts if len(part) > 1]))
+    return [f'"{term}"' for term in terms][:_MOST_WORDS]
+
+
+# Which actions a statement may take in an SQLite file.
+
+_TRIGGERS = {"words_come", "words_go", "words_change", "fact_comes", *RECORDERS, *SUMMING, *FORGETTING}
+# where the full-text index keeps itself
+_SHADOWS = {f"words_{part}" for part in ("data", "idx", "content", "docsize", "config")}
+_READABLE = {
+    "nodes",
+    "edges",
+    "facts",
+    "words",
+    "json_each",
+    "json_tree",
+    "sqlite_master",
+    "recording",
+    "waiting",
+    "sums",
+} | _SHADOWS
+_FUNCTIONS = set(
+    # Not here, since no time limit would stop them: instr, replace, trim and json_patch, whose time is length
+    # times length.
+    "abs avg bm25 ceil ceiling char checksum coalesce count cume_dist date datetime dense_rank exp first_value floor glob group_concat hex"
+    " highlight ifnull iif json json_array json_array_length json_extract json_group_array json_group_object json_insert json_object"
+    " json_quote json_remove json_replace json_set json_type json_valid julianday lag last_value lead length like likelihood likely ln"
+    " log log10 log2 lower match max merged min mod nth_value ntile nullif percent_rank pow power quote rank round row_number sign"
+    " snippet sqrt strftime substr substring sum time total trunc typeof unicode unixepoch unlikely upper -> ->>".split()
+)
+
+
+@dataclass
+class Guard:
+    """Says which actions a statement may take; SQLite asks while it prepares one. `refused` is the last that
+    it may not.
+    """
+
+    writes: bool
+    awake: bool = True
+    refused: str = ""
+
+    def __call__(
+        self, action: int, one: str | None, two: str | None, database: str | None, source: str | None
+    ) -> int:
+        if (
+            not self.awake
+            or _may(action, one or "", two or "")
+            or (self.writes and _may_write(action, one or "", two, source))
+        ):
+            return sqlite3.SQLITE_OK
+        self.refused = " ".join(filter(None, (_ACTIONS.get(action, f"action {action}"), one, two)))
+        return sqlite3.SQLITE_DENY
+
+
+def _may(action: int, one: str, two: str) -> bool:
+    match action:
+        case sqlite3.SQLITE_SELECT | sqlite3.SQLITE_RECURSIVE:
+            return True
+        case sqlite3.SQLITE_READ:
+            return one in _READABLE or not two  # without a column it may be the name of a CTE
+        case sqlite3.SQLITE_FUNCTION:
+            return two.lower() in _FUNCTIONS
+        case sqlite3.SQLITE_PRAGMA:
+            return (one, two) == ("data_version", "")  # the full-text index asks for it
+        case sqlite3.SQLITE_UPDATE:
+            # asked when a virtual table is first used; to statements SQLite itself refuses it
+            return one == "sqlite_master"
+    return False
+
+
+def _may_write(action: int, table: str, column: str | None, source: str | None) -> bool:
+    match action:
+        case sqlite3.SQLITE_INSERT:
+            return source in _TRIGGERS or table in ("nodes", "edges", "facts")
+        case sqlite3.SQLITE_UPDATE:
+            return source in _TRIGGERS or (table in ("nodes", "edges") and column != "number")
+        case sqlite3.SQLITE_DELETE:
+            return source in _TRIGGERS or table in ("nodes", "edges")
+    return False
+
+
+_ACTIONS = {
+    getattr(sqlite3, f"SQLITE_{name}"): name.replace("_", " ")
+    for name in "ALTER_TABLE ANALYZE ATTACH CREATE_INDEX CREATE_TABLE CREATE_TEMP_TABLE CREATE_TRIGGER CREATE_VIEW CREATE_VTABLE DELETE"
+    " DETACH DROP_INDEX DROP_TABLE DROP_TRIGGER DROP_VIEW FUNCTION INSERT PRAGMA READ REINDEX SAVEPOINT TRANSACTION UPDATE".split()
+}

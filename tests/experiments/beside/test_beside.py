@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import networkx as nx
 import pytest
-from kgot_lab.io.files import bundled
 
 from benchmarks.methods.kgos_graph import (
     ACROSS,
@@ -23,6 +22,7 @@ from benchmarks.methods.paired import in_turn
 from benchmarks.methods.questions import kgos_questions
 from benchmarks.methods.report import write_size, written_report
 from benchmarks.methods.social import DEPENDS, KNOWS, social
+from kgot_lab.io.files import bundled
 
 WHOLE = kgos_graph()
 PART = WHOLE.subgraph(WHOLE.ids[:420])

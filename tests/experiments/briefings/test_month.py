@@ -8,10 +8,10 @@ from collections import Counter
 
 import pytest
 
-from benchmarks.news.month import load_month
 from kgot_lab.kgos.schemas.check import faults
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT_WITH_COMPANIES
 from kgot_lab.types import Edge
+from notebooks.invented_month.month import load_month
 
 MONTH = load_month()
 ITEMS = {item.id: item for item in MONTH.items}

@@ -4,9 +4,9 @@ says that it is simulated.
 
 from __future__ import annotations
 
-from benchmarks.news.month import load_month
-from benchmarks.news.reader import READING_ERRORS, ReadingErrors, SimulatedReader
-from benchmarks.news.said import SaidFacts
+from notebooks.invented_month.month import load_month
+from notebooks.invented_month.reader import READING_ERRORS, ReadingErrors, SimulatedReader
+from notebooks.invented_month.said import SaidFacts
 
 MONTH = load_month()
 

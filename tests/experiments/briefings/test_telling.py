@@ -9,18 +9,18 @@ from datetime import timedelta
 
 import pytest
 
-from benchmarks.news.month import load_month
-from benchmarks.news.reader import ReadingErrors, SimulatedReader
-from benchmarks.news.scoring import (
+from kgot_lab.domains.investment.monitor.events import ItemWritten, NewsGathered, TickEnded, TickStarted
+from kgot_lab.evaluation.significance import share
+from notebooks.invented_month.month import load_month
+from notebooks.invented_month.reader import ReadingErrors, SimulatedReader
+from notebooks.invented_month.scoring import (
     TOLD_RIGHT,
     JudgedBriefing,
     MonthScore,
     briefing_point,
     score_month,
 )
-from benchmarks.news.telling import MonthPlay, ToldBriefing, tell_month
-from kgot_lab.domains.investment.monitor.events import ItemWritten, NewsGathered, TickEnded, TickStarted
-from kgot_lab.evaluation.significance import share
+from notebooks.invented_month.telling import MonthPlay, ToldBriefing, tell_month
 
 MONTH = load_month()
 

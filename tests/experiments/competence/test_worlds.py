@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from kgot_lab.io.files import bundled
-
 from benchmarks.competence.gold import gold_of_triples
 from benchmarks.competence.plain_facts import PlainFacts
 from benchmarks.competence.worlds import (
     chain_world,
     world_on_file,
 )
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.modes.paths.mentions import mention_facts, new_sentences
 from kgot_lab.stores import open_store
 from kgot_lab.types import Document, Triple

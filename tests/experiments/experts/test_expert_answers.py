@@ -234,7 +234,7 @@ def test_the_command_derives_its_table_from_the_replies_on_file_and_says_what_ma
         tmp_path,
     ]
     none = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
-    assert none.returncode == 2 and "--model local --split develop makes it" in none.stderr
+    assert none.returncode == 2 and "--model local --split dev makes it" in none.stderr
     list(ExpertAnswers(two, Scripted("Yes."), tmp_path / "develop_local.jsonl").replies())
     done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=ROOT)
     assert (

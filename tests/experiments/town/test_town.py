@@ -10,15 +10,22 @@ import pytest
 from support.npc_places import at_postgres
 from support.town_rows import rows_of
 
-from benchmarks.competence.extracting import SimulatedExtractor
-from benchmarks.competence.simulated import Competence
-from benchmarks.npc.evening import fact_outcomes, replay_evening, said_in, world_at
-from benchmarks.npc.leaks import document_leak
-from benchmarks.npc.written import settled, written_evening, written_town
 from kgot_lab.domains.npc.explanations import why_not
 from kgot_lab.domains.npc.opening import open_world
 from kgot_lab.domains.npc.policy import VisibilityPolicy
 from kgot_lab.domains.npc.sessions import WorldReview
+from notebooks.town import (
+    Competence,
+    SimulatedExtractor,
+    document_leak,
+    fact_outcomes,
+    replay_evening,
+    said_in,
+    settled,
+    world_at,
+    written_evening,
+    written_town,
+)
 
 TOWN, EVENING = written_town(), written_evening()
 NAMES = {id: key for key, id in TOWN.ids.items()}

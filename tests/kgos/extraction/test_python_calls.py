@@ -6,10 +6,10 @@ import runpy
 from pathlib import Path
 
 import pytest
-from kgot_lab.io.files import bundled
 from support.every import every
 
 from kgot_lab.errors import BadInput
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.extraction.folder import graph_of_folder
 from kgot_lab.kgos.extraction.python.statements import python_facts
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kgot_lab.io.files import bundled
 from support.every import every
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.exchange import as_graph
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.methods.dimensions import dimension_filter
 from kgot_lab.kgos.methods.goals import want_to
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis

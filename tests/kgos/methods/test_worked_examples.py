@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kgot_lab.io.files import bundled
 from support.every import every
 
 from kgot_lab.graph import PropertyGraph
+from kgot_lab.io.files import bundled
 from kgot_lab.kgos.methods.compose_for import compose_for
 from kgot_lab.kgos.methods.goals import can_it, want_to
 from kgot_lab.kgos.methods.search.configuration import GoalMapping, RetrievalConfig

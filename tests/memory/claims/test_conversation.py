@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from support.every import every
 from support.saying import fact, year
 
@@ -22,6 +21,7 @@ from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.claims.ledger import ReviewLedger
 from kgot_lab.memory.extraction import stated_time
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.types import Triple
 
 LONDON, PARIS = fact("Ada lives_in London"), fact("Ada lives_in Paris")

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from support.saying import fact
 
 from kgot_lab.memory.claims import lookup as looking_up
@@ -20,6 +19,7 @@ from kgot_lab.memory.claims.claim import Claim, triple_key
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.conversation import ClaimMemory
 from kgot_lab.memory.claims.lookup import BelievedTriples
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.memory.triple_store import LONGEST_TEXT, InMemoryTripleStore
 from kgot_lab.types import Triple
 

@@ -11,12 +11,12 @@ from math import prod
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from support.saying import fact, inferred, said, year
 
 from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims.claims import Claims
 from kgot_lab.memory.claims.ledger import ReviewLedger
+from kgot_lab.memory.sqlite_tables import SQLiteClaims
 from kgot_lab.types import Triple
 
 pytestmark = pytest.mark.extended

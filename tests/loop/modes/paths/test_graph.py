@@ -1,8 +1,6 @@
 """Sentences and names as a graph, what sentences are worth, and the routes that rows tell of."""
 
 import pytest
-from kgot_lab.sandbox.python.helpers import MENTIONS_NAME as MENTIONS
-from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE as SAYS
 
 from kgot_lab.embedding.vectors import minilm
 from kgot_lab.loop.modes.paths.mentions import (
@@ -15,6 +13,8 @@ from kgot_lab.loop.modes.paths.mentions import (
     worths,
 )
 from kgot_lab.loop.modes.paths.routes import Route, routes_of
+from kgot_lab.sandbox.python.helpers import MENTIONS_NAME as MENTIONS
+from kgot_lab.sandbox.python.helpers import SAYS_SENTENCE as SAYS
 from kgot_lab.stores import open_store
 from kgot_lab.types import Document
 

@@ -1,0 +1,211 @@
+"""Reading files that are files, and texts that are UTF-8: a pipe at a path would be waited for, UTF-16 be
+taken for other letters.
+"""
+
+import codecs
+import errno
+import os
+import shutil
+import stat
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+from kgot_lab.errors import BadInput, UnknownName, require, shortly
+
+NO_FILES = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}  # by the kind in a mode
+_CHUNK = 1 << 20
+_MARKS = {  # of the byte order; that of UTF-32 begins with that of UTF-16
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
+_UNUSED = (
+    "\U00040000"  # from here on Unicode has no letters: a tab in UTF-16 would be in such a one of UTF-32
+)
+_TOLD = 4096  # bytes of a text that tell what it is in
+
+
+def read_regular(path: Path | str, most: int | None = None) -> bytes:
+    """The bytes of a regular file, of so many at most.
+
+    Raises OSError, as reading does, also for what is no regular file, for a path that no file can have, and
+    for more bytes than that.
+    """
+    try:
+        descriptor = os.open(
+            path,
+            os.O_RDONLY
+            | getattr(os, "O_NONBLOCK", 0)
+            | getattr(os, "O_BINARY", 0)
+            | getattr(os, "O_NOCTTY", 0),
+        )
+    except ValueError as error:  # a null character in the path
+        raise OSError(errno.EINVAL, str(error), str(path)) from None
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # a socket, on Linux
+            raise OSError(
+                errno.EINVAL, f"not a regular file but {NO_FILES[stat.S_IFSOCK]}", str(path)
+            ) from None
+        raise
+    kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+    if kind != stat.S_IFREG:
+        os.close(descriptor)  # here, since fdopen refuses a folder and leaves it open
+        if kind == stat.S_IFDIR:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        raise OSError(
+            errno.EINVAL, f"not a regular file but {NO_FILES.get(kind, 'something else')}", str(path)
+        )
+    with os.fdopen(descriptor, "rb") as file:
+        if most is None:
+            return file.read()
+        data = bytearray()
+        # it may say that it is empty, as those of /proc do
+        while chunk := file.read(min(_CHUNK, most + 1 - len(data))):
+            data += chunk
+        if len(data) > most:
+            raise OSError(errno.EFBIG, f"larger than {most // 1_000_000} MB", str(path))
+        return bytes(data)
+
+
+def read_regular_text(path: Path | str, encoding: str = "utf-8", errors: str = "strict") -> str:
+    """The text of a regular file, with line ends as `\\n`; raises OSError as `read_regular` does, UnicodeDecodeError, and BadInput."""
+    data = read_regular(path)
+    require_narrow(data, path)
+    return data.decode(encoding, errors).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def utf8_text(data: bytes, path: Path | str) -> str:
+    """The text of a file in UTF-8, with its mark or without; raises BadInput for another, which says what it
+    is in.
+    """
+    require_narrow(data, path)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadInput(
+            f"{path} is not UTF-8 ({error.reason} at byte {error.start + 1:,}): save it as UTF-8"
+        ) from None
+
+
+def require_narrow(data: bytes, path: Path | str) -> None:
+    """Raise BadInput for the beginning of a file that is in UTF-16 or UTF-32, which would be read as other
+    letters.
+    """
+    if encoding := wide_encoding(data):
+        raise BadInput(
+            f"{path} is a text in {encoding[:6].upper()}, and only UTF-8 is read: save it as UTF-8"
+        )
+
+
+def wide_encoding(data: bytes) -> str:
+    """The UTF-16 or UTF-32 that a text is in, by its mark or, without one, by where its zeros are; "" for
+    what is surely neither.
+    """
+    for encoding, marks in _MARKS.items():
+        if data.startswith(marks):
+            return encoding
+    told = data[:_TOLD]
+    if b"\0" not in told:
+        return ""
+    for encoding in ("utf-32-le", "utf-32-be"):
+        if _is_text(told[: len(told) // 4 * 4], encoding):
+            return encoding
+    first, second, half = told[::2].count(0), told[1::2].count(0), len(told) // 2
+    for encoding, other, own in (("utf-16-le", first, second), ("utf-16-be", second, first)):
+        # of Asian letters few have zeros, so those are told by a mark only
+        if not other and 2 * own >= half and _is_text(told, encoding):
+            return encoding
+    return ""
+
+
+def _is_text(data: bytes, encoding: str) -> bool:
+    try:
+        text = codecs.getincrementaldecoder(encoding)().decode(data)
+    except UnicodeDecodeError:
+        return False
+    return bool(text) and "\0" not in text and max(text) < _UNUSED
+
+
+# Files that are written whole or not at all.
+
+
+def write_whole(path: Path | str, content: str | bytes, what: str) -> Path:
+    """Write bytes, or a text as UTF-8, and return the path; `what` names it in the BadInput that is raised
+    when it cannot be written.
+
+    The folder is made if it is not there, a lone surrogate becomes its escape, and a file that was there
+    stays until the new one is whole.
+    """
+    path = Path(path)
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        target = path.resolve()  # a link goes on leading to its file
+        if os.access(target.parent, os.W_OK) and (target.is_file() or not target.exists()):
+            _replace(target, data)
+        else:  # a device or a pipe has to stay what it is, and a locked folder takes no second file
+            target.write_bytes(data)
+    except OSError as error:
+        raise BadInput(f"cannot write {what} {path}: {error.strerror or error}") from error
+    return path
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Write beside the path, with the rights of a file that is there, and then take its place."""
+    beside = path.with_name(f".{uuid4().hex}.new")
+    try:
+        with beside.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # or a power failure could leave the new name with nothing behind it
+        if path.exists():
+            shutil.copymode(path, beside)
+        beside.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            beside.unlink()
+        raise
+
+
+# Where the small data and recorded runs that come with the package are, and the results of a checkout.
+
+_INSTALLED = Path(__file__).parents[1] / "data"
+_CHECKOUT = Path(__file__).parents[2]
+_RESULTS = "benchmarks"  # a folder of the checkout, which a wheel does not carry
+
+
+def bundled(name: str) -> Path:
+    """The path of a bundled data folder or file, in a wheel as in a checkout; what begins with benchmarks/ is
+    in a checkout only.
+
+    Raises UnknownName, and BadInput for one outside, or of a checkout that is not there.
+    """
+    require(name, str, "bundled data are named by a text")
+    if Path(name).parts[:1] == (_RESULTS,):
+        return _measured(name)
+    root = _INSTALLED if _INSTALLED.is_dir() else _CHECKOUT / "data"
+    path = root / name
+    if ".." in path.parts or not path.is_relative_to(root):
+        raise BadInput(f"bundled data lie inside the folder {root.name}, and {shortly(name)} does not")
+    if not path.exists():
+        known = [item.name for item in root.iterdir()] if root.is_dir() else []
+        raise UnknownName("bundled data", name, known)
+    return path
+
+
+def _measured(name: str) -> Path:
+    path = _CHECKOUT / name
+    if ".." in path.parts:
+        raise BadInput(f"results lie inside the folder {_RESULTS}, and {shortly(name)} does not")
+    if not (_CHECKOUT / _RESULTS).is_dir():
+        raise BadInput(
+            f"{name} comes with a checkout of the project and not with the installed package: clone it and pip install -e it"
+        )
+    if not path.exists():
+        raise BadInput(f"this checkout has no {shortly(name)}; look into {_RESULTS}/results")
+    return path

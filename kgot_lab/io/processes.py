@@ -1,0 +1,157 @@
+"""Files that one process at a time works on; the system frees the lock of a process that dies."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from kgot_lab.errors import BadInput
+
+
+def hold(lock: IO[Any]) -> None:
+    """Lock an open file for this opening of it alone, until it is closed; raises OSError where another has
+    it.
+    """
+    if os.name == "nt":  # untested
+        import msvcrt
+
+        msvcrt.locking(lock.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+    else:
+        import fcntl
+
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@contextmanager
+def one_at_a_time(path: Path, waits: Callable[[], object] = lambda: None) -> Iterator[None]:
+    """Hold the lock of a file, `<name>.lock` beside it, for as long as the block runs; `waits` is told before
+    another is waited for.
+
+    It holds against other processes and against other threads, so nobody may ask for it twice. Raises
+    BadInput where no file can be made.
+    """
+    lock = path.with_name(f"{path.name}.lock")
+    with _held(lock, waits):
+        try:
+            yield
+        finally:
+            with suppress(
+                OSError
+            ):  # where a file that is open cannot be deleted it stays, and holds nobody up
+                lock.unlink()  # while it is held: who waits for it finds that it is gone, and begins anew
+
+
+@contextmanager
+def _held(lock: Path, waits: Callable[[], object]) -> Iterator[None]:
+    told = False
+    while True:
+        try:
+            lock.parent.mkdir(parents=True, exist_ok=True)
+            file = lock.open("ab")
+        except OSError as error:
+            raise BadInput(f"cannot write {lock}: {error.strerror or error}") from error
+        with file:
+            try:
+                hold(file)
+            except BlockingIOError:
+                if not told:
+                    waits()
+                told = True
+                _wait(file)
+            except OSError as error:
+                raise BadInput(
+                    f"cannot lock {lock}: {error.strerror or error}; take a folder on another disk"
+                ) from error
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
+                    yield
+                    return
+
+
+def _wait(lock: IO[Any]) -> None:
+    """Wait until nobody else has the lock of an open file, and take it."""
+    if os.name == "nt":  # untested
+        import msvcrt
+
+        while True:
+            with suppress(OSError):  # it gives up after ten seconds, and is asked again
+                msvcrt.locking(lock.fileno(), msvcrt.LK_LOCK, 1)  # type: ignore[attr-defined,unused-ignore]
+                return
+    else:
+        import fcntl
+
+        fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+# A forked child and what its parent had opened: locks, connections and worker processes stay the parent's
+# alone.
+
+ELSEWHERE = "was opened in another process, of which this one is a fork, which cannot use it: open it anew here (a file: closed there)"
+
+
+class Inherited(Protocol):
+    """Something opened that a forked child gets a copy of."""
+
+    def forked(
+        self,
+    ) -> (
+        None
+    ): ...  # lets go of it in the child, so that the parent notices nothing; may not wait and may not raise
+
+
+_there: weakref.WeakSet[Inherited] = weakref.WeakSet()
+
+
+def tell_of_forks(opened: Inherited) -> None:
+    """Have `forked` called in every child that is forked while this object is there, before anything else
+    runs in it.
+    """
+    _begin()
+    _there.add(opened)
+
+
+def keep_for_ever(connection: object) -> None:
+    """Never let an object be collected, not even at the end of the program: closing a copy of it would change
+    what the parent has.
+    """
+    if hasattr(ctypes, "pythonapi"):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+@cache
+def _begin() -> None:
+    if hasattr(os, "register_at_fork"):  # not on Windows, which forks nothing
+        os.register_at_fork(after_in_child=_tell)
+
+
+def _tell() -> None:
+    for opened in list(_there):
+        opened.forked()
+
+
+# Ending what takes too long and cannot be told how long it may.
+
+
+@contextmanager
+def ended_after(seconds: float, end: Callable[[], object]) -> Iterator[threading.Event]:
+    """Call `end`, from another thread, when what happens here takes longer; the event says that it did."""
+    late = threading.Event()
+
+    def act() -> None:
+        late.set()
+        end()
+
+    timer = threading.Timer(seconds, act)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield late
+    finally:
+        timer.cancel()

@@ -1,0 +1,286 @@
+"""Tables in one SQLite file, or in memory: many processes may read it and, one after the other, write to it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kgot_lab.errors import BadInput, StoreUnavailable, require
+from kgot_lab.io.processes import ELSEWHERE, keep_for_ever, tell_of_forks
+from kgot_lab.io.sqlite_snapshot import check_before_opening
+from kgot_lab.memory.postgres_tables import PostgresTables
+from kgot_lab.memory.sqlite import LONGEST_WAIT, explain_sqlite_error, refuse_damaged
+from kgot_lab.memory.tables import CLAIMS_LAYOUT, SCRUBBED, TO_SCRUB, ClaimRow, Layout, TableStorage
+from kgot_lab.stores.log import holds_something, require_path
+from kgot_lab.stores.opening import resolved
+
+# A file of tables: how it is opened, told from others, and found to be damaged before anything is written.
+
+
+def opened_tables(path: Path | None, layout: Layout) -> sqlite3.Connection:
+    """A connection to a file of tables, made if there is none there, or to one in memory.
+
+    Raises BadInput for a file of another kind or a newer version, StoreDamaged, and StoreUnavailable; none of
+    them has written to it.
+    """
+    if path is not None:
+        require_path(path)
+        if holds_something(path):
+            check_before_opening(path, lambda alone: _refuse_foreign_head(alone, path, layout))
+    connection: sqlite3.Connection | None = None
+    try:
+        where = ":memory:" if path is None else path.absolute().as_uri() + "?mode=rwc"
+        connection = sqlite3.connect(
+            where, LONGEST_WAIT, isolation_level=None, check_same_thread=False, uri=path is not None
+        )
+        _prepare(connection, path, layout)
+        return connection
+    except BaseException as error:
+        if connection is not None:
+            connection.close()
+        raise (
+            explain_sqlite_error(error, path)
+            if isinstance(error, sqlite3.Error | UnicodeDecodeError)
+            else error
+        ) from None
+
+
+def _refuse_foreign_head(connection: sqlite3.Connection, path: Path | None, layout: Layout) -> None:
+    if _number(connection, "application_id") != layout.application:
+        raise BadInput(
+            f"{path}: an SQLite file that something else made, so it was not touched; give another path"
+        )
+    if (version := _number(connection, "user_version")) > layout.version:
+        newer = f"made by a newer version of this package (format {version}, known is {layout.version})"
+        raise BadInput(f"{path}: {newer}, so it was not touched; update the package")
+
+
+def _prepare(connection: sqlite3.Connection, path: Path | None, layout: Layout) -> None:
+    """Search for damage, make the tables where the file is new, and set what lasts as long as the connection."""
+    refuse_damaged(connection, path)
+    connection.execute("PRAGMA secure_delete = ON").fetchall()
+    if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        # before there is a log, so that the file's head says from the first what it is
+        connection.execute("BEGIN IMMEDIATE")
+        with connection:
+            # another process may have made them
+            if not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                _make(connection, layout)
+    _refuse_foreign_head(connection, path, layout)
+    if _number(connection, "user_version") < layout.version:
+        _bring_up(connection, layout)
+    for setting in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -65536"):
+        connection.execute(f"PRAGMA {setting}").fetchall()
+
+
+def _make(connection: sqlite3.Connection, layout: Layout) -> None:
+    head = (f"PRAGMA application_id = {layout.application}", f"PRAGMA user_version = {layout.version}")
+    later = [table.sqlite for table in layout.later]
+    for statement in (*layout.tables, *later, *layout.indexes, *layout.sqlite, *head):
+        connection.execute(statement)
+
+
+def _bring_up(connection: sqlite3.Connection, layout: Layout) -> None:
+    """Give a file of an earlier version the tables that it lacks."""
+    connection.execute("BEGIN IMMEDIATE")
+    with connection:
+        version = _number(connection, "user_version")
+        if version == 0 and layout.repeatable:
+            _make(connection, layout)
+            return
+        for table in layout.later[version - 1 :]:  # none where another process was first
+            connection.execute(table.sqlite)
+            connection.executemany(
+                table.insert("?"), table.rows_of(connection.execute(table.read).fetchall())
+            )
+        connection.execute(f"PRAGMA user_version = {layout.version}")
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    (number,) = connection.execute(f"PRAGMA {pragma}").fetchone()
+    return int(number)
+
+
+_ANY = re.compile(r"= ANY\((:\w+)\)")
+_EACH = re.compile(r"unnest\((:\w+)\) AS (\w+) \(value\)")
+
+
+class SQLiteTables:
+    """A TableStorage of a layout in a file, made if there is none there, or in memory (":memory:").
+
+    Raises BadInput for a file that is not one, which is not touched, StoreUnavailable for one that cannot be
+    opened, and StoreDamaged.
+    """
+
+    def __init__(self, layout: Layout, path: Path | str = ":memory:") -> None:
+        self.layout = layout
+        self.path = None if path == ":memory:" else Path(path)
+        self._lock = threading.RLock()
+        self._foreign = False
+        self._connection = opened_tables(self.path, layout)
+        tell_of_forks(self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} in {self.path or 'memory'}>"
+
+    def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[ClaimRow]:
+        given = {
+            name: json.dumps(list(value)) if isinstance(value, list | tuple | set) else value
+            for name, value in (values or {}).items()
+        }
+        with self._lock, self._told():
+            return self._connection.execute(_in_sqlite(statement), given).fetchall()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        with self._transaction("BEGIN"):
+            yield
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        with self._transaction("BEGIN IMMEDIATE"):
+            yield
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[None]:
+        with self._lock:
+            with self._told():
+                outermost = not self._connection.in_transaction
+                if outermost:
+                    self._connection.execute(begin)
+            try:
+                yield
+                if outermost:
+                    with self._told():
+                        self._connection.execute("COMMIT")
+            except BaseException:
+                if outermost and not self._foreign and self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        with self._lock:
+            if not self._foreign:
+                self._connection.close()
+
+    def forked(self) -> None:
+        """In a child: SQLite must not even close a connection there."""
+        keep_for_ever(self._connection)
+        self._foreign = True
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """In the place of an error of SQLite's, raise one that says what to do."""
+        if self._foreign:
+            raise StoreUnavailable(f"{self.path or f'a memory of {self.layout.name}'} {ELSEWHERE}")
+        try:
+            yield
+        except sqlite3.ProgrammingError as error:
+            if "closed" not in str(error):
+                raise
+            raise BadInput(f"{self!r} was closed: open it again") from None
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            raise explain_sqlite_error(error, self.path) from None
+
+
+class SQLiteClaims(SQLiteTables):
+    """A ClaimStorage in a file, made if there is none there, or in memory (":memory:"); raises what every
+    file of tables does.
+    """
+
+    def __init__(self, path: Path | str = ":memory:") -> None:
+        super().__init__(CLAIMS_LAYOUT, path)
+        if self.rows(TO_SCRUB) != [(0,)]:  # what was to erase its bytes was stopped before it had
+            self.scrub()
+
+    def scrub(self) -> None:
+        """Write the file anew without what was deleted, and empty its log; raises StoreUnavailable while
+        another process reads.
+        """
+        with self._lock, self._told():
+            self._connection.execute("VACUUM")
+            self._empty_log()
+            self._connection.execute(SCRUBBED)
+            self._empty_log()
+
+    def _empty_log(self) -> None:
+        until = time.monotonic() + LONGEST_WAIT
+        while self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] and self.path:
+            if time.monotonic() > until:
+                wait = "its bytes leave the log when that is done and the file is opened again"
+                raise StoreUnavailable(
+                    f"{self.path}: erased, but another process has been reading it for {LONGEST_WAIT:g} s; {wait}"
+                )
+            time.sleep(0.01)
+
+
+@cache
+def _in_sqlite(statement: str) -> str:
+    return _EACH.sub(r"json_each(\1) AS \2", _ANY.sub(r"IN (SELECT value FROM json_each(\1))", statement))
+
+
+# Opening tables: by the name of a file, in memory, or by the address of a PostgreSQL server.
+
+_Opened = TypeVar("_Opened", bound=TableStorage)
+# as libpq takes it: host=… dbname=…
+_IN_PAIRS = re.compile(r"\s*(?:\w+\s*=\s*\S+\s+)*(?:host|hostaddr|dbname|user|password)\s*=")
+
+
+def open_tables(
+    layout: Layout, place: Path | str = ":memory:", *, namespace: str | None = None
+) -> TableStorage:
+    """Tables in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address (postgresql://);
+    `namespace` names its schema.
+
+    Raises BadInput for a place that can be none or holds something else, StoreUnavailable, StoreDamaged and
+    NotInstalled.
+    """
+    schema = "kgot_" + layout.name.replace(" ", "_") if namespace is None else namespace
+    return opened_at(
+        place,
+        layout.name,
+        in_file=lambda: SQLiteTables(layout, place),
+        on_server=lambda url: PostgresTables(layout, url, namespace=schema),
+        namespace=namespace,
+    )
+
+
+def opened_at(
+    place: Path | str,
+    what: str,
+    *,
+    in_file: Callable[[], _Opened],
+    on_server: Callable[[str], _Opened],
+    namespace: str | None = None,
+    example: str = "memory.db",
+) -> _Opened:
+    """What `in_file` or `on_server` opens, by what a place is.
+
+    Raises BadInput for a place that is neither, or a file with a namespace.
+    """
+    require(place, (str, Path), f"{what} are kept in a file or at an address")
+    if isinstance(place, str) and "://" in place:
+        if place.partition("://")[0].lower() not in ("postgresql", "postgres"):
+            raise BadInput(f"{what} are kept in a file or at postgresql://HOST/NAME, and at no other address")
+        resolved(place)
+        return on_server(place)
+    # else a file would be made whose name may be a password
+    if isinstance(place, str) and _IN_PAIRS.match(place):
+        raise BadInput(
+            f"{what} are kept in a file or at postgresql://HOST/NAME: give the server as an address, not as name=value pairs"
+        )
+    if namespace is not None:
+        raise BadInput("only PostgreSQL has namespaces: leave that of a file out")
+    if not str(place).strip():
+        raise BadInput(f"{what} are kept in a file: give its name, such as {example}")
+    if (path := Path(place)).is_dir():
+        raise BadInput(f"{path} is a folder: name a file in it, such as {path / example}")
+    return in_file()

@@ -1,0 +1,329 @@
+"""What a file or a schema of tables holds: its name, its mark, its version, and the statements that make it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from kgot_lab.memory.triple_store import LONGEST_TEXT, spaced_words
+
+# By what facts are looked up: the words of their texts, and their ends. Keys are numbers, since a word may
+# be of any length.
+
+
+def word_key(word: str) -> int:
+    """The key of the facts that hold a word, as `spaced_words` cuts it."""
+    return _number("word", word)
+
+
+def end_key(end: Literal["subject", "object"], name: str) -> int:
+    """The key of the facts that begin, or end, with a name, letter by letter."""
+    return _number(end, name)
+
+
+def fact_keys(subject: str, relation: str, object: str) -> list[int]:
+    """All keys of a fact, each once; the words of a text that is too long to be told lead nowhere."""
+    told = [part for part in (subject, relation, object) if len(part) <= LONGEST_TEXT]
+    words = {word for part in told for word in spaced_words(part).split()}
+    return sorted({*map(word_key, words), end_key("subject", subject), end_key("object", object)})
+
+
+def _number(kind: str, text: str) -> int:
+    """A whole number of eight bytes with a sign, as databases keep them; that two texts have one costs a
+    look, since facts are read.
+    """
+    return int.from_bytes(
+        hashlib.blake2b(text.encode(), digest_size=8, person=kind.encode()).digest(), "big", signed=True
+    )
+
+
+# All SQL of the claims, in what SQLite and PostgreSQL have in common; `= ANY(:names)` takes a list.
+#
+# What may change is a row of `versions`, never rewritten but for the change that closed it: the standing of
+# a claim (taken, queued, accepted or rejected, with its confidence), its drops, the cardinality declared of
+# a relation, and what a name was merged into. Changes are numbered in the order of their times, so what was
+# known at a time is what was known after the last change until then.
+
+CLAIM_TABLES = (  # what has no primary key may be of any length, which no index of PostgreSQL takes but one of hashes
+    "CREATE TABLE facts (id TEXT PRIMARY KEY, subject TEXT NOT NULL, relation TEXT NOT NULL, object TEXT NOT NULL)",
+    """CREATE TABLE claims (id TEXT PRIMARY KEY, fact TEXT NOT NULL REFERENCES facts (id), source TEXT NOT NULL,
+         span_start BIGINT, span_end BIGINT, span_text TEXT, said_by TEXT NOT NULL, kind TEXT NOT NULL,
+         confidence DOUBLE PRECISION NOT NULL, valid_from BIGINT, valid_until BIGINT)""",
+    "CREATE TABLE premises (claim TEXT NOT NULL, fact TEXT NOT NULL, PRIMARY KEY (claim, fact))",
+    """CREATE TABLE changes (id BIGINT PRIMARY KEY, at BIGINT NOT NULL, clock BIGINT NOT NULL, who TEXT NOT NULL, action TEXT NOT NULL,
+         undoes BIGINT, erased BIGINT NOT NULL DEFAULT 0)""",
+    """CREATE TABLE versions (kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, number DOUBLE PRECISION,
+         opened BIGINT NOT NULL, closed BIGINT)""",
+    "CREATE TABLE answers (id TEXT NOT NULL, text TEXT NOT NULL, at BIGINT NOT NULL)",
+    "CREATE TABLE answer_facts (answer TEXT NOT NULL, fact TEXT NOT NULL)",
+    "CREATE TABLE unscrubbed (change BIGINT NOT NULL)",  # erased, but its bytes may still be in a file
+)
+KEY_TABLE = """CREATE TABLE fact_keys (key BIGINT NOT NULL, learnt BIGINT NOT NULL, fact TEXT NOT NULL, PRIMARY KEY (key, learnt, fact))"""
+CLAIM_INDEXES = (  # in both
+    "CREATE INDEX claims_by_fact ON claims (fact)",
+    "CREATE INDEX premises_by_fact ON premises (fact)",
+    "CREATE INDEX changes_by_undone ON changes (undoes)",
+    "CREATE INDEX versions_by_opening ON versions (opened)",
+    "CREATE INDEX versions_by_closing ON versions (closed)",
+    "CREATE INDEX answers_by_fact ON answer_facts (fact)",
+)
+SQLITE_INDEXES = (
+    "CREATE INDEX facts_by_subject ON facts (subject, relation)",
+    "CREATE INDEX facts_by_relation ON facts (relation)",
+    "CREATE INDEX facts_by_object ON facts (object)",
+    "CREATE INDEX claims_by_source ON claims (source)",
+    "CREATE UNIQUE INDEX versions_by_key ON versions (kind, key, value, opened)",
+    "CREATE UNIQUE INDEX answers_by_id ON answers (id)",
+    "CREATE UNIQUE INDEX facts_by_answer ON answer_facts (answer, fact)",
+)
+POSTGRES_INDEXES = (
+    "CREATE INDEX facts_by_subject ON facts USING hash (subject)",
+    "CREATE INDEX facts_by_relation ON facts USING hash (relation)",
+    "CREATE INDEX facts_by_object ON facts USING hash (object)",
+    "CREATE INDEX claims_by_source ON claims USING hash (source)",
+    "CREATE INDEX versions_by_key ON versions USING hash (key)",
+    "CREATE INDEX versions_by_kind ON versions (kind, opened) WHERE kind IN ('merged', 'declared')",
+    "CREATE INDEX answers_by_id ON answers USING hash (id)",
+    "CREATE INDEX facts_by_answer ON answer_facts USING hash (answer)",
+)
+
+_THEN = "{0}.opened <= :known AND ({0}.closed IS NULL OR {0}.closed > :known)"
+STANDINGS = "CROSS JOIN versions s"  # CROSS: SQLite goes from claims
+_STANDING = f"{STANDINGS} WHERE s.kind = 'standing' AND s.key = c.id AND {_THEN.format('s')}"
+_UNDROPPED = (
+    f"NOT EXISTS (SELECT 1 FROM versions d WHERE d.kind = 'drop' AND d.key = c.id AND {_THEN.format('d')})"
+)
+_FACT = "f.subject, f.relation, f.object"
+_CLAIM = f"c.id, {_FACT}, c.source, c.span_start, c.span_end, c.span_text, c.said_by, c.kind, c.valid_from, c.valid_until"
+
+# --- what holds
+# -------------------------------------------------------------------------------------------------------
+
+_DECIDING = f"c.id, {_FACT}, c.source, s.number, c.valid_from, c.valid_until, c.kind"
+_STANDS = f"FROM claims c JOIN facts f ON f.id = c.fact {_STANDING} AND s.value IN ('taken', 'accepted') AND {_UNDROPPED}"
+ALL_IN_FORCE = f"SELECT {_DECIDING} {_STANDS}"
+IN_FORCE = f"{ALL_IN_FORCE} AND c.fact = ANY(:facts)"
+ALL_PREMISES = f"SELECT p.claim, {_FACT} FROM premises p JOIN facts f ON f.id = p.fact"
+PREMISES = f"{ALL_PREMISES} WHERE p.claim = ANY(:claims)"
+DERIVED = f"""SELECT DISTINCT {_FACT} FROM premises p JOIN claims c ON c.id = p.claim JOIN facts f ON f.id = c.fact
+  WHERE p.fact = ANY(:facts)"""
+QUEUED = f"""SELECT {_DECIDING} FROM claims c JOIN facts f ON f.id = c.fact {_STANDING}
+  AND s.value = 'queued' AND {_UNDROPPED} ORDER BY c.id"""
+CLAIMS = f"SELECT {_CLAIM}, c.confidence FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims) ORDER BY c.id"
+LEARNT_AT = f"""SELECT {_FACT}, h.at FROM versions v JOIN changes h ON h.id = v.opened JOIN claims c ON c.id = v.key
+  JOIN facts f ON f.id = c.fact WHERE v.kind = 'standing' AND v.opened <= :known ORDER BY v.opened, c.id"""
+LEARNT_AT_OF = f"""SELECT {_FACT}, h.at FROM claims c JOIN facts f ON f.id = c.fact {STANDINGS} JOIN changes h ON h.id = s.opened
+  WHERE s.kind = 'standing' AND s.key = c.id AND s.opened <= :known AND c.fact = ANY(:facts) ORDER BY s.opened, c.id"""
+MERGED = f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'merged' AND {_THEN.format('v')}"
+DECLARED = (
+    f"SELECT v.key, v.value FROM versions v WHERE v.kind = 'declared' AND {_THEN.format('v')} ORDER BY v.key"
+)
+CLAIM_SOURCES = "SELECT DISTINCT source FROM claims ORDER BY source"
+RETRACTED_SOURCES = f"""SELECT DISTINCT c.source FROM claims c JOIN versions d ON d.key = c.id
+  WHERE d.kind = 'drop' AND d.value = 'source' AND {_THEN.format("d")} ORDER BY c.source"""
+DECISIONS = f"""SELECT f.relation, c.confidence, s.value FROM claims c JOIN facts f ON f.id = c.fact {_STANDING}
+  AND s.value IN ('accepted', 'rejected')"""
+
+DECIDED = f"""SELECT d.id, d.at, d.who, d.action, c.id, {_FACT}, v.value, v.number FROM changes d
+  JOIN versions v ON v.opened = d.id AND v.kind = 'standing' JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
+  WHERE d.action IN ('accept', 'reject', 'override', 'undo') ORDER BY d.id DESC, c.id LIMIT :most"""
+
+
+def facts_where(*parts: str) -> str:
+    """The statement that reads the facts with one of some names in each of these parts: subject, relation,
+    object.
+    """
+    wanted = " AND ".join(f"f.{part} = ANY(:{part})" for part in parts)
+    return f"SELECT {_FACT} FROM facts f" + (wanted and f" WHERE {wanted}")
+
+
+TOUCHING = f"""SELECT {_FACT} FROM facts f WHERE f.subject = ANY(:names)
+  UNION SELECT {_FACT} FROM facts f WHERE f.object = ANY(:names)"""
+
+
+def facts_with_keys(many: int) -> str:
+    """The statement that reads the ids of the facts with each of some keys, :key0 and so on, those learnt
+    last first, :most of each.
+    """
+    each = "SELECT {0} AS place, fact, learnt FROM fact_keys WHERE key = :key{0} ORDER BY learnt DESC, fact DESC LIMIT :most"
+    return " UNION ALL ".join(
+        f"SELECT * FROM ({each.format(number)}) AS of{number}" for number in range(many)
+    )
+
+
+FIRST_LEARNT = """SELECT f.id, f.subject, f.relation, f.object, coalesce(min(v.opened), 0) FROM facts f LEFT JOIN claims c ON c.fact = f.id
+  LEFT JOIN versions v ON v.kind = 'standing' AND v.key = c.id GROUP BY f.id"""
+
+# --- changes
+# ----------------------------------------------------------------------------------------------------------
+
+LAST_CHANGE = "SELECT id, at FROM changes ORDER BY id DESC LIMIT 1"
+LAST_UNTIL = "SELECT coalesce(max(id), 0) FROM changes WHERE at <= :at"
+NEW_CHANGE = "INSERT INTO changes (id, at, clock, who, action, undoes) VALUES (:id, :at, :clock, :who, :action, :undoes)"
+CHANGES = "SELECT id, at, clock, who, action, undoes, erased FROM changes ORDER BY id"
+CHANGED_SOURCES = """SELECT DISTINCT v.opened, c.source FROM changes x JOIN versions v ON v.opened = x.id AND v.kind = 'drop'
+  JOIN claims c ON c.id = v.key WHERE x.action = 'retract source'"""
+CHANGED_FACTS = f"""SELECT DISTINCT v.opened, {_FACT} FROM changes x JOIN versions v ON v.opened = x.id AND v.kind IN ('drop', 'standing')
+  JOIN claims c ON c.id = v.key JOIN facts f ON f.id = c.fact
+  WHERE x.action IN ('retract fact', 'retract claim', 'accept', 'reject', 'override')"""
+CHANGE = "SELECT action, erased FROM changes WHERE id = :change"
+UNDOING = "SELECT id FROM changes WHERE undoes = :change"
+OPENED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE opened = :change ORDER BY kind, key, value"
+CLOSED = "SELECT kind, key, value, number, opened, closed FROM versions WHERE closed = :change ORDER BY kind, key, value"
+OPEN_VALUES = (
+    "SELECT value, number FROM versions WHERE kind = :kind AND key = :key AND closed IS NULL ORDER BY value"
+)
+OPEN_SINCE = "SELECT value, opened FROM versions WHERE kind = :kind AND key = :key AND closed IS NULL"
+OPENED_BY_UNDO = """SELECT 1 FROM versions v JOIN changes c ON c.id = v.opened
+  WHERE v.kind = :kind AND v.key = :key AND v.value = :value AND v.closed IS NULL AND c.action = 'undo'"""
+OPEN_VERSION = (
+    "INSERT INTO versions (kind, key, value, number, opened) VALUES (:kind, :key, :value, :number, :change)"
+)
+CLOSE_VERSIONS = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND closed IS NULL"
+CLOSE_VERSION = "UPDATE versions SET closed = :change WHERE kind = :kind AND key = :key AND value = :value AND closed IS NULL"
+HISTORY = """SELECT v.kind, v.value, v.number, o.at, e.at, o.who FROM versions v JOIN changes o ON o.id = v.opened
+  LEFT JOIN changes e ON e.id = v.closed WHERE v.kind IN ('standing', 'drop') AND v.key = :claim ORDER BY v.opened, v.kind, v.value"""
+
+NEW_FACT = "INSERT INTO facts (id, subject, relation, object) VALUES (:id, :subject, :relation, :object) ON CONFLICT (id) DO NOTHING"
+NEW_FACT_KEYS = """INSERT INTO fact_keys (key, learnt, fact)
+  SELECT k.value, (SELECT coalesce(max(id), 0) FROM changes), :id FROM unnest(:keys) AS k (value)
+  WHERE NOT EXISTS (SELECT 1 FROM facts f WHERE f.id = :id)"""  # before the fact itself, which has its keys once
+NEW_CLAIM = """INSERT INTO claims
+  (id, fact, source, span_start, span_end, span_text, said_by, kind, confidence, valid_from, valid_until)
+  VALUES (:id, :fact, :source, :start, :end, :text, :said_by, :kind, :confidence, :valid_from, :valid_until)"""
+NEW_PREMISE = "INSERT INTO premises (claim, fact) VALUES (:claim, :fact)"
+CLAIM_THERE = "SELECT 1 FROM claims WHERE id = :claim"
+FROM_SOURCE = "SELECT c.id FROM claims c WHERE c.source = :source ORDER BY c.id"
+OF_FACTS = "SELECT c.id FROM claims c WHERE c.fact = ANY(:facts) ORDER BY c.id"
+CLAIMS_BY_ID = "SELECT c.id FROM claims c WHERE c.id = ANY(:claims) ORDER BY c.id"
+IDS_BEGINNING = "SELECT c.id FROM claims c WHERE substr(c.id, 1, :length) = :beginning ORDER BY c.id"
+FACTS_BY_ID = f"SELECT {_FACT} FROM facts f WHERE f.id = ANY(:facts)"
+FACTS_OF_CLAIMS = (
+    f"SELECT DISTINCT {_FACT} FROM claims c JOIN facts f ON f.id = c.fact WHERE c.id = ANY(:claims)"
+)
+
+FORGET_ANSWER = ("DELETE FROM answer_facts WHERE answer = :answer", "DELETE FROM answers WHERE id = :answer")
+NEW_ANSWER = "INSERT INTO answers (id, text, at) VALUES (:answer, :text, :at)"
+NEW_ANSWER_FACT = "INSERT INTO answer_facts (answer, fact) VALUES (:answer, :fact)"
+ANSWERS_ON = """SELECT a.id, a.text, a.at FROM answers a WHERE a.id IN
+  (SELECT r.answer FROM answer_facts r WHERE r.fact = ANY(:facts)) ORDER BY a.id"""
+NOTED_ANSWERS = """SELECT a.id, a.text, a.at, f.subject, f.relation, f.object FROM answers a
+  JOIN answer_facts r ON r.answer = a.id JOIN facts f ON f.id = r.fact ORDER BY a.at, a.id, f.id"""
+
+# --- erasure
+# ----------------------------------------------------------------------------------------------------------
+
+CLAIMS_RESTING_ON = "SELECT DISTINCT p.claim FROM premises p WHERE p.fact = ANY(:facts)"
+COUNT_ERASED = """UPDATE changes SET erased = erased +
+  (SELECT count(*) FROM versions v WHERE (v.opened = changes.id OR v.closed = changes.id) AND {which})
+  WHERE id IN (SELECT v.opened FROM versions v WHERE {which} UNION SELECT v.closed FROM versions v WHERE {which})"""
+OF_CLAIMS = "v.kind IN ('standing', 'drop') AND v.key = ANY(:claims)"
+OF_NAMES = """v.kind = 'merged' AND (v.key = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.key OR f.object = v.key)
+  OR v.value = ANY(:names) AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.subject = v.value OR f.object = v.value))"""
+DELETE_VERSIONS = "DELETE FROM versions AS v WHERE {which}"
+DELETE_CLAIMS = (
+    "DELETE FROM premises WHERE claim = ANY(:claims)",
+    "DELETE FROM claims WHERE id = ANY(:claims)",
+)
+DELETE_ANSWERS = (
+    "DELETE FROM answer_facts WHERE answer = ANY(:answers)",
+    "DELETE FROM answers WHERE id = ANY(:answers)",
+)
+DELETE_FACTS = """DELETE FROM facts WHERE id = ANY(:facts) AND id NOT IN (SELECT fact FROM claims WHERE fact = ANY(:facts))
+  AND id NOT IN (SELECT fact FROM premises WHERE fact = ANY(:facts))
+  AND id NOT IN (SELECT fact FROM answer_facts WHERE fact = ANY(:facts))"""
+DELETE_FACT_KEYS = """DELETE FROM fact_keys WHERE key = ANY(:keys) AND fact = ANY(:facts)
+  AND fact NOT IN (SELECT id FROM facts WHERE id = ANY(:facts))"""
+PREMISES_OF = "SELECT DISTINCT p.fact FROM premises p WHERE p.claim = ANY(:claims)"
+UNSCRUBBED = "INSERT INTO unscrubbed (change) VALUES (:change)"
+SCRUBBED = "DELETE FROM unscrubbed"
+TO_SCRUB = "SELECT count(*) FROM unscrubbed"
+
+
+@dataclass(frozen=True)
+class LaterTable:
+    """A table that the versions before had not, and how it is filled from what such a one holds: from each
+    row that `read` finds.
+    """
+
+    name: str
+    sqlite: str
+    postgres: str
+    read: str
+    rows: Callable[..., Iterable[tuple[Any, ...]]]
+    columns: int
+
+    def insert(self, mark: str) -> str:
+        """The statement that adds a row, with the mark that an engine has for a value."""
+        return f"INSERT INTO {self.name} VALUES ({', '.join([mark] * self.columns)})"
+
+    def rows_of(self, read: Iterable[tuple[Any, ...]]) -> Iterable[tuple[Any, ...]]:
+        """What stands in it, by the rows that `read` found."""
+        return (made for row in read for made in self.rows(*row))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The tables of one kind of place; statements in what SQLite and PostgreSQL have in common, and then
+    those of their own.
+    """
+
+    name: str  # what it holds: "claims"
+    application: int  # how a file of this kind is told from any other
+    tables: tuple[str, ...]
+    indexes: tuple[str, ...] = ()
+    sqlite: tuple[str, ...] = ()
+    postgres: tuple[str, ...] = ()
+    later: tuple[LaterTable, ...] = ()  # a version each, in their order
+    repeatable: bool = False  # run again, its statements change nothing: so they are where a place says that it is of version 0
+
+    @property
+    def version(self) -> int:
+        """The number of this version: what is older gets what it lacks when it is opened."""
+        return 1 + len(self.later)
+
+    @property
+    def mark(self) -> str:
+        """What stands on a schema of this kind, before the number of its version."""
+        return f"{self.name} of kgot_lab, version "
+
+
+def _keys_of(id: str, subject: str, relation: str, object: str, learnt: int) -> Iterable[tuple[Any, ...]]:
+    return [(key, learnt, id) for key in fact_keys(subject, relation, object)]
+
+
+# in SQLite the index is the table
+FACT_KEYS = LaterTable("fact_keys", f"{KEY_TABLE} WITHOUT ROWID", KEY_TABLE, FIRST_LEARNT, _keys_of, 3)
+CLAIMS_LAYOUT = Layout(
+    "claims", 0x6B676C63, CLAIM_TABLES, CLAIM_INDEXES, SQLITE_INDEXES, POSTGRES_INDEXES, (FACT_KEYS,)
+)  # "kglc"
+
+
+# What keeps tables: the statements of one file, run in transactions; SQLite here, another engine behind the
+# same methods.
+
+ClaimRow = tuple[Any, ...]
+
+
+class TableStorage(Protocol):
+    """Tables of a layout, to which statements of ours are put; raises StoreUnavailable, and StoreDamaged."""
+
+    def rows(
+        self, statement: str, values: Mapping[str, Any] = ...
+    ) -> list[ClaimRow]: ...  # [] where it changes something
+    def reading(self) -> AbstractContextManager[None]: ...  # all that is read within is of one time
+    def changing(
+        self,
+    ) -> AbstractContextManager[
+        None
+    ]: ...  # alone, all or nothing, on the disk when it ends; may be within itself
+    def close(self) -> None: ...
+
+
+class ClaimStorage(TableStorage, Protocol):
+    """Tables of claims, to which the statements of `statements` are put, and which can be erased for good."""
+
+    def scrub(self) -> None: ...  # what was deleted leaves every file

@@ -1,0 +1,1 @@
+"""Run statements in Cypher with ArcadeDB, inside the sandbox."""

@@ -1,0 +1,383 @@
+"""From the records that a statement touched to what it claims to have changed: nodes by their id, edges by
+their identity.
+
+A node that a statement makes under an id that is there is that node, and adds to it, as do the edges that it
+makes there. A node that loses its id keeps it. Nothing depends on the order in which an engine lists what is
+new: a server's statement leads to the same graph. Runs inside the sandbox: imports the standard library and
+its sisters only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kgot_lab.sandbox.cypher.engine import Database, EdgeRecord, NodeRecord
+from kgot_lab.sandbox.cypher.loading import Between, Known
+from kgot_lab.sandbox.cypher.mapping import (
+    clash,
+    edge_properties,
+    free_key,
+    labels_of,
+    node_properties,
+    own_id,
+    own_key,
+)
+from kgot_lab.sandbox.worker.values import Account, RefusedValue, canonical, free_id, json_value
+
+# One statement in ArcadeDB: a transaction that leaves nothing behind, its rows, and what it touched.
+#
+# The engine's own record events say what a statement touched, so what that costs follows the statement and
+# not the graph. Java alone keeps them: a listener written in Python would be called for every record. Runs
+# inside the sandbox: imports the standard library and its sisters only.
+
+_LANGUAGE = "opencypher"
+
+
+class TimedOut(Exception):
+    """A statement took longer than it may."""
+
+
+class Spent(Exception):
+    """A statement kept some of what it did, so that the database is no longer the parent's."""
+
+
+class WrongKind(RefusedValue):
+    """A statement names a type as the engine cannot hold it: a relation where a label has the name, or
+    letters it does not take.
+    """
+
+
+@dataclass(frozen=True)
+class Touched:
+    """What a statement did: the records that are there now, those that are not any more, and which of the
+    first are new.
+    """
+
+    nodes: list[NodeRecord]
+    edges: list[EdgeRecord]
+    gone_nodes: list[str]
+    gone_edges: list[EdgeRecord]
+    new: frozenset[str]
+
+
+class CypherStatements:
+    """Runs the statements of one database, one at a time."""
+
+    def __init__(self, database: Database):
+        self._database, self._db = database, database.db
+        self._timeout = database.java("com.arcadedb.GlobalConfiguration").COMMAND_TIMEOUT
+        self._events: dict[str, Any] = {}
+        self._deadline = 0.0
+        self._listeners = [self._listener(kind) for kind in ("Create", "Update", "Delete")]
+
+    @contextmanager
+    def undone(self, seconds: float) -> Iterator[None]:
+        """A transaction for one statement, which may take some seconds and leaves nothing behind.
+
+        Raises Refused with the engine's message, WrongKind, TimedOut, or Spent, after which the process must
+        end.
+        """
+        events, self._deadline = self._db.getEvents(), time.monotonic() + seconds
+        self._db.getConfiguration().setValue(
+            self._timeout, self._database.java("java.lang.Long")(max(1, int(seconds * 1000)))
+        )
+        for listener in self._listeners:
+            events.registerListener(listener)
+        self._db.begin()
+        try:
+            yield
+            if not self._db.isTransactionActive():
+                raise Spent("the statement ended its own transaction")
+        except self._database.throwable as error:
+            raise _meaning(error) from None
+        finally:
+            while self._db.isTransactionActive():
+                self._db.rollback()
+            for listener in self._listeners:
+                events.unregisterListener(listener)
+            for records in self._events.values():
+                records.clear()
+
+    def run(self, statement: str, *, writing: bool) -> Iterator[dict[str, Any]]:
+        """The rows of a statement, as far as they are asked for, nodes and edges in them as records."""
+        if writing and self._db.getQueryEngine(_LANGUAGE).analyze(statement).isDDL():
+            raise RefusedValue("a statement may not change indexes or constraints")
+        rows = (self._db.command if writing else self._db.query)(_LANGUAGE, statement)
+        while rows.hasNext():
+            row = rows.next()
+            yield {str(name): self._database.value(row.getProperty(name)) for name in row.getPropertyNames()}
+
+    def touched(self) -> Touched:
+        """What the statement has done, while its transaction lasts; raises TimedOut."""
+        created, updated, deleted = (self._elements(kind) for kind in ("Create", "Update", "Delete"))
+        made, ended = (Counter(rid for rid, _ in records) for records in (created, deleted))
+        first = dict(reversed(deleted))
+        done = Touched([], [], [], [], frozenset(made))
+        for rid in dict.fromkeys(rid for rid, _ in (*created, *updated, *deleted)):
+            if time.monotonic() > self._deadline:
+                raise TimedOut
+            there = rid not in ended or self._database.exists(rid)
+            # it was there before; the engine gives a number out again
+            if ended[rid] + there > made[rid] and rid in ended:
+                if isinstance(first[rid], self._database.vertex):
+                    done.gone_nodes.append(rid)
+                else:
+                    done.gone_edges.append(self._database.edge_of(first[rid], only="_key"))
+            if there:
+                record = self._database.record(rid)
+                if isinstance(record, self._database.vertex):
+                    done.nodes.append(self._database.node_of(record))
+                else:
+                    done.edges.append(self._database.edge_of(record))
+        return done
+
+    def _elements(self, kind: str) -> list[tuple[str, Any]]:
+        """Nodes and edges among the records of one kind of event; the engine's other records are its own
+        affair.
+        """
+        kinds = (self._database.vertex, self._database.link)
+        return [
+            (str(record.getIdentity()), record) for record in self._events[kind] if isinstance(record, kinds)
+        ]
+
+    def _listener(self, kind: str) -> Any:
+        """A listener that appends records to a list of Java's."""
+        java = self._database.java
+        lists, types = java("java.util.ArrayList"), java("java.lang.invoke.MethodType")
+        listener, record = (
+            java(f"com.arcadedb.event.AfterRecord{kind}Listener"),
+            java("com.arcadedb.database.Record"),
+        )
+        self._events[kind] = lists()
+        appends = types.methodType(java("java.lang.Boolean").TYPE, java("java.lang.Object").class_)
+        add = java("java.lang.invoke.MethodHandles").publicLookup().findVirtual(lists.class_, "add", appends)
+        handle = add.bindTo(self._events[kind]).asType(
+            types.methodType(java("java.lang.Void").TYPE, record.class_)
+        )
+        return java("java.lang.invoke.MethodHandleProxies").asInterfaceInstance(listener.class_, handle)
+
+
+_WRONG_KIND = (
+    "is not an edge type",
+    "is not a vertex type",
+    "cannot be used as a ",
+    "Cannot create bucket",
+    "File name too long",
+    "Invalid bucket name",
+    "non valid characters",
+)
+
+
+def _meaning(error: Any) -> Exception:
+    """What an error of Java's means here; the innermost message says most."""
+    chain = [error]
+    while chain[-1].getCause() is not None:
+        chain.append(chain[-1].getCause())
+    names = [str(each.getClass().getSimpleName()) for each in chain]
+    if "TimeoutException" in names:
+        return TimedOut()
+    if "OutOfMemoryError" in names:
+        return RefusedValue("the statement needs more memory than it may have")
+    said = [str(each.getMessage()) for each in reversed(chain) if each.getMessage() is not None]
+    wrong = any(sign in message for sign in _WRONG_KIND for message in said)
+    return (WrongKind if wrong else RefusedValue)(said[0] if said else names[-1])
+
+
+_Identity = tuple[str, str, str, str]
+
+
+class CypherChanges:
+    """The claims of one statement, found while its transaction lasts; raises Refused where no graph can be
+    made of what it did.
+    """
+
+    def __init__(self, database: Database, known: Known, touched: Touched, name: Callable[[str], str]):
+        self._database, self._known, self._touched, self._name = database, known, touched, name
+        self._ids: dict[
+            str, str
+        ] = {}  # the ids that nodes have now, by record number, where they are not as before
+        self._made: dict[str, list[str]] = {}  # by id, the record numbers of nodes that were made under it
+        self._said: dict[str, dict[str, Any]] = {}  # the properties that those were made with
+        # the record numbers of nodes that were made under an id that was there, or that others got as well
+        self._again: set[str] = set()
+        self._bases: dict[
+            str, list[str]
+        ] = {}  # the labels that nodes had before new ones of their id added theirs
+        self.nodes: dict[str, Account] = {}
+        self.edges: dict[_Identity, Account] = {}
+        renamed = self._find_nodes()
+        self._find_edges([edge for rid in renamed for edge in database.edges_at(rid)])
+
+    def claims(self) -> dict[str, list[Account]]:
+        """All claims, removals among them."""
+        return {"nodes": list(self.nodes.values()), "edges": list(self.edges.values())}
+
+    def id(self, rid: str) -> str:
+        """The id of a node, by its record number."""
+        return self._ids.get(rid) or self._known.ids[rid]
+
+    # --- nodes ---
+
+    def _find_nodes(self) -> list[str]:
+        """Claim what became of nodes; returns the record numbers of those that have another id than before."""
+        gone = [self._known.ids[rid] for rid in self._touched.gone_nodes if rid in self._known.ids]
+        self.nodes.update({id: [id] for id in gone})
+        old = [
+            node
+            for node in self._touched.nodes
+            if node.rid in self._known.ids and node.rid not in self._touched.new
+        ]
+        renamed = []
+        for node in old:
+            before = self._known.ids[node.rid]
+            id = own_id(node.stored) or before
+            if id != before:
+                if self._there(id):
+                    raise RefusedValue(f"two nodes would have the id {id!r}; give it to one of them only")
+                self.nodes[before] = [before]
+                renamed.append(node.rid)
+            self._claim(id, node, before)
+        new = [node for node in self._touched.nodes if node.rid in self._touched.new]
+        for node in new:
+            if id := own_id(node.stored):
+                self._make(id, node)
+        nameless = (node for node in new if not own_id(node.stored))
+        for node in sorted(
+            nameless, key=lambda node: canonical([self._labels(node, ""), node_properties(node.stored)])
+        ):
+            id = free_id(self._labels(node, ""), {**node.stored, "id": None}, _Taken(self._there))
+            self._claim(id, node, id)
+        return renamed
+
+    def _make(self, id: str, node: NodeRecord) -> None:
+        """Claim a new node under an id of its own."""
+        said, own = self._said.setdefault(id, {}), node_properties(node.stored)
+        if name := clash(said, own):
+            raise RefusedValue(
+                f"the statement makes the node {id!r} twice, with different values of {name!r}; make it once"
+            )
+        said.update(own)
+        there, made = self._there(id), self._made.setdefault(id, [])
+        made.append(node.rid)
+        if there:
+            self._again.update(made)
+        else:
+            self._bases[id] = []
+        self._claim(id, node, id, adds=there)
+
+    def _there(self, id: str) -> bool:
+        return len(self.nodes[id]) > 1 if id in self.nodes else id in self._known.rids
+
+    def _labels(self, node: NodeRecord, before: str) -> list[str]:
+        labels = [self._name(label) for label in node.labels]
+        noted = self._known.labels.get(before)
+        return labels_of(labels, {"_labels": noted, **node.stored} if noted else node.stored)
+
+    def _claim(self, id: str, node: NodeRecord, before: str, *, adds: bool = False) -> None:
+        labels, properties = self._labels(node, before), _checked(node_properties(node.stored), f"of {id!r}")
+        if adds:
+            _, old_labels, old = self.nodes.get(id) or self._as_before(id)
+            kept = self._bases.setdefault(id, old_labels)
+            labels, properties = [*kept, *sorted({*old_labels, *labels} - set(kept))], {**old, **properties}
+        self.nodes.pop(id, None)  # so that it comes after the removal of what had the id before
+        self.nodes[id] = [id, labels, properties]
+        self._ids[node.rid] = id
+
+    def _as_before(self, id: str) -> Account:
+        node = self._database.node(self._known.rids[id])
+        return [id, self._labels(node, id), node_properties(node.stored)]
+
+    # --- edges ---
+
+    def _find_edges(self, moved: Iterable[EdgeRecord]) -> None:
+        """Claim what became of edges, those between the same two nodes together: they differ only by their
+        keys.
+        """
+        touched = {edge.rid: edge for edge in (*self._touched.edges, *moved)}
+        old = [edge for edge in touched.values() if edge.rid not in self._touched.new]
+        gone: dict[Between, list[EdgeRecord]] = {}
+        for edge in (
+            *self._touched.gone_edges,
+            *(edge for edge in old if self._between(edge, before=True) != self._between(edge)),
+        ):
+            gone.setdefault(self._between(edge, before=True), []).append(edge)
+        there: dict[Between, list[EdgeRecord]] = {}
+        for edge in touched.values():
+            there.setdefault(self._between(edge), []).append(edge)
+        for between in {**gone, **there}:
+            self._settle(between, gone.get(between, []), there.get(between, []))
+
+    def _between(self, edge: EdgeRecord, *, before: bool = False) -> Between:
+        source, target = (
+            self._known.ids[end] if before and end in self._known.ids else self.id(end)
+            for end in (edge.source, edge.target)
+        )
+        return source, self._name(edge.type), target
+
+    def _settle(self, between: Between, gone: list[EdgeRecord], there: list[EdgeRecord]) -> None:
+        """Give each edge between two nodes its key: its own, or the one it had, or the next that is free."""
+        before = self._known.keys.get(between, ())
+        new = [edge for edge in there if edge.rid in self._touched.new or edge.source not in self._known.ids]
+        old = [edge for edge in there if edge not in new]
+        new.sort(key=lambda edge: canonical(edge_properties(edge.stored)))
+        alone = before in ((), ("",))  # one edge without a key of its own, as nearly always
+        left = (
+            list(before[len(gone) :])
+            if alone
+            else [key for key in before if key not in [own_key(edge.stored) for edge in gone]]
+        )
+        if alone and any(self._between(edge, before=True) == between for edge in old):
+            left = []  # it is there, perhaps under another key
+        given = {own_key(edge.stored): edge for edge in old if alone or "_key" in edge.stored}
+        # a statement may have changed keys, or replaced all properties, the key among them
+        if old and not alone:
+            rids = {edge.rid for edge in there}
+            found = self._database.edges_between(there[0].type, there[0].source, there[0].target)
+            others = {own_key(edge.stored) for edge in found if edge.rid not in rids}
+            free = [key for key in left if key not in others and key not in given]
+            given.update(zip(free, [edge for edge in old if edge not in given.values()], strict=False))
+            left = [key for key in left if key in others or key in given]
+        for edge in new:
+            key = own_key(edge.stored)
+            # it could not see what it repeats
+            if key in {*left, *given} and not self._again.isdisjoint((edge.source, edge.target)):
+                given[key] = replace(
+                    edge,
+                    stored={
+                        **(given.get(key) or self._edge_before(between, edge.type, key)).stored,
+                        **edge.stored,
+                    },
+                )
+            else:
+                given[free_key(key, {*left, *given})] = edge
+        source, type, target = between
+        for key in before:
+            if key not in left and key not in given:
+                self.edges[(*between, key)] = [source, type, target, key]
+        for key, edge in given.items():
+            properties = _checked(edge_properties(edge.stored), f"of {source} -> {target}")
+            self.edges[(*between, key)] = [source, type, target, key, properties]
+
+    def _edge_before(self, between: Between, type: str, key: str) -> EdgeRecord:
+        """An edge that was there and still is."""
+        found = self._database.edges_between(type, self._known.rids[between[0]], self._known.rids[between[2]])
+        return next(edge for edge in found if own_key(edge.stored) == key)
+
+
+class _Taken:
+    """The ids that are taken, as something to look into."""
+
+    def __init__(self, taken: Callable[[str], bool]):
+        self._taken = taken
+
+    def __contains__(self, id: object) -> bool:
+        return isinstance(id, str) and self._taken(id)
+
+
+def _checked(properties: dict[str, Any], of: str) -> dict[str, Any]:
+    return {name: json_value(value, f"property {name!r} {of}") for name, value in properties.items()}

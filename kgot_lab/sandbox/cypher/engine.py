@@ -1,0 +1,360 @@
+"""ArcadeDB in this process, and no more of it than a worker needs: types, and records by their number.
+
+Runs inside the sandbox: imports the standard library, JPype and its sisters only.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+StoredProperties = dict[str, Any]
+_NO_LABEL = "~NO_LABEL~"  # the engine's own name for the type of nodes without labels
+OWN = "\u00a4"  # begins the name of a type that is not named after its label or relation
+_AT_ONCE = 100_000  # rows that cross into Java in one text
+_INDEXED = 100  # nodes of one label from which on an index finds them by id
+_LONGEST_KEY = 2_000  # characters of an id that an index takes
+
+
+@dataclass(frozen=True)
+class NodeRecord:
+    """A node as the engine holds it."""
+
+    rid: str
+    type: str
+    labels: tuple[str, ...]
+    stored: StoredProperties
+
+
+@dataclass(frozen=True)
+class EdgeRecord:
+    """An edge as the engine holds it, its ends by their record numbers."""
+
+    rid: str
+    type: str
+    source: str
+    target: str
+    stored: StoredProperties
+
+
+class Database:
+    """One graph in a new folder. A type is what the engine calls a label, a set of labels or a relation."""
+
+    def __init__(self, folder: Path):
+        import jpype
+
+        self.java: Callable[[str], Any] = jpype.JClass
+        self.throwable: Any = jpype.JException
+        self.db = self.java("com.arcadedb.database.DatabaseFactory")(str(folder)).create()
+        self.java("java.util.logging.LogManager").getLogManager().reset()  # the engine is silent from here on
+        self._schema = self.db.getSchema()
+        self._array = jpype.JArray(jpype.JObject)
+        self._rid, self._json = (
+            self.java("com.arcadedb.database.RID"),
+            self.java("com.arcadedb.serializer.json.JSONObject"),
+        )
+        self.vertex, self.link = self.java("com.arcadedb.graph.Vertex"), self.java("com.arcadedb.graph.Edge")
+        self._out = self.java("com.arcadedb.graph.Vertex$DIRECTION").OUT
+        self._labels = self.java("com.arcadedb.query.opencypher.Labels")
+        self._values: dict[Any, Callable[[Any], Any]] = {}
+        self._labels_of: dict[str, tuple[str, ...]] = {}
+
+    def close(self) -> None:
+        """Drop the database."""
+        self.db.drop()
+
+    # --- types ---
+
+    def kind(self, type: str) -> str:
+        """Whether a type is one of "nodes" or of "edges"; "" where there is none."""
+        if not self._schema.existsType(type):
+            return ""
+        return (
+            "nodes"
+            if isinstance(self._schema.getType(type), self.java("com.arcadedb.schema.VertexType"))
+            else "edges"
+        )
+
+    def empty(self, type: str) -> bool:
+        """Whether a type has no records, nor any of the types below it."""
+        return int(self.db.countType(type, True)) == 0
+
+    def drop_type(self, type: str) -> None:
+        """Forget a type without records, and those below it."""
+        for below in list(self._schema.getType(type).getSubTypes()):
+            if self._schema.existsType(below.getName()):
+                self.drop_type(str(below.getName()))
+        self._schema.dropType(type)
+        self._labels_of.clear()
+
+    def types(self) -> set[str]:
+        """The names of all types."""
+        return {str(type.getName()) for type in self._schema.getTypes()}
+
+    def node_type(self, labels: Iterable[str], own_name: str = "") -> str:
+        """The type of nodes that have just these labels, made where it is missing; it may have a name of its
+        own.
+        """
+        names = self.java("java.util.ArrayList")()
+        for label in labels:
+            names.add(label)
+        if not own_name and len(names):
+            return str(self._labels.ensureCompositeType(self._schema, names))
+        own_name = own_name or _NO_LABEL
+        if not self._schema.existsType(own_name):
+            above = [self._schema.getOrCreateVertexType(label) for label in names]
+            type = self._schema.createVertexType(own_name)
+            for each in above:
+                type.addSuperType(each)
+        return own_name
+
+    def edge_type(self, name: str) -> str:
+        """The type of edges of this name, made where it is missing."""
+        self._schema.getOrCreateEdgeType(name)
+        return name
+
+    def index(self, type: str, longest: int) -> None:
+        """Let a type's nodes be found by id, from some number of nodes on, and unless the longest of their
+        ids is too long for an index.
+        """
+        if type == _NO_LABEL:
+            return
+        shown = self._schema.getType(type)
+        there = shown.getPolymorphicIndexByProperties("id")
+        if there is not None and longest > _LONGEST_KEY:
+            self._schema.dropIndex(there.getName())
+        elif there is None and longest <= _LONGEST_KEY and int(self.db.countType(type, True)) >= _INDEXED:
+            shown.getOrCreateProperty("id", self.java("com.arcadedb.schema.Type").STRING)
+            shown.createTypeIndex(self.java("com.arcadedb.schema.Schema$INDEX_TYPE").LSM_TREE, False, "id")
+
+    # --- many records, outside of a transaction ---
+
+    @contextmanager
+    def loading(self, edges: int) -> Iterator[Any]:
+        """The engine's quickest way to add many new records, of which about so many are edges."""
+        batch = (
+            self.db.batch()
+            .withWAL(False)
+            .withParallelFlush(False)
+            .withExpectedEdgeCount(max(1, edges))
+            .build()
+        )
+        try:
+            yield batch
+        finally:
+            batch.close()
+
+    def load_nodes(self, batch: Any, type: str, rows: list[StoredProperties]) -> list[str]:
+        """Add nodes of one type; returns their record numbers."""
+        create = self.java("com.arcadedb.python.VertexBatcher").createVerticesJson
+        parts = [str(create(batch, type, text)) for text in _texts(rows)]
+        return [rid for part in parts for rid in part.split(";")]
+
+    def load_edges(self, batch: Any, type: str, rows: list[StoredProperties]) -> None:
+        """Add edges of one type, whose ends are named by `_src` and `_dst`."""
+        create = self.java("com.arcadedb.python.EdgeBatcher").newEdgesJson
+        for text in _texts(rows):
+            create(batch, type, text)
+
+    # --- single records ---
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """What happens in it is kept, all or nothing."""
+        self.db.begin()
+        try:
+            yield
+        except BaseException:
+            self.db.rollback()
+            raise
+        self.db.commit()
+
+    def node(self, rid: str) -> NodeRecord:
+        """A node as it is now."""
+        return self.node_of(self.record(rid))
+
+    def add_node(self, type: str, stored: StoredProperties) -> str:
+        """Add a node; returns its record number."""
+        node = self.db.newVertex(type)
+        node.set(self._map(stored)).save()
+        return str(node.getIdentity())
+
+    def change_node(self, rid: str, type: str, stored: StoredProperties) -> str:
+        """Give a node another type and other properties; its edges stay. Returns its record number, which may
+        be another.
+        """
+        if str(self.record(rid).getTypeName()) != type:
+            rid = str(self.record(rid).modify().moveToType(type))
+        self.change(rid, stored)
+        return rid
+
+    def add_edge(self, type: str, source: str, target: str, stored: StoredProperties) -> None:
+        """Add an edge between two nodes."""
+        pairs = [
+            item for entry in self._map(stored).entrySet() for item in (entry.getKey(), entry.getValue())
+        ]
+        self.record(source).newEdge(type, self._rid(target), self._array(pairs))
+
+    def change(self, rid: str, stored: StoredProperties) -> None:
+        """Give a record these properties instead of its own."""
+        changed = self.record(rid).modify()
+        kept = _outside(stored)
+        for name in [name for name in changed.getPropertyNames() if str(name) not in kept]:
+            changed.remove(name)
+        changed.set(self._map(stored)).save()
+
+    def remove(self, rid: str) -> None:
+        """Remove a record; a node's edges go with it."""
+        self.db.deleteRecord(self.record(rid))
+
+    def edges_between(self, type: str, source: str, target: str) -> list[EdgeRecord]:
+        """The edges of one type from one node to another."""
+        if self.kind(type) != "edges":
+            return []
+        return [
+            self.edge_of(edge)
+            for edge in self.record(source).getEdges(self._out, type)
+            if str(edge.getIn()) == target
+        ]
+
+    def edges_at(self, rid: str) -> list[EdgeRecord]:
+        """All edges of a node, either way along, a loop once."""
+        return list(
+            {str(edge.getIdentity()): self.edge_of(edge) for edge in self.record(rid).getEdges()}.values()
+        )
+
+    def record(self, rid: str) -> Any:
+        """A record as Java holds it."""
+        return self.db.lookupByRID(self._rid(rid), True)
+
+    def exists(self, rid: str) -> bool:
+        """Whether there is a record of this number."""
+        return bool(self.db.existsRecord(self._rid(rid)))
+
+    def _map(self, stored: StoredProperties) -> Any:
+        return self._json(json.dumps(_outside(stored))).toMap()
+
+    # --- from Java to Python ---
+
+    def node_of(self, record: Any) -> NodeRecord:
+        """A node that Java holds."""
+        type = str(record.getTypeName())
+        if type not in self._labels_of:
+            names = map(str, self._labels.getLabels(record))
+            self._labels_of[type] = tuple(
+                name for name in names if not (name.startswith(OWN) and name[1:].isdigit())
+            )
+        return NodeRecord(
+            str(record.getIdentity()),
+            type,
+            self._labels_of[type],
+            _inside(self.value(record.propertiesAsMap())),
+        )
+
+    def edge_of(self, record: Any, only: str = "") -> EdgeRecord:
+        """An edge that Java holds, perhaps with one of its properties only."""
+        stored = {} if only else _inside(self.value(record.propertiesAsMap()))
+        if only and record.has(only):
+            stored = {only: self.value(record.get(only))}
+        return EdgeRecord(
+            str(record.getIdentity()),
+            str(record.getTypeName()),
+            str(record.getOut()),
+            str(record.getIn()),
+            stored,
+        )
+
+    def value(self, item: Any) -> Any:
+        """A value of Java's as plain Python; nodes and edges as records, a path as the list of both, dates
+        and the like as text.
+        """
+        if item is None:
+            return None
+        kind = type(item)
+        if kind not in self._values:
+            self._values[kind] = self._converter(item)
+        return self._values[kind](item)
+
+    def _converter(self, item: Any) -> Callable[[Any], Any]:
+        ways: tuple[tuple[str, Callable[[Any], Any]], ...] = (
+            ("java.lang.String", str),
+            ("java.lang.Boolean", bool),
+            ("java.lang.Double", float),
+            ("java.lang.Float", float),
+            ("java.math.BigDecimal", lambda number: float(str(number))),
+            ("java.lang.Number", lambda number: int(str(number))),
+            ("com.arcadedb.graph.Vertex", self.node_of),
+            ("com.arcadedb.graph.Edge", self.edge_of),
+            (
+                "com.arcadedb.query.opencypher.traversal.TraversalPath",
+                lambda path: list(map(self.value, path.toAlternatingList())),
+            ),
+            ("com.arcadedb.query.sql.executor.Result", lambda result: self.value(result.toMap())),
+            (
+                "java.util.Map",
+                lambda map: {str(entry.getKey()): self.value(entry.getValue()) for entry in map.entrySet()},
+            ),
+            ("java.util.Collection", lambda items: list(map(self.value, items))),
+        )
+        return next((way for name, way in ways if isinstance(item, self.java(name))), str)
+
+
+def _outside(stored: StoredProperties) -> StoredProperties:
+    """Properties as the engine keeps them: it loses one whose name begins with @."""
+    if not any(name[:1] in ("@", OWN) for name in stored):
+        return stored
+    return {OWN + name if name[:1] in ("@", OWN) else name: value for name, value in stored.items()}
+
+
+def _inside(stored: StoredProperties) -> StoredProperties:
+    if not any(name[:1] == OWN for name in stored):
+        return stored
+    return {name.removeprefix(OWN): value for name, value in stored.items()}
+
+
+def _texts(rows: list[StoredProperties]) -> Iterator[str]:
+    for at in range(0, len(rows), _AT_ONCE):
+        yield json.dumps([_outside(row) for row in rows[at : at + _AT_ONCE]])
+
+
+# Starts the Java that ArcadeDB's package brings, in this process.
+#
+# Runs inside the sandbox: imports the standard library and JPype only.
+
+# a quick start and little memory besides the heap; no file is written but the database, nor the log that the
+# engine would keep in whatever folder it was started from
+_OPTIONS = (
+    "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto", "-Xrs", "-XX:ErrorFile=/dev/null",
+    "-XX:-CreateCoredumpOnCrash", "-XX:+DisplayVMOutputToStderr", "-Djava.awt.headless=true", "-Dfile.encoding=UTF8",
+    f"-Djava.util.logging.config.file={os.devnull}", "-Dpolyglot.engine.WarnInterpreterOnly=false", "--enable-native-access=ALL-UNNAMED",
+    "--add-opens=java.base/java.util.concurrent.atomic=ALL-UNNAMED", "--add-opens=java.base/java.nio.channels.spi=ALL-UNNAMED",
+    "--add-opens=java.base/java.lang=ALL-UNNAMED",
+)  # fmt: skip
+# small pages without a search for gaps load fast, and nothing outlives the worker; no statement reads a file
+# or an address
+_SETTINGS = {
+    "txWAL": "false", "bucketReuseSpaceMode": "low", "bucketDefaultPageSize": "16384",
+    "opencypher.loadCsv.allowFileUrls": "false", "opencypher.loadCsv.allowRemoteUrls": "false",
+}  # fmt: skip
+
+
+def start(memory_mb: int) -> None:
+    """Start the Java that the package brings, with a heap of this size; a process can do so once."""
+    import jpype
+
+    found = importlib.util.find_spec("arcadedb_embedded")
+    if found is None or found.origin is None:
+        raise ImportError("arcadedb_embedded")
+    home = Path(found.origin).parent
+    settings = [f"-Darcadedb.{name}={value}" for name, value in _SETTINGS.items()]
+    jars = sorted(map(str, (home / "jars").glob("*.jar")))
+    library = str(home / "jre/lib/server/libjvm.so")
+    jpype.startJVM(library, f"-Xmx{memory_mb}m", *_OPTIONS, *settings, classpath=jars, convertStrings=False)
+    system = jpype.JClass("java.lang.System")
+    system.setOut(system.err)  # standard output belongs to the replies

@@ -1,0 +1,370 @@
+"""Puts into ArcadeDB what the parent says of the graph: a few elements one by one in a transaction, many by
+the engine's bulk loader.
+
+Runs inside the sandbox: imports the standard library and its sisters only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from kgot_lab.sandbox.cypher.engine import OWN, Database, StoredProperties
+from kgot_lab.sandbox.cypher.mapping import backticked, stored_edge, stored_node
+from kgot_lab.sandbox.worker.values import Account
+
+# What ArcadeDB calls a label or a relation: its own name wherever the engine takes it, and another where
+# not.
+#
+# The engine keeps labels and relations under one roof, so that a name is one or the other, and in files
+# named after them. A graph may have both an Award and an edge AWARD that is written Award too, or a label
+# with a comma: such a name is kept under another, and statements that use it are rewritten, at the places
+# where the engine's own parser sees a label or a relation. Runs inside the sandbox: imports the standard
+# library and its sisters only.
+
+_NODES, _EDGES = "nodes", "edges"
+# characters of a file's name as the engine spells it, of one label and of all that a node has
+_LONGEST, _LONGEST_TOGETHER = (100, 160)
+_NOT_TAKEN = frozenset("~,*")
+_PLACES = {
+    "NodePattern": _NODES,
+    "NodeLabels": _NODES,
+    "LabelComparison": _NODES,
+    "RelationshipPattern": _EDGES,
+}
+_GRAMMAR = "com.arcadedb.query.opencypher.grammar.Cypher25"
+
+
+def _usable(name: str) -> bool:
+    return not name.startswith(OWN) and _NOT_TAKEN.isdisjoint(name) and len(quote(name, safe="")) <= _LONGEST
+
+
+class TypeNames:
+    """The types of one database, and the names they stand for. Types are made and dropped outside of
+    transactions.
+    """
+
+    def __init__(self, database: Database):
+        self._database = database
+        self._odd: dict[tuple[str, str], str] = {}  # kind and name, and the type
+        self._names: dict[str, str] = {}
+        self._own: dict[frozenset[str], str] = {}
+
+    def name(self, type: str) -> str:
+        """The label or relation that a type stands for."""
+        return self._names.get(type, type)
+
+    def label_type(self, label: str, *, both: bool = False) -> str:
+        """The type of nodes with a label, made where it is missing; `both` says that a relation has the name
+        too.
+        """
+        return self._database.node_type([self._type(_NODES, label, both)])
+
+    def node_type(self, labels: Iterable[str]) -> str:
+        """The type of nodes with just these labels, made where it is missing."""
+        types = sorted({self._odd.get((_NODES, label), label) for label in labels})
+        if len(types) < 2 or len("~".join(quote(type, safe="") for type in types)) <= _LONGEST_TOGETHER:
+            return self._database.node_type(types)
+        return self._database.node_type(
+            types, self._own.setdefault(frozenset(types), f"{OWN}{len(self._own) + 1}")
+        )
+
+    def edge_type(self, relation: str, *, both: bool = False) -> str:
+        """The type of edges of a relation, made where it is missing; `both` says that a label has the name
+        too.
+        """
+        return self._database.edge_type(self._type(_EDGES, relation, both))
+
+    def known_edge_type(self, relation: str) -> str:
+        """The type of edges of a relation that is there."""
+        return self._odd.get((_EDGES, relation), relation)
+
+    def learn(self, statement: str) -> bool:
+        """Find other names for those in a statement that the engine does not take; returns whether there were
+        any.
+        """
+        before = len(self._odd)
+        found = {(kind, name) for kind, name, *_ in self._uses(statement)}
+        for kind, name in sorted(found):
+            self._type(kind, name, both=(_EDGES if kind == _NODES else _NODES, name) in found)
+        return len(self._odd) > before
+
+    def translated(self, statement: str) -> tuple[str, dict[str, str]]:
+        """A statement with the engine's names in it, and the texts of expressions that were rewritten, each
+        with what it was.
+
+        labels() and type() give the usual names again.
+        """
+        if not self._odd:
+            return statement, {}
+        edits = [
+            (start, stop, backticked(self._odd[kind, name]))
+            for kind, name, start, stop in self._uses(statement)
+            if (kind, name) in self._odd
+        ]
+        usual = (
+            "{"
+            + ", ".join(
+                f"{backticked(type)}: {json.dumps(name, ensure_ascii=False)}"
+                for type, name in self._names.items()
+            )
+            + "}"
+        )
+        rewritten = {}
+        for function, start, stop in self._calls(statement):
+            call = statement[start:stop]
+            again = (
+                f"[_each IN {call} | coalesce({usual}[_each], _each)]"
+                if function == "labels"
+                else f"coalesce({usual}[{call}], {call})"
+            )
+            rewritten[again] = call
+            edits.append((start, stop, again))
+        for start, stop, text in sorted(edits, reverse=True):
+            statement = statement[:start] + text + statement[stop:]
+        return statement, rewritten
+
+    def ends_transaction(self, statement: str) -> bool:
+        """Whether a part of a statement would be kept before the rest of it has run."""
+        return "transaction" in statement.lower() and bool(
+            self._found(statement, "subqueryInTransactionsParameters")
+        )
+
+    def _type(self, kind: str, name: str, both: bool) -> str:
+        if (kind, name) in self._odd:
+            return self._odd[kind, name]
+        there = self._database.kind(name)
+        used = bool(there) and not self._database.empty(name)
+        taken = used and there != kind
+        # a label and a relation that come together: the label has the name
+        yields = both and kind == _EDGES and not used
+        if _usable(name) and not taken and not yields:
+            if there not in ("", kind):  # left by a statement that was undone
+                self._database.drop_type(name)
+            return name
+        type = (
+            OWN + name
+            if _usable(name) and not name.isdigit()
+            else f"{OWN}x{hashlib.sha256(name.encode()).hexdigest()[:20]}"
+        )
+        self._odd[kind, name] = type
+        self._names[type] = name
+        return type
+
+    def _uses(self, statement: str) -> Iterator[tuple[str, str, int, int]]:
+        """Where a statement names a label or a relation: the kind, the name, and where the word begins and
+        ends.
+        """
+        for word in self._found(statement, "symbolicNameString"):
+            if _class(word.getParent()) in ("LabelName", "LabelType"):
+                text = str(word.getText())
+                name = text[1:-1].replace("``", "`") if text.startswith("`") else text
+                yield _kind(word), name, *_extent(word)
+
+    def _calls(self, statement: str) -> Iterator[tuple[str, int, int]]:
+        for call in self._found(statement, "functionInvocation"):
+            function = str(call.getChild(0).getText()).lower()
+            if function in ("type", "labels"):
+                yield function, *_extent(call)
+
+    def _found(self, statement: str, rule: str) -> list[Any]:
+        """The places in a statement that the engine's parser calls so."""
+        java = self._database.java
+        lexer = java(_GRAMMAR + "Lexer")(java("org.antlr.v4.runtime.CharStreams").fromString(statement))
+        lexer.removeErrorListeners()
+        parser = java(_GRAMMAR + "Parser")(java("org.antlr.v4.runtime.CommonTokenStream")(lexer))
+        parser.removeErrorListeners()
+        return list(
+            java("org.antlr.v4.runtime.tree.xpath.XPath").findAll(parser.statements(), f"//{rule}", parser)
+        )
+
+
+def _class(place: Any) -> str:
+    return type(place).__name__.replace("$", ".").rpartition(".")[2].removesuffix("Context")
+
+
+def _extent(place: Any) -> tuple[int, int]:
+    return int(place.getStart().getStartIndex()), int(place.getStop().getStopIndex()) + 1
+
+
+def _kind(place: Any) -> str:
+    while place is not None and _class(place) not in _PLACES:
+        place = place.getParent()
+    return _PLACES[_class(place)] if place is not None else _NODES
+
+
+Between = tuple[str, str, str]  # source, type, target
+_FEW = 300  # new elements that are added one by one
+_ONE_EDGE = ("",)
+_ENDS = frozenset(("_src", "_dst"))  # what the bulk loader calls an edge's ends
+
+
+@dataclass
+class Known:
+    """What is in the database between statements: nodes by id with their record numbers, and the keys of the
+    edges between two nodes.
+    """
+
+    rids: dict[str, str] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    # of nodes whose labels are not in alphabetical order
+    labels: dict[str, list[str]] = field(default_factory=dict)
+    keys: dict[Between, tuple[str, ...]] = field(default_factory=dict)
+    longest: int = 0  # characters of an id
+
+    def add_node(self, id: str, labels: list[str], rid: str) -> None:
+        """Note where a node is now."""
+        self.ids.pop(self.rids.get(id, ""), None)
+        self.rids[id], self.ids[rid] = rid, id
+        self.labels.pop(id, None)
+        if labels != sorted(set(labels)):
+            self.labels[id] = labels
+        self.longest = max(self.longest, len(id))
+
+    def remove_node(self, id: str) -> str:
+        """Forget a node; returns where it was."""
+        rid = self.rids.pop(id)
+        del self.ids[rid]
+        self.labels.pop(id, None)
+        return rid
+
+    def has_edge(self, between: Between, key: str) -> bool:
+        """Whether there is such an edge."""
+        return key in self.keys.get(between, ())
+
+    def add_edge(self, between: Between, key: str) -> None:
+        """Note an edge."""
+        before = self.keys.get(between, ())
+        self.keys[between] = (*before, key) if before or key else _ONE_EDGE
+
+    def remove_edge(self, between: Between, key: str) -> None:
+        """Forget an edge."""
+        left = tuple(each for each in self.keys[between] if each != key)
+        if left:
+            self.keys[between] = left
+        else:
+            del self.keys[between]
+
+
+def put(
+    database: Database, names: TypeNames, known: Known, nodes: list[Account], edges: list[Account]
+) -> None:
+    """Make the database agree with some claims, each of another element."""
+    if nodes or edges:
+        _Put(database, names, known, nodes, edges).run()
+
+
+class _Put:
+    def __init__(
+        self, database: Database, names: TypeNames, known: Known, nodes: list[Account], edges: list[Account]
+    ):
+        self._database, self._known = database, known
+        self._nodes, self._edges = nodes, edges
+        labels = {label for claim in nodes if len(claim) == 3 for label in claim[1]}
+        relations = {claim[1] for claim in edges if len(claim) == 5}
+        sets = {tuple(claim[1]) for claim in nodes if len(claim) == 3}
+        self._label_types = {label: names.label_type(label, both=label in relations) for label in labels}
+        self._node_types = {each: names.node_type(each) for each in sets}
+        self._edge_types = {
+            relation: names.edge_type(relation, both=relation in labels) for relation in relations
+        }
+        self._known_type = names.known_edge_type
+
+    def run(self) -> None:
+        """Removals and changes first, then what is new; edges go before their nodes, and come after them."""
+        new_nodes = [claim for claim in self._nodes if len(claim) == 3 and claim[0] not in self._known.rids]
+        new_edges = [
+            claim
+            for claim in self._edges
+            if len(claim) == 5 and not self._known.has_edge(_between(claim), claim[3])
+        ]
+        many = len(new_nodes) + len(new_edges) > _FEW
+        if not many or len(new_nodes) + len(new_edges) < len(self._nodes) + len(self._edges):
+            with self._database.transaction():
+                self._remove()
+                self._change(new_nodes)
+                if not many:
+                    self._add_nodes(new_nodes)
+                    self._add_edges(new_edges)
+        if many:
+            self._load(new_nodes, new_edges)
+        for type in self._label_types.values():
+            self._database.index(type, self._known.longest)
+
+    def _remove(self) -> None:
+        for claim in self._edges:
+            # else it came and went since the last statement
+            if len(claim) == 4 and self._known.has_edge(_between(claim), claim[3]):
+                self._database.remove(self._rid_of(claim))
+                self._known.remove_edge(_between(claim), claim[3])
+        for claim in self._nodes:
+            if len(claim) == 1 and claim[0] in self._known.rids:
+                self._database.remove(self._known.remove_node(claim[0]))
+
+    def _change(self, new_nodes: list[Account]) -> None:
+        fresh = {claim[0] for claim in new_nodes}
+        for claim in self._nodes:
+            if len(claim) == 3 and claim[0] not in fresh:
+                id, labels, properties = claim
+                stored = stored_node(id, labels, properties)
+                rid = self._database.change_node(
+                    self._known.rids[id], self._node_types[tuple(labels)], stored
+                )
+                self._known.add_node(id, labels, rid)
+        for claim in self._edges:
+            if len(claim) == 5 and self._known.has_edge(_between(claim), claim[3]):
+                self._database.change(self._rid_of(claim), stored_edge(claim[3], claim[4]))
+
+    def _rid_of(self, claim: Account) -> str:
+        """The record number of an edge that is there."""
+        source, relation, target, key = claim[:4]
+        ends = (self._known.rids[source], self._known.rids[target])
+        found = self._database.edges_between(self._known_type(relation), *ends)
+        return next(edge.rid for edge in found if edge.stored.get("_key", "") == key)
+
+    def _add_nodes(self, claims: Iterable[Account]) -> None:
+        for id, labels, properties in claims:
+            rid = self._database.add_node(
+                self._node_types[tuple(labels)], stored_node(id, labels, properties)
+            )
+            self._known.add_node(id, labels, rid)
+
+    def _add_edges(self, claims: Iterable[Account]) -> None:
+        for source, relation, target, key, properties in claims:
+            ends = (self._known.rids[source], self._known.rids[target])
+            self._database.add_edge(self._edge_types[relation], *ends, stored_edge(key, properties))
+            self._known.add_edge((source, relation, target), key)
+
+    def _load(self, nodes: list[Account], edges: list[Account]) -> None:
+        special = [claim for claim in edges if not _ENDS.isdisjoint(claim[4])]
+        with self._database.loading(len(edges)) as batch:
+            by_labels: dict[tuple[str, ...], list[Account]] = {}
+            for claim in nodes:
+                by_labels.setdefault(tuple(claim[1]), []).append(claim)
+            for labels, claims in by_labels.items():
+                rows = [stored_node(*claim) for claim in claims]
+                for claim, rid in zip(
+                    claims, self._database.load_nodes(batch, self._node_types[labels], rows), strict=True
+                ):
+                    self._known.add_node(claim[0], claim[1], rid)
+            rids, by_relation = self._known.rids, dict[str, list[StoredProperties]]()
+            for source, relation, target, key, properties in (
+                claim for claim in edges if _ENDS.isdisjoint(claim[4])
+            ):
+                row = {"_src": rids[source], "_dst": rids[target]}
+                by_relation.setdefault(relation, []).append(
+                    {**row, **stored_edge(key, properties)} if key or properties else row
+                )
+                self._known.add_edge((source, relation, target), key)
+            for relation, rows in by_relation.items():
+                self._database.load_edges(batch, self._edge_types[relation], rows)
+        with self._database.transaction():
+            self._add_edges(special)
+
+
+def _between(claim: Account) -> Between:
+    return claim[0], claim[1], claim[2]

@@ -1,0 +1,146 @@
+"""How a property graph lies in a Cypher database, whose nodes have no text ids and whose values are not all
+of JSON.
+
+A node's id is its property `id`. An edge's own key, where it has one, is `_key`. Labels that are not in
+alphabetical order are noted in `_labels`. A value that Cypher cannot store (a map, a mixed or nested list,
+null, a large integer) is the text `json:` and its JSON, as is a text that begins so. On a server, `_run` says
+which namespace it all belongs to, and `_kept` that a node is known to the store. A property that has one of
+these names, or none at all, which servers refuse, gets an underscore at its end. Runs inside the sandbox too:
+imports the standard library and its sisters only.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Collection, Container, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from kgot_lab.sandbox.worker.values import RefusedValue, canonical
+
+_NODE_NAMES = ("", "id", "_labels", "_run", "_kept")
+_EDGE_NAMES = ("", "_key", "_run", "_kept")
+ENCODED = "json:"
+
+
+def stored_node(id: str, labels: Sequence[str], properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of a node as Cypher stores them."""
+    noted = {} if list(labels) == sorted(set(labels)) else {"_labels": list(labels)}
+    return {"id": id, **noted, **_stored(properties, _NODE_NAMES)}
+
+
+def stored_edge(key: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of an edge as Cypher stores them."""
+    return {**({"_key": key} if key else {}), **_stored(properties, _EDGE_NAMES)}
+
+
+def labels_of(labels: Collection[str], stored: Mapping[str, Any]) -> list[str]:
+    """A node's labels in the order they were given in; those that a statement added come last, by name."""
+    noted = stored.get("_labels")
+    kept = [label for label in noted if label in labels] if isinstance(noted, list) else []
+    return kept + sorted(set(labels) - set(kept))
+
+
+def node_properties(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """A node's own properties again."""
+    return _properties(stored, _NODE_NAMES)
+
+
+def edge_properties(stored: Mapping[str, Any]) -> dict[str, Any]:
+    """An edge's own properties again."""
+    return _properties(stored, _EDGE_NAMES)
+
+
+def own_id(stored: Mapping[str, Any]) -> str:
+    """The id that a node has of its own, a number as text, or "" for none; raises Refused for what is no id."""
+    id = stored.get("id")
+    if id is None or (isinstance(id, str) and not id.strip()):
+        return ""
+    if isinstance(id, bool) or not isinstance(id, str | int | float):
+        raise RefusedValue(f"a node's id must be text, not {id!r}")
+    return str(id)
+
+
+def own_key(stored: Mapping[str, Any]) -> str:
+    """The key that an edge has of its own, a number as text, or "" for none."""
+    key = stored.get("_key", "")
+    return str(key) if isinstance(key, str | int | float) and not isinstance(key, bool) else ""
+
+
+def free_key(wanted: str, taken: Container[str]) -> str:
+    """A key, not among those taken, for an edge that would like to have one."""
+    numbered = (f"{wanted}.{number}" if wanted else str(number) for number in count(2))
+    return wanted if wanted not in taken else next(key for key in numbered if key not in taken)
+
+
+def clash(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """The name of a property that two sets of them have with different values; "" for none."""
+    return next(
+        (
+            name
+            for name in sorted(one.keys() & other.keys())
+            if canonical(one[name]) != canonical(other[name])
+        ),
+        "",
+    )
+
+
+def plain_value(value: Any) -> Any:
+    """A value that the engine returned as JSON: what was encoded is decoded, and dates and the like are ISO
+    text.
+    """
+    if isinstance(value, str):
+        return _decoded(value)
+    if isinstance(value, Mapping):
+        return {str(name): plain_value(item) for name, item in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [plain_value(item) for item in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    return str(value)
+
+
+def backticked(name: str) -> str:
+    """A label, type or property name as Cypher takes it, whatever it holds."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _stored(properties: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        f"{name}_" if name.rstrip("_") in taken else name: _encoded(value)
+        for name, value in properties.items()
+    }
+
+
+def _properties(stored: Mapping[str, Any], taken: tuple[str, ...]) -> dict[str, Any]:
+    own = {name: plain_value(value) for name, value in stored.items() if name not in taken}
+    return {name[:-1] if name.rstrip("_") in taken else name: value for name, value in own.items()}
+
+
+def _encoded(value: Any) -> Any:
+    return value if _storable(value) else ENCODED + json.dumps(value, ensure_ascii=False)
+
+
+def _storable(value: Any) -> bool:
+    if isinstance(value, str):
+        return not value.startswith(ENCODED)
+    if isinstance(value, bool | float):
+        return True
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**63
+    if isinstance(value, list | tuple):
+        kinds = {type(item) for item in value}
+        return len(kinds) <= 1 and kinds <= {str, bool, int, float} and all(map(_storable, value))
+    return False
+
+
+def _decoded(text: str) -> Any:
+    if not text.startswith(ENCODED):
+        return text
+    try:
+        return json.loads(text[len(ENCODED) :])
+    except ValueError:
+        return text

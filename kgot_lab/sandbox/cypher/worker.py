@@ -1,0 +1,178 @@
+"""The program inside the sandbox for Cypher: one process, because a Java engine cannot be forked, that holds
+a copy of the graph.
+
+A statement runs in a transaction that is always undone; what it changed goes to the parent, and comes back as
+nodes and edges with a later request if it is kept. Requests and replies are those of `worker`. Runs inside
+the sandbox: imports the standard library and its sisters only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from kgot_lab.sandbox.cypher.changes import CypherChanges, CypherStatements, TimedOut, WrongKind
+from kgot_lab.sandbox.cypher.engine import Database, EdgeRecord, NodeRecord, start
+from kgot_lab.sandbox.cypher.loading import Known, TypeNames, put
+from kgot_lab.sandbox.cypher.mapping import edge_properties, node_properties, plain_value
+from kgot_lab.sandbox.worker import seccomp
+from kgot_lab.sandbox.worker.fork_server import READY, REPLIED, TIMED_OUT, TOO_LONG, receive, send, withdraw
+from kgot_lab.sandbox.worker.values import Account, RefusedValue, json_value
+
+_MAX_MESSAGE = 600
+
+
+class _TooLong(Exception):
+    """The rows of a statement are more than may be returned."""
+
+
+def main() -> None:
+    """Serve statements in Cypher from standard input until it closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    withdraw()
+    start(int(os.environ.get("MEMORY_MB", "512")))
+    graph = CypherGraph()
+    graph.warm_up()
+    if sys.platform == "linux":
+        seccomp.confine_threads(seccomp.engine_program())
+    send(READY)
+    while (request := receive()) is not None:
+        if request.get("clear"):
+            graph.clear()
+        graph.put(request.get("nodes", ()), request.get("edges", ()))
+        send(*(_reply(graph, request) if "do" in request else (READY,)))
+    os._exit(0)  # Java would take its time
+
+
+def _reply(graph: CypherGraph, request: dict[str, Any]) -> tuple[bytes, bytes]:
+    """How a statement ended, and what it found or changed."""
+    try:
+        reply = graph.answer(request["do"], request["statement"], request["seconds"], request["bytes"])
+    except TimedOut:
+        return TIMED_OUT, b""
+    except _TooLong:
+        return TOO_LONG, b""
+    except RefusedValue as refusal:
+        reply = {"error": str(refusal)[:_MAX_MESSAGE]}
+    payload = json.dumps(reply, ensure_ascii=False, allow_nan=False).encode(errors="replace")
+    return (REPLIED, payload) if len(payload) <= request["bytes"] else (TOO_LONG, b"")
+
+
+class CypherGraph:
+    """The graph as statements in Cypher meet it."""
+
+    def __init__(self) -> None:
+        self._folder = _folder()
+        self._begin(0)
+
+    def _begin(self, number: int) -> None:
+        self._number, self._known = number, Known()
+        self._database = Database(self._folder / str(number))
+        self._names, self._statements = TypeNames(self._database), CypherStatements(self._database)
+        self._left: set[str] = set()  # types that a statement made and that nothing may have
+
+    def clear(self) -> None:
+        """Start anew."""
+        if self._known.rids or self._database.types():
+            self._database.close()
+            shutil.rmtree(self._folder / str(self._number), ignore_errors=True)
+            self._begin(self._number + 1)
+
+    def warm_up(self) -> None:
+        """Load what the first statement needs, so that its time is its own."""
+        self.answer("write", "CREATE (a:A {id: 'a'})-[:B]->(b:C {id: 'b'})", 30, 10_000)
+        self.answer("read", "MATCH (a)-[r]->(b) RETURN a.id, r, b", 30, 10_000)
+        self.put((), ())
+
+    def put(self, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
+        """Make the graph agree with some claims."""
+        put(self._database, self._names, self._known, list(nodes), list(edges))
+        for type in sorted(self._left, key=len, reverse=True):
+            if self._database.kind(type) and self._database.empty(type):
+                self._database.drop_type(type)
+        self._left = set()
+
+    def answer(self, do: str, text: str, seconds: float, most: int) -> dict[str, Any]:
+        """What a write changed, or the rows of a read, of so many bytes at most.
+
+        Raises Refused with the engine's message, TimedOut, and _TooLong.
+        """
+        answers = {"write": self._write, "read": self._read}
+        if do not in answers:
+            raise RefusedValue(f"Cypher cannot {do}")
+        types = self._database.types()
+        try:
+            try:
+                return answers[do](text, seconds, most)
+            except WrongKind:
+                if not self._names.learn(text):
+                    raise
+                return answers[do](text, seconds, most)
+        finally:
+            self._left |= self._database.types() - types
+
+    def _write(self, text: str, seconds: float, most: int) -> dict[str, Any]:
+        statement, _ = self._names.translated(text)
+        if self._names.ends_transaction(statement):
+            raise RefusedValue("a statement may not be divided into transactions")
+        with self._statements.undone(seconds):
+            for _ in self._statements.run(statement, writing=True):
+                pass
+            return CypherChanges(
+                self._database, self._known, self._statements.touched(), self._names.name
+            ).claims()
+
+    def _read(self, text: str, seconds: float, most: int) -> dict[str, Any]:
+        statement, rewritten = self._names.translated(text)
+        rows, size = [], 0
+        with self._statements.undone(seconds):
+            for found in self._statements.run(statement, writing=False):
+                row = {_restored(column, rewritten): self._shown(value) for column, value in found.items()}
+                rows.append(json_value(row, "a row", reading=True))
+                size += len(json.dumps(rows[-1], ensure_ascii=False))
+                if size > most:
+                    raise _TooLong
+        return {"rows": rows}
+
+    def _shown(self, value: Any) -> Any:
+        """A value as a reader of the graph knows it; what a node or an edge is goes before a property of that
+        name.
+        """
+        if isinstance(value, NodeRecord):
+            node = {
+                "id": self._known.ids[value.rid],
+                "labels": [self._names.name(label) for label in value.labels],
+            }
+            return node | node_properties(value.stored) | node
+        if isinstance(value, EdgeRecord):
+            source, target = self._known.ids[value.source], self._known.ids[value.target]
+            fact = {"subject": source, "relation": self._names.name(value.type), "object": target}
+            return fact | edge_properties(value.stored) | fact
+        if isinstance(value, dict):
+            return {name: self._shown(item) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self._shown(item) for item in value]
+        return plain_value(self._names.name(value) if isinstance(value, str) else value)
+
+
+def _folder() -> Path:
+    """A new folder for databases; those of workers that were killed are removed, where they did not vanish
+    with their sandbox.
+    """
+    for folder in Path(tempfile.gettempdir()).glob("kgot_lab-cypher-*"):
+        if sys.platform == "linux" and not Path(f"/proc/{folder.name.split('-')[2]}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"kgot_lab-cypher-{os.getpid()}-"))
+
+
+def _restored(column: str, rewritten: dict[str, str]) -> str:
+    for text, original in rewritten.items():
+        column = column.replace(text, original)
+    return column

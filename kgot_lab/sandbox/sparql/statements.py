@@ -1,0 +1,337 @@
+"""Check the words of a SPARQL statement against a list of those allowed, before an engine sees it.
+
+The list is the first of two fences; the second is where a statement runs: a fork without network, files or
+time, or a server's query endpoint. SPARQL resolves escapes (backslash, u, four digits) before anything else, but not every
+engine does, so both readings of a statement must pass.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from kgot_lab.sandbox.sparql.rdf import (
+    NAMESPACE,
+    PREFIXES,
+    RDF,
+    RDFS,
+    RDFS_LABEL,
+    XSD,
+    RdfTriple,
+    Term,
+    iri_of,
+    predicate_name,
+    value_of,
+)
+from kgot_lab.sandbox.worker.values import RefusedValue, limited
+
+_LETTER = (  # of the names of SPARQL's grammar
+    "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c-\u200d\u2070-\u218f\u2c00-\u2fef\u3001-\ud7ff"
+    "\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_MORE = f"{_LETTER}_0-9\u00b7\u0300-\u036f\u203f-\u2040"
+_PREFIX = rf"(?:[{_LETTER}](?:[{_MORE}.\-]*[{_MORE}\-])?)?:"
+_ESCAPED = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
+_TOKEN = re.compile(
+    rf"""
+    (?P<space>[\x00-\x20]+|\#[^\n\r]*)
+  | (?P<iri><(?:[^\x00-\x20<>"{{}}|^`\\]|\\u[0-9A-Fa-f]{{4}}|\\U[0-9A-Fa-f]{{8}})*>)
+  | (?P<text>\"\"\"(?:"{{0,2}}(?:[^"\\]|\\.))*\"\"\"|'''(?:'{{0,2}}(?:[^'\\]|\\.))*'''|"(?:[^"\\\n\r]|\\.)*"|'(?:[^'\\\n\r]|\\.)*')
+  | (?P<variable>[?$][{_LETTER}_0-9][{_MORE}]*)
+  | (?P<blank>_:[{_LETTER}_0-9](?:[{_MORE}.\-]*[{_MORE}\-])?)
+  | (?P<name>{_PREFIX}(?:(?:[{_LETTER}_:0-9]|{_ESCAPED})(?:(?:[{_MORE}:.\-]|{_ESCAPED})*(?:[{_MORE}:\-]|{_ESCAPED}))?)?)
+  | (?P<language>@[A-Za-z]+(?:-[A-Za-z0-9]+)*)
+  | (?P<number>[0-9]+\.?[0-9]*(?:[eE][+-]?[0-9]+)?|\.[0-9]+(?:[eE][+-]?[0-9]+)?)
+  | (?P<word>[A-Za-z][A-Za-z0-9_]*)
+  | (?P<sign><<|>>|\{{\||\|\}}|\^\^|&&|\|\||<=|>=|!=|[{{}}()\[\].,;=<>!+\-*/|^?])
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_AFTER_QUOTE = re.compile(rf"'((?:[{_LETTER}])(?:[{_MORE}.\-]*[{_MORE}\-])?)")
+_ESCAPE = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
+
+_DECIMAL = re.compile(r"[0-9]*\.[0-9]+")
+
+_READS = {"SELECT", "ASK", "CONSTRUCT", "DESCRIBE"}
+_WRITES = {"INSERT", "DELETE", "CLEAR", "DROP"}
+_EVERYWHERE = {
+    *"BASE PREFIX SELECT WHERE A TRUE FALSE DISTINCT REDUCED AS GROUP BY HAVING ORDER ASC DESC LIMIT OFFSET VALUES OPTIONAL".split(),
+    *"UNION MINUS FILTER BIND UNDEF EXISTS NOT IN COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT SEPARATOR STR LANG LANGMATCHES".split(),
+    *"DATATYPE BOUND IRI URI BNODE RAND ABS CEIL FLOOR ROUND CONCAT STRLEN UCASE LCASE ENCODE_FOR_URI CONTAINS STRSTARTS".split(),
+    *"STRENDS STRBEFORE STRAFTER YEAR MONTH DAY HOURS MINUTES SECONDS TIMEZONE TZ NOW UUID STRUUID MD5 SHA1 SHA256 SHA384".split(),
+    *"SHA512 COALESCE IF STRLANG STRDT SAMETERM ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC REGEX SUBSTR REPLACE".split(),
+}
+_ALLOWED = {
+    "read": _EVERYWHERE | _READS,
+    "write": _EVERYWHERE | _WRITES | {"DATA", "DEFAULT", "ALL", "SILENT"},
+}
+_REFUSED = {
+    **dict.fromkeys(
+        "GRAPH FROM NAMED USING WITH CREATE COPY MOVE ADD INTO TO".split(),
+        "there is one graph, without a name: leave {} out",
+    ),
+    **dict.fromkeys(
+        "SERVICE LOAD".split(), "{} would fetch something from elsewhere, which is not possible here"
+    ),
+}
+_DEPTH = {**dict.fromkeys("([{", 1), **dict.fromkeys(")]}", -1)}
+_DEEPEST = 100  # engines read brackets by recursion: some thousands of them end the process
+_MOST_SAID = 400  # Oxigraph's messages go on with every character that a name may have
+_GLUED = tuple("GRAPH FROM USING WITH SERVICE LOAD DESCRIBE".split())  # GRAPHex:g can be read as GRAPH ex:g
+
+
+class SparqlToken(NamedTuple):
+    """A piece of a statement: what kind, and its text."""
+
+    kind: str
+    text: str
+
+
+def checked_statement(do: str, statement: str) -> list[SparqlToken]:
+    """The pieces of a read or a write, spaces and comments included; raises Refused, with what to do instead,
+    if it may not be run.
+
+    Models write :O'Hara for :O%27Hara: a statement that may not be run as it stands is read so.
+    """
+    try:
+        return _checked(do, statement)
+    except RefusedValue as refusal:
+        try:
+            return _checked(do, "".join(token.text for token in _tokens(statement, mending=True)))
+        except RefusedValue:
+            raise refusal from None
+
+
+def _checked(do: str, statement: str) -> list[SparqlToken]:
+    found = readings(statement)
+    for reading in found:
+        _check(do, reading)
+    return found[0]
+
+
+def readings(statement: str) -> list[list[SparqlToken]]:
+    """The pieces of a statement, as it stands and, where that is another, with its escapes resolved; raises
+    Refused.
+    """
+    resolved = _ESCAPE.sub(lambda match: _sign(match[1] or match[2]), statement)
+    return [_tokens(each) for each in dict.fromkeys((statement, resolved))]
+
+
+def _tokens(text: str, *, mending: bool = False) -> list[SparqlToken]:
+    """A text in pieces; `mending` takes a quote between two letters of a name for a part of it."""
+    found, place = list[SparqlToken](), 0
+    while place < len(text):
+        match = _TOKEN.match(text, place)
+        if mending and found and found[-1].kind == "name" and (rest := _AFTER_QUOTE.match(text, place)):
+            found[-1] = SparqlToken("name", f"{found[-1].text}%27{rest[1]}")
+            place = rest.end()
+            continue
+        if match is None:
+            quote = text[place] in "\"'"
+            why = (
+                "a text is not closed, or a name holds a quote, %27 in names"
+                if quote
+                else "in names, other signs are percent-encoded"
+            )
+            raise RefusedValue(
+                f"{text[place : place + 40]!r} in line {text.count(chr(10), 0, place) + 1} is not SPARQL: {why}"
+            )
+        found.append(SparqlToken(str(match.lastgroup), match[0]))
+        place = match.end()
+    return found
+
+
+def _sign(digits: str) -> str:
+    number = int(digits, 16)
+    if number > 0x10FFFF or 0xD800 <= number < 0xE000:
+        raise RefusedValue(f"the escape for {digits} is no character")
+    return chr(number)
+
+
+def _check(do: str, found: Iterable[SparqlToken]) -> None:
+    said = [token for token in found if token.kind != "space"]
+    words = [token.text for token in said if token.kind == "word"]
+    for word in words:
+        if word.upper() not in _ALLOWED[do]:
+            raise RefusedValue(_why(do, word))
+    if not {word.upper() for word in words} & (_READS if do == "read" else _WRITES):
+        raise RefusedValue(
+            "a read begins with SELECT or ASK"
+            if do == "read"
+            else "a write begins with INSERT DATA, INSERT or DELETE"
+        )
+    deepest = max(accumulate(_DEPTH.get(token.text, 0) for token in said), default=0)
+    if deepest > _DEEPEST:
+        raise RefusedValue(f"brackets are nested {deepest:,} deep; {_DEEPEST} is the most")
+    declared = declared_in(said)
+    for prefix in declared:
+        if prefix.upper().startswith(_GLUED):
+            raise RefusedValue(f"a prefix may not begin with a word of SPARQL: {prefix}")
+    for token, following in zip(said, [*said[1:], SparqlToken("end", "")], strict=True):
+        _check_token(do, token, following, declared)
+
+
+def _check_token(do: str, token: SparqlToken, following: SparqlToken, declared: Mapping[str, str]) -> None:
+    prefix, _, local = token.text.partition(":")
+    if token.kind == "name" and prefix not in PREFIXES and prefix not in declared:
+        raise RefusedValue(f"the prefix {prefix}: is not declared; a name is written :{local or 'name'}")
+    if token.text in ("<<", ">>", "{|", "|}"):
+        raise RefusedValue(
+            f"{token.text} is not understood here: values of a fact are told with rdf:subject, rdf:predicate and rdf:object"
+        )
+    if (
+        do == "read"
+        and following.text == "("
+        and token.kind in ("iri", "name")
+        and not _expanded(token, declared).startswith(XSD)
+    ):
+        raise RefusedValue(f"{token.text}(…) is no function of SPARQL")
+
+
+def _why(do: str, word: str) -> str:
+    name = word.upper()
+    if name in _REFUSED:
+        return _REFUSED[name].format(word)
+    if name in _ALLOWED["write"]:
+        return f"a read may not change the graph: {word} belongs into a write"
+    if name in _ALLOWED["read"]:
+        return f"{word} reads and changes nothing; a write begins with INSERT DATA, INSERT or DELETE"
+    return f"{word!r} is no word of SPARQL; a name is written :{word}, and a text stands in quotes"
+
+
+def declared_in(found: Iterable[SparqlToken]) -> dict[str, str]:
+    """The prefixes that a statement declares itself."""
+    said = [token for token in found if token.kind != "space"]
+    return {
+        name.text[:-1]: iri.text[1:-1]
+        for word, name, iri in zip(said, said[1:], said[2:], strict=False)
+        if word.text.upper() == "PREFIX"
+        and name.kind == "name"
+        and name.text.endswith(":")
+        and iri.kind == "iri"
+    }
+
+
+def _expanded(token: SparqlToken, declared: Mapping[str, str]) -> str:
+    if token.kind == "iri":
+        return token.text[1:-1]
+    prefix, _, local = token.text.partition(":")
+    return {**PREFIXES, **declared}[prefix] + re.sub(r"\\(.)", r"\1", local)
+
+
+def respelled(found: Iterable[SparqlToken]) -> str:
+    """A statement with its names as the mapping spells them, so that :Marie%20Curie finds :Marie_Curie, and
+    rdfs:label finds :label.
+    """
+    found = list(found)
+    declared, texts, declaring = declared_in(found), [], False
+    for token in found:
+        text = token.text
+        if token.kind in ("iri", "name") and not declaring:
+            iri = _expanded(token, declared)
+            own = iri_of(predicate_name(iri)) if iri.startswith(NAMESPACE) or iri == RDFS_LABEL else iri
+            if own != iri or text.count(".") > 1:  # Oxigraph cannot read :J.R.R._Tolkien
+                text = f"<{own}>"
+        if token.kind == "number" and _DECIMAL.fullmatch(text):
+            text += "e0"  # the mapping keeps a number with a point as a double, and 1.5 as SPARQL reads it is another term
+        declares = token.kind == "word" and text.upper() in ("PREFIX", "BASE")
+        declaring = declares or (declaring and token.kind in ("space", "name"))
+        texts.append(text)
+    return "".join(texts)
+
+
+def with_prefixes(found: Iterable[SparqlToken]) -> str:
+    """A statement spelled so, after a line that declares the prefixes it lacks, for an engine that cannot be
+    told of them.
+    """
+    found = list(found)
+    declared = declared_in(found)
+    lacking = (f"PREFIX {prefix}: <{iri}>" for prefix, iri in PREFIXES.items() if prefix not in declared)
+    return f"{' '.join(lacking)}\n{respelled(found)}"
+
+
+def has_word(found: Iterable[SparqlToken], word: str) -> bool:
+    """Whether a word is among the pieces of a statement."""
+    return any(token.kind == "word" and token.text.upper() == word for token in found)
+
+
+def only_adds(found: Iterable[SparqlToken]) -> bool:
+    """Whether a write consists of INSERT DATA alone, so that what it says does not depend on the graph."""
+    words = {token.text.upper() for token in found if token.kind == "word"}
+    return words <= {"INSERT", "DATA", "A", "TRUE", "FALSE", "PREFIX", "BASE"}
+
+
+def explained(message: str, statement: str) -> str:
+    """An engine's message on one line, the end of a long one left out, with the piece of the statement that
+    it points at.
+    """
+    said, lines = " ".join(message.split()), statement.splitlines()
+    said = said if len(said) <= _MOST_SAID else f"{said[:_MOST_SAID]}…"
+    place = re.search(r"\b(?:at|line) (\d+)(?::|, column )(\d+)", said)
+    if place is None or not 0 < int(place[1]) <= len(lines):
+        return said
+    line, column = lines[int(place[1]) - 1], int(place[2]) - 1
+    return f"{said} (near {line[max(0, column - 20) : column + 30].strip()!r})"
+
+
+# What a SPARQL query found, as rows of JSON.
+#
+# A solution is a dictionary: names of things by their ids, literals by their values; a variable without a
+# value is left out, and a solution without any is no row. ASK gives one row, true or false. A graph gives a
+# row for each triple: subject, relation, object. A query whose variables are those of FACT gives one row
+# for each fact, with the fact's properties in it by name. Runs inside the sandbox too: imports the standard
+# library and its sisters only.
+
+FACT = ("subject", "relation", "object", "fact", "property", "value")
+
+
+def value(term: Term) -> Any:
+    """A term as a reader takes it."""
+    if not isinstance(term, str):
+        return value_of(term)
+    name = predicate_name(term)
+    for prefix, namespace in (("rdf:", RDF), ("rdfs:", RDFS)):
+        name = name.replace(namespace, prefix, 1) if name.startswith(namespace) else name
+    return name
+
+
+def solution_rows(
+    variables: Sequence[str], solutions: Iterable[Mapping[str, Term]], *, in_order: bool
+) -> list[Any]:
+    """Solutions as rows, in one order however the engine keeps its graph, unless the query gave them an order
+    of its own.
+    """
+    found = ({name: value(term) for name, term in solution.items()} for solution in limited(solutions))
+    rows = [row for row in found if row]
+    facts = tuple(variables) == FACT
+    if not in_order:
+        rows.sort(key=(lambda row: [_text(row.get(name)) for name in FACT]) if facts else _text)
+    return _facts(rows) if facts else rows
+
+
+def rows_of_triples(triples: Iterable[RdfTriple]) -> list[Any]:
+    """The triples of a graph as rows."""
+    rows = ({"subject": value(s), "relation": value(p), "object": value(o)} for s, p, o in limited(triples))
+    return sorted(rows, key=_text)
+
+
+def _facts(rows: Iterable[dict[str, Any]]) -> list[Any]:
+    """One row for each fact, with its properties."""
+    facts: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        ends = {name: row.get(name, "") for name in FACT[:3]}
+        fact = facts.setdefault(_text([ends, row.get("fact")]), ends)
+        if "property" not in row or row["property"] in FACT[:3]:
+            continue
+        name, new = row["property"], row.get("value")
+        old = fact.get(name, new)
+        several = old if isinstance(old, list) else [old]
+        fact[name] = old if new == old or new in several else [*several, new]
+    return list(facts.values())
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

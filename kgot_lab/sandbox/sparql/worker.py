@@ -1,0 +1,400 @@
+"""SPARQL inside the sandbox: Oxigraph holds the graph in memory, and each statement runs in a fork of the
+process that holds it.
+
+What a write changed is the difference between the triples before and after it. A write that only adds is run
+on an empty graph instead, which shows what it says without a look at all the triples there are. Runs inside
+the sandbox: imports the standard library, pyoxigraph and its sisters only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kgot_lab.sandbox.sparql.rdf import (
+    DESCRIBING,
+    EDGE_IRI,
+    OBJECT,
+    PREDICATE,
+    PREFIXES,
+    SUBJECT,
+    Contents,
+    Literal,
+    RdfTriple,
+    Term,
+    contents_of,
+    edge_triples,
+    iri_of,
+    is_edge,
+    name_of,
+    node_triples,
+    predicate_name,
+    sorted_json,
+    with_names,
+)
+from kgot_lab.sandbox.sparql.statements import (
+    checked_statement,
+    explained,
+    has_word,
+    only_adds,
+    respelled,
+    rows_of_triples,
+    solution_rows,
+)
+from kgot_lab.sandbox.worker.fork_server import serve
+from kgot_lab.sandbox.worker.values import Account, RefusedValue
+
+if TYPE_CHECKING:
+    import pyoxigraph as ox
+
+# From triples that came and went to the nodes and edges that a statement changed.
+#
+# Only what the triples touch is looked at: the touched nodes, and the touched groups of edges, those of one
+# type from one node to another. Runs inside the sandbox too: imports the standard library and its sisters
+# only.
+
+Group = tuple[str, str, str]  # source, type and target, as names
+
+
+class Triples(Protocol):
+    """Triples that are spelled as the mapping spells them, and can be looked up."""
+
+    def about(self, subject: str) -> Iterator[RdfTriple]: ...
+    def naming(self, object: str) -> Iterator[RdfTriple]: ...
+    def subjects(self, predicate: str, object: str) -> Iterator[str]: ...
+    def has(self, triple: RdfTriple) -> bool: ...
+
+
+def of_node(triple: RdfTriple) -> bool:
+    """Whether a triple about a node is part of the node, and not an edge."""
+    return not is_edge(triple[1], triple[2])
+
+
+def group_triples(triples: Triples, group: Group) -> list[RdfTriple]:
+    """The triples of all edges of one type from one node to another."""
+    return [
+        *filter(triples.has, [_plain(group)]),
+        *chain.from_iterable(map(triples.about, _descriptions(triples, group))),
+    ]
+
+
+def _plain(group: Group) -> RdfTriple:
+    return iri_of(group[0]), iri_of(group[1]), iri_of(group[2])
+
+
+def _descriptions(triples: Triples, group: Group) -> list[str]:
+    """The resources that describe edges; both ends are asked in turns, so that a hub at one of them does not
+    matter.
+    """
+    source, type, target = map(iri_of, group)
+    from_source, from_target = triples.subjects(SUBJECT, source), triples.subjects(OBJECT, target)
+    found, others = list[str](), list[str]()
+    for one in from_source:
+        found.append(one)
+        other = next(from_target, "")
+        if not other:
+            found = others
+            break
+        others.append(other)
+    wanted = (SUBJECT, source), (PREDICATE, type), (OBJECT, target)
+    return [one for one in found if all(triples.has((one, predicate, end)) for predicate, end in wanted)]
+
+
+class TripleChange:
+    """A graph before, what was added to it and what removed from it; the graph itself stays as it was."""
+
+    def __init__(self, before: Triples, added: Sequence[RdfTriple], removed: Iterable[RdfTriple]):
+        self.before, self.removed = before, dict.fromkeys(removed)
+        self.added: dict[str, list[RdfTriple]] = {}
+        self.spellings: dict[str, dict[str, None]] = {}  # each touched node's IRIs, by its name
+        self.groups: dict[Group, list[RdfTriple]] = {}  # the plain triples that were added
+        self.resources: dict[str, None] = {}
+        self.described = {subject for subject, predicate, _ in added if predicate in DESCRIBING}
+        for triple in added:
+            self.added.setdefault(triple[0], []).append(triple)
+        for triple in chain(added, self.removed):
+            self._touch(*triple)
+        for resource in self.resources:
+            for ends in (_ends(before.about(resource)), _ends(self.after(resource))):
+                if ends is not None:
+                    self.groups.setdefault(ends, [])
+        self.known = {group: _descriptions(before, group) for group in self.groups}
+
+    def _touch(self, subject: str, predicate: str, object: str | Literal) -> None:
+        if subject.startswith(EDGE_IRI) or subject in self.described:
+            self.resources[subject] = None
+            named = [object] if predicate in (SUBJECT, OBJECT) and isinstance(object, str) else []
+        elif isinstance(object, str) and is_edge(predicate, object):
+            named = [subject, object]
+            plain = self.groups.setdefault((name_of(subject), predicate_name(predicate), name_of(object)), [])
+            plain += (
+                [(subject, predicate, object)] if (subject, predicate, object) not in self.removed else []
+            )
+        else:
+            named = [subject]
+        for iri in named:
+            self.spellings.setdefault(name_of(iri), {iri_of(name_of(iri)): None})[iri] = None
+
+    def after(self, subject: str) -> list[RdfTriple]:
+        """What is said of a thing in the end."""
+        return [
+            *(triple for triple in self.before.about(subject) if triple not in self.removed),
+            *self.added.get(subject, ()),
+        ]
+
+    def claims(self) -> dict[str, list[Account]]:
+        """The touched nodes and edges that differ, in the form of `claims`; raises Refused where the graph
+        cannot hold what was said.
+        """
+        before, after = contents_of(self._part_before()), contents_of(self._part_after())
+        nodes = [claim for name in self.spellings for claim in self._node(name, before, after)]
+        gone = [list(identity) for identity in before.edges if identity not in after.edges]
+        came = [
+            [*identity, values]
+            for identity, values in after.edges.items()
+            if _differ(before.edges.get(identity), values)
+        ]
+        for _, type, *_ in came:
+            _require_name("a relation", str(type))
+        return {"nodes": nodes, "edges": [*gone, *came]}
+
+    def _node(self, name: str, before: Contents, after: Contents) -> Iterator[Account]:
+        now = after.nodes.get(name) or (([], {}) if self._connected(name) else None)
+        if now is None:
+            yield from [[name]] if name in before.nodes else []
+        elif _differ(before.nodes.get(name), now):
+            _require_name("a node", name)
+            for label in now[0]:
+                _require_name("a label", label)
+            yield [name, *now]
+
+    def _part_before(self) -> Iterator[RdfTriple]:
+        """What was said of the touched nodes and edges."""
+        for name in self.spellings:
+            yield from filter(of_node, self.before.about(iri_of(name)))
+        for group, resources in self.known.items():
+            yield from filter(self.before.has, [_plain(group)])
+            yield from chain.from_iterable(map(self.before.about, resources))
+
+    def _part_after(self) -> Iterator[RdfTriple]:
+        """What is said of them in the end; a described fact goes when it or a part of its description is
+        removed.
+        """
+        for iris in self.spellings.values():
+            yield from filter(of_node, chain.from_iterable(map(self.after, iris)))
+        for group, added in self.groups.items():
+            yield from added
+            yield from (
+                plain for plain in [_plain(group)] if plain not in self.removed and self.before.has(plain)
+            )
+        for resource in dict.fromkeys(chain(*self.known.values(), self.resources)):
+            triples = self.after(resource)
+            ends = _ends(triples)
+            goes = ends is None or (_plain(ends) in self.removed and not self.groups[ends])
+            if resource in self.described or not goes:
+                yield from triples
+
+    def _connected(self, name: str) -> bool:
+        """Whether an edge that was there before, and still is, names a node."""
+        iri = iri_of(name)
+        there = chain(
+            self.before.about(iri),
+            (triple for triple in self.before.naming(iri) if not triple[0].startswith(EDGE_IRI)),
+        )
+        return any(is_edge(triple[1], triple[2]) and triple not in self.removed for triple in there)
+
+
+def _ends(triples: Iterable[RdfTriple]) -> Group | None:
+    """The ends of the edge that some triples describe; None if they do not describe one."""
+    found = {
+        predicate: object
+        for _, predicate, object in triples
+        if predicate in DESCRIBING and isinstance(object, str)
+    }
+    whole = len(found) == len(DESCRIBING)
+    return (
+        (name_of(found[SUBJECT]), predicate_name(found[PREDICATE]), name_of(found[OBJECT])) if whole else None
+    )
+
+
+def _differ(one: Any, other: Any) -> bool:
+    return one is None or sorted_json(one) != sorted_json(other)
+
+
+def _require_name(what: str, name: str) -> None:
+    if not name.strip():
+        raise RefusedValue(f"the name of {what} must not be blank")
+
+
+class SparqlGraph:
+    """The graph as statements in SPARQL meet it."""
+
+    def __init__(self) -> None:
+        import pyoxigraph
+
+        self.ox = pyoxigraph
+        self.store = pyoxigraph.Store()
+
+    # --- what the parent says of the graph ---
+
+    def clear(self) -> None:
+        """Start anew."""
+        self.store = self.ox.Store()
+
+    def put(self, nodes: Iterable[Account], edges: Iterable[Account]) -> None:
+        """Make the graph agree with some claims."""
+        groups: dict[Group, dict[str, list[Any]]] = {}
+        for source, type, target, key, *properties in edges:
+            groups.setdefault((source, type, target), {})[key] = properties
+        if len(self.store):
+            self._replace(nodes, groups)
+            return
+        said = [triple for claim in nodes if len(claim) == 3 for triple in node_triples(*claim)]
+        for group, changed in groups.items():
+            said += edge_triples(*group, _there(changed))
+        self.store.extend(map(self._quad, said))
+
+    def _replace(self, nodes: Iterable[Account], groups: dict[Group, dict[str, list[Any]]]) -> None:
+        old, new = dict[RdfTriple, None](), dict[RdfTriple, None]()
+        for claim in nodes:
+            old.update(dict.fromkeys(filter(of_node, self.about(iri_of(claim[0])))))
+            new.update(dict.fromkeys(node_triples(*claim) if len(claim) == 3 else ()))
+        for group, changed in groups.items():
+            told = group_triples(self, group)
+            edges = {identity[3]: [properties] for identity, properties in contents_of(told).edges.items()}
+            old.update(dict.fromkeys(told))
+            new.update(dict.fromkeys(edge_triples(*group, _there(edges | changed))))
+        for triple in old.keys() - new.keys():
+            self.store.remove(self._quad(triple))
+        self.store.extend(self._quad(triple) for triple in new if triple not in old)
+
+    # --- what is known of a thing ---
+
+    def about(self, subject: str) -> Iterator[RdfTriple]:
+        """The triples with a subject; a blank node has none, because every statement's get a name."""
+        if subject.startswith("_:"):
+            return iter(())
+        return map(self._triple, self.store.quads_for_pattern(self.ox.NamedNode(subject), None, None))
+
+    def naming(self, object: str) -> Iterator[RdfTriple]:
+        """The triples with an object."""
+        return map(self._triple, self.store.quads_for_pattern(None, None, self.ox.NamedNode(object)))
+
+    def subjects(self, predicate: str, object: str) -> Iterator[str]:
+        """What has a predicate with an object."""
+        pattern = self.ox.NamedNode(predicate), self.ox.NamedNode(object)
+        return (self._triple(quad)[0] for quad in self.store.quads_for_pattern(None, *pattern))
+
+    def has(self, triple: RdfTriple) -> bool:
+        """Whether a triple is there."""
+        return self._quad(triple) in self.store
+
+    # --- statements ---
+
+    def answer(self, do: str, text: str) -> dict[str, Any]:
+        """Run a write or a read in a fork of this process; returns nodes and edges, or rows, or else an
+        error.
+        """
+        try:
+            found = checked_statement(do, text) if do in ("read", "write") else []
+        except RefusedValue as refusal:
+            return {"error": str(refusal)}
+        statement = respelled(found)
+        try:
+            if do == "write":
+                return self._write(statement, adds=only_adds(found))
+            if do == "read":
+                return {"rows": self._rows(statement, in_order=has_word(found, "ORDER"))}
+            return {"error": "this sandbox speaks SPARQL and computes nothing else"}
+        except RefusedValue as refusal:
+            return {"error": str(refusal)}
+        except MemoryError:
+            return {"error": "the statement needs more memory than it may have"}
+        except (SyntaxError, ValueError, OSError) as error:
+            return {"error": explained(str(error), statement)}
+
+    def _rows(self, statement: str, *, in_order: bool) -> list[Any]:
+        result = self.store.query(statement, prefixes=PREFIXES)
+        if isinstance(result, self.ox.QueryBoolean):
+            return [bool(result)]
+        if isinstance(result, self.ox.QueryTriples):
+            return rows_of_triples(self._triple(triple) for triple in result)
+        names = [variable.value for variable in result.variables]
+        solutions = (
+            {name: self._term(term) for name in names if (term := solution[name]) is not None}
+            for solution in result
+        )
+        return solution_rows(names, solutions, in_order=in_order)
+
+    def _write(self, statement: str, *, adds: bool) -> dict[str, Any]:
+        if adds:
+            apart = self.ox.Store()
+            apart.update(statement, prefixes=PREFIXES)
+            added: list[ox.Quad] = [quad for quad in apart if quad not in self.store]
+            removed: list[ox.Quad] = []
+        else:
+            added, removed = self._run(statement)
+        # the engine lists the newest first
+        told = with_names(map(self._triple, reversed(added)), self._taken)
+        return dict(TripleChange(self, told, map(self._triple, removed)).claims())
+
+    def _run(self, statement: str) -> tuple[list[ox.Quad], list[ox.Quad]]:
+        """What an update adds and removes; the graph is as before then."""
+        before = self._lines()
+        self.store.update(statement, prefixes=PREFIXES)
+        after = self._lines()
+        kept = set(before).intersection(after)
+        added, removed = self._quads(after, kept), self._quads(before, kept)
+        for quad in added:
+            self.store.remove(quad)
+        self.store.extend(removed)
+        return added, removed
+
+    def _lines(self) -> list[bytes]:
+        dump = self.store.dump(format=self.ox.RdfFormat.N_TRIPLES, from_graph=self.ox.DefaultGraph())
+        return (dump or b"").split(b"\n")
+
+    def _quads(self, lines: list[bytes], kept: set[bytes]) -> list[ox.Quad]:
+        text = b"\n".join(line for line in lines if line not in kept)
+        return list(self.ox.parse(input=text, format=self.ox.RdfFormat.N_TRIPLES))
+
+    def _taken(self, name: str) -> bool:
+        iri = iri_of(name)
+        return any(True for _ in self.about(iri)) or any(True for _ in self.naming(iri))
+
+    # --- terms ---
+
+    def _triple(self, triple: ox.Triple | ox.Quad) -> RdfTriple:
+        subject, object = self._term(triple.subject), self._term(triple.object)
+        if isinstance(subject, Literal):
+            raise RefusedValue(f"{subject.text!r} cannot be said something of")
+        return subject, triple.predicate.value, object
+
+    def _term(self, term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Term:
+        if isinstance(term, self.ox.NamedNode):
+            return term.value
+        if isinstance(term, self.ox.BlankNode):
+            return f"_:{term.value}"
+        if isinstance(term, self.ox.Literal):
+            return Literal(term.value, term.datatype.value)
+        raise RefusedValue(f"{term} is a triple in the place of a thing, which is not understood here")
+
+    def _quad(self, triple: RdfTriple) -> ox.Quad:
+        subject, predicate, object = triple
+        return self.ox.Quad(self.ox.NamedNode(subject), self.ox.NamedNode(predicate), self._node(object))
+
+    def _node(self, term: Term) -> ox.NamedNode | ox.Literal:
+        if isinstance(term, str):
+            return self.ox.NamedNode(term)
+        return self.ox.Literal(term.text, datatype=self.ox.NamedNode(term.datatype))
+
+
+def _there(edges: dict[str, list[Any]]) -> dict[str, Any]:
+    """The properties of the edges that are there, by key."""
+    return {key: properties[0] for key, properties in edges.items() if properties}
+
+
+def main() -> None:
+    """Serve statements in SPARQL."""
+    serve(SparqlGraph())

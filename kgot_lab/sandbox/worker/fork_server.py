@@ -1,0 +1,193 @@
+"""The program inside the sandbox for engines that can be forked: it holds a copy of the graph, and forks once
+for every statement.
+
+Requests and replies are a four-byte length and that many bytes: a JSON request in; out, one byte that says
+how it ended, and what the child wrote, which the worker does not read. Runs inside the sandbox: standard
+library and its sisters only.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+import os
+import resource
+import select
+import signal
+import struct
+import sys
+import time
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from kgot_lab.sandbox.worker import seccomp
+
+REPLIED, TIMED_OUT, TOO_LONG, CRASHED, READY = b"=", b"t", b"o", b"x", b"!"
+RESULT = 3  # the only descriptor a statement has
+
+
+class Holder(Protocol):
+    """A graph in the form that statements of one language run against. Nodes and edges are claims, as in
+    `claims`.
+    """
+
+    def clear(self) -> None: ...
+    def put(self, nodes: Iterable[list[Any]], edges: Iterable[list[Any]]) -> None: ...
+    def answer(
+        self, do: str, text: str
+    ) -> dict[str, Any]: ...  # in a fork that ends with it: nodes and edges, rows, text, or error
+
+
+def serve(holder: Holder) -> None:
+    """Serve requests from standard input until it closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    withdraw()
+    instructions = seccomp.program() if sys.platform == "linux" else None
+    gc.disable()
+    send(READY)
+    while (request := receive()) is not None:
+        if request.get("clear"):
+            holder.clear()
+        holder.put(request.get("nodes", ()), request.get("edges", ()))
+        if "do" in request:
+            gc.freeze()  # the collector of a fork must not write to every page of the graph
+            send(*_run_in_fork(request, holder, instructions))
+        else:
+            send(READY)
+
+
+def withdraw() -> None:
+    """Become the user that the environment names, if it names one, and let no other process look into this
+    one.
+    """
+    if user := os.environ.pop("RUN_AS", ""):
+        seccomp.become(int(user))
+    if sys.platform == "linux":
+        seccomp.hide_memory()
+
+
+def _run_in_fork(request: dict[str, Any], holder: Holder, instructions: bytes | None) -> tuple[bytes, bytes]:
+    """Run a statement in a fork that can only write its result; returns how it ended and what it wrote."""
+    peak_kb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    reading, writing = os.pipe()
+    parent, child = os.getpid(), os.fork()
+    if child == 0:
+        try:
+            if instructions is not None:
+                seccomp.die_with(parent)
+            _confine(writing, request, peak_kb, instructions)
+            gc.enable()
+            reply = holder.answer(request["do"], request["statement"])
+            _write_all(RESULT, json.dumps(reply, ensure_ascii=False, allow_nan=False).encode())
+        except BaseException as error:
+            detail = error.strerror if isinstance(error, OSError) else type(error).__name__
+            _write_all(RESULT, json.dumps({"error": f"no result could be told: {detail}"}).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    try:
+        return _await(child, reading, time.monotonic() + request["seconds"], request["bytes"])
+    finally:
+        os.close(reading)
+
+
+def _confine(writing: int, request: dict[str, Any], peak_kb: int, instructions: bytes | None) -> None:
+    """Keep one descriptor, little memory and time, and few system calls."""
+    if writing != RESULT:
+        os.dup2(writing, RESULT)
+    os.closerange(0, RESULT)
+    os.closerange(RESULT + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    seconds = math.ceil(request["seconds"]) + 1
+    limits = {
+        "CPU": seconds,
+        "AS": peak_kb * 1024 + request["memory"],
+        "FSIZE": 0,
+        "NOFILE": 64,
+        "CORE": 0,
+        "NPROC": 0,
+        "MEMLOCK": 0,
+    }
+    for name, most in limits.items():
+        if instructions is not None or name in ("CPU", "FSIZE", "CORE"):  # other systems know not all of them
+            kind = getattr(resource, f"RLIMIT_{name}")
+            # what this machine allows may be less, and nothing can raise it
+            allowed = resource.getrlimit(kind)[1]
+            most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
+            resource.setrlimit(kind, (most, most))
+    if instructions is not None:
+        seccomp.confine(instructions)
+
+
+def _await(child: int, reading: int, deadline: float, most: int) -> tuple[bytes, bytes]:
+    chunks, size, how = [], 0, REPLIED
+    poll = select.poll()
+    poll.register(reading, select.POLLIN)
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0 or not poll.poll(left * 1000):
+            how = TIMED_OUT
+            break
+        chunk = os.read(reading, 1 << 16)
+        if not chunk:
+            break
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > most:
+            how = TOO_LONG
+            break
+    status = _reap(child, how, deadline)
+    if how == REPLIED and (not chunks or os.WIFSIGNALED(status)):
+        signal_number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+        return (
+            (TIMED_OUT, b"")
+            if signal_number in (signal.SIGXCPU, signal.SIGKILL)
+            else (CRASHED, str(signal_number).encode())
+        )
+    return how, b"".join(chunks) if how == REPLIED else b""
+
+
+def _reap(child: int, how: bytes, deadline: float) -> int:
+    """Wait for a child that closed its result, but not past the deadline; end it then, or at once if it
+    misbehaved.
+    """
+    pause = 0.0001
+    while how == REPLIED and time.monotonic() < deadline:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(pause)
+        pause = min(0.01, 2 * pause)
+    os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
+
+
+def receive() -> dict[str, Any] | None:
+    """The next request; None when there are no more."""
+    head = _read_all(4)
+    if not head:
+        return None
+    request: dict[str, Any] = json.loads(_read_all(struct.unpack(">I", head)[0]))
+    return request
+
+
+def _read_all(size: int) -> bytes:
+    chunks = []
+    while size:
+        chunk = os.read(0, min(size, 1 << 20))
+        if not chunk:
+            return b""
+        chunks.append(chunk)
+        size -= len(chunk)
+    return b"".join(chunks)
+
+
+def send(how: bytes, payload: bytes = b"") -> None:
+    """Reply: how it ended, and what was written."""
+    _write_all(1, struct.pack(">I", len(payload) + 1) + how + payload)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

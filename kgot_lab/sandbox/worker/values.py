@@ -1,0 +1,126 @@
+"""What may be kept of the values a statement makes: plain JSON, with the few obvious conversions.
+
+Runs inside the sandbox: imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any
+
+_MAX_DEPTH = 32  # no honest property nests deeper, and every reader of JSON can follow
+# the properties that may name a node which a statement gave no id, in order of trust
+_NAMED_BY = ("id", "name", "title", "label")
+MAX_ITEMS = 100_000  # an endless generator is stopped here
+Account = list[Any]  # what a statement says that it changed of one node or edge, as JSON
+
+
+class RefusedValue(Exception):
+    """A statement ran, but what it did cannot be kept; the message is all that is told of it."""
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value, so that 1, 1.0 and True stay apart and the order of keys does not matter."""
+    return json.dumps(value, sort_keys=True)
+
+
+def node_id(raw: Any) -> str:
+    """A node's id as text; numbers become text, anything else raises Refused."""
+    if hasattr(raw, "item") and not isinstance(raw, str):
+        raw = raw.item()  # a NumPy scalar
+    if isinstance(raw, int | float) and not isinstance(raw, bool):
+        raw = str(raw)
+    if not isinstance(raw, str) or not raw.strip():
+        raise RefusedValue(
+            f"a node's id must be a text that is not blank, not {type(raw).__name__} {_short(raw)}"
+        )
+    return str.__str__(raw)
+
+
+def json_value(value: Any, what: str, depth: int = 0, *, reading: bool = False) -> Any:
+    """A value as plain JSON: dates as ISO text, sets sorted, tuples as lists, NumPy as Python; raises Refused
+    naming `what`.
+
+    When reading, numbers that JSON has no word for become the texts nan, inf and -inf.
+    """
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return _number(float(value), what, reading)
+    if depth >= _MAX_DEPTH:
+        raise RefusedValue(f"{what} is nested more than {_MAX_DEPTH} levels deep")
+    if isinstance(value, Mapping):
+        return {
+            _key(key, what): json_value(item, what, depth + 1, reading=reading) for key, item in value.items()
+        }
+    if isinstance(value, set | frozenset):
+        return sorted((json_value(item, what, depth + 1, reading=reading) for item in value), key=canonical)
+    if isinstance(value, list | tuple) or (
+        reading and isinstance(value, Iterable) and not isinstance(value, bytes)
+    ):
+        return [json_value(item, what, depth + 1, reading=reading) for item in limited(value)]
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if hasattr(value, "tolist"):
+        return json_value(value.tolist(), what, depth + 1, reading=reading)
+    raise RefusedValue(
+        f"{what} must be text, a number, true, false, none, a list or a dict, not {type(value).__name__}"
+    )
+
+
+def limited(items: Iterable[Any]) -> Iterable[Any]:
+    """The items of an iterable; raises Refused when there are more than can be kept."""
+    for count, item in enumerate(items):
+        if count >= MAX_ITEMS:
+            raise RefusedValue(f"more than {MAX_ITEMS:,} items")
+        yield item
+
+
+def _number(value: float, what: str, reading: bool) -> float | str:
+    if math.isfinite(value):
+        return value
+    if reading:
+        return str(value)
+    raise RefusedValue(f"{what} must be a finite number, not {value}")
+
+
+def _key(key: Any, what: str) -> str:
+    if isinstance(key, str):
+        return str.__str__(key)
+    if key is None or isinstance(key, bool | int | float):
+        return str(key)
+    raise RefusedValue(f"the keys of {what} must be text, not {type(key).__name__}")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def free_id(labels: Sequence[str], stored: Mapping[str, Any], taken: Container[str]) -> str:
+    """An id, not among those taken, for a node: its own, or else its name, with its label or a number where
+    that is taken.
+    """
+    given = (stored.get(name) for name in _NAMED_BY)
+    texts = [
+        str(value) for value in given if isinstance(value, str | int | float) and not isinstance(value, bool)
+    ]
+    name = next((text for text in texts if text.strip()), "")
+    kind = labels[0] if labels else "node"
+    wanted = [name, f"{name} ({kind})"] if name else []
+    free = (text for text in wanted if text not in taken)
+    return next(free, "") or _numbered(name or kind, taken, 2 if name else 1)
+
+
+def _numbered(stem: str, taken: Container[str], first: int) -> str:
+    number = first
+    while f"{stem} {number}" in taken:
+        number += 1
+    return f"{stem} {number}"

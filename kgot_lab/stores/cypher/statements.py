@@ -1,0 +1,404 @@
+"""Which clauses, functions and procedures of Cypher a statement may use: an allow-list over its words,
+without a parser.
+
+Two operands never stand side by side in Cypher, so a word that follows an operand is an operator or opens a
+clause: it must be one we know.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kgot_lab.errors import QueryFailed
+from kgot_lab.stores.protocol import OwnWords
+from kgot_lab.stores.statements import (
+    CLOSE,
+    LITERAL,
+    OPEN,
+    Mark,
+    TooLarge,
+    blanked,
+    require_few,
+    require_flat,
+    require_length,
+    require_statement,
+)
+
+# Cypher in pieces: words, texts, numbers and signs, and which words open a clause.
+#
+# What a string, a comment or backticks hold is no word. Where servers read a text in different ways
+# (escapes, line ends), it is refused.
+
+_TOKEN = re.compile(
+    r"""(?P<comment>//[^\n]*|/\*.*?\*/)
+      | (?P<text>'(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*")
+      | (?P<quoted>(?:`[^`]*`)+)
+      | (?P<number>\d\w*)
+      | (?P<word>\w+)
+      | (?P<sign>\.\.|::|\+=|\S)""",
+    re.VERBOSE | re.DOTALL,
+)
+_NUMBER = re.compile(r"\d[\d_]*([eE]\d+)?[fFdD]?|\d[\d_]*[eE]|0[xX][\da-fA-F_]+|0[oO]?[0-7_]+")
+# some servers resolve it before they look at the language, and some do not
+_ESCAPED = re.compile(r"\\u+([0-9a-fA-F]{4})")
+_SIGNS = frozenset("\"'`\\/*\n\r\v\f\x85\u2028\u2029")  # what must then not come of it
+_LINE_ENDS = re.compile("[\r\v\f\x1c-\x1e\x85\u2028\u2029](?!$)")
+
+READS = frozenset("MATCH OPTIONAL WHERE WITH RETURN UNWIND ORDER SKIP OFFSET LIMIT UNION CALL YIELD".split())
+WRITES = frozenset("CREATE MERGE ON SET REMOVE DELETE DETACH FOREACH".split())
+CLAUSES = READS | WRITES
+
+
+@dataclass(frozen=True)
+class CypherToken:
+    """A piece of a statement, and where it stands."""
+
+    kind: str  # text, quoted, number, word, sign
+    text: str  # a word in upper case; of a text or a quoted name nothing
+    start: int = 0
+    end: int = 0
+
+
+class RefusedClause(Exception):
+    """The statement holds what it may not; the message says what."""
+
+
+def cypher_tokens(statement: str) -> Iterator[CypherToken]:
+    """The pieces of a statement but for spaces and comments; raises RefusedClause where servers read it in
+    different ways.
+    """
+    for found in _TOKEN.finditer(statement):
+        kind, text = str(found.lastgroup), found[0]
+        if text == "\\" or any(
+            kind == "comment" or chr(int(code, 16)) in _SIGNS for code in _ESCAPED.findall(text)
+        ):
+            raise RefusedClause(
+                "an escape \\uXXXX stands for a sign of the language, or outside of a text; write the character itself"
+            )
+        if kind == "comment":
+            if _LINE_ENDS.search(text) or "/*" in text[2:]:
+                raise RefusedClause(
+                    "a comment holds another comment or an odd line end; leave the comment out"
+                )
+        elif kind == "word":
+            yield CypherToken(kind, unicodedata.normalize("NFKC", text).upper(), *found.span())
+        elif kind == "number" and not _NUMBER.fullmatch(text):
+            raise RefusedClause(f"put a space after the number in {text[:40]!r}")
+        elif text == "/" and statement.startswith(
+            "/*", found.start()
+        ):  # said at the first: each other would be sought to the end
+            raise RefusedClause("a comment that begins with /* has no end")
+        elif text in ("'", '"', "`"):
+            raise RefusedClause(f"a text that begins with {text} has no end")
+        elif kind == "sign" and unicodedata.category(text[0]) in ("Cc", "Cf"):
+            raise RefusedClause(f"the invisible character U+{ord(text):04X} stands outside of a text")
+        else:
+            yield CypherToken(kind, text if kind in ("sign", "number") else "", *found.span())
+
+
+def is_name(before: CypherToken, previous: CypherToken, following: CypherToken) -> bool:
+    """Whether a word is the name of a property, label, type, parameter or key of a map, so that it cannot
+    open a clause.
+    """
+    if previous.text == "." and before.kind == "number":
+        raise RefusedClause("put a space or a digit after a number's point")
+    return previous.text in (".", ":", "$") or (previous.text in ("{", ",") and following.text == ":")
+
+
+# How large a Cypher statement may be: the depth of its expressions, and the number of its clauses and
+# patterns.
+#
+# ArcadeDB drops the connection at some 2,000 patterns of one MATCH or 4,000 steps of one path, and needs
+# seconds to read 120 brackets.
+
+_BRACKETS, _DEPTH, _PARTS = 50, 100, 750
+_BINDING = {
+    "OR": 1,
+    "XOR": 2,
+    "AND": 3,
+    "NOT": 4,
+    "+": 6,
+    "-": 6,
+    "*": 7,
+    "/": 7,
+    "%": 7,
+    "^": 8,
+    ".": 9,
+    "[": 9,
+    **dict.fromkeys(("=", "<", ">", "IN", "STARTS", "ENDS", "CONTAINS", "IS"), 5),
+}
+_CLOSING = {"(": ")", "[": "]", "{": "}", "CASE": "END"}
+_NONE = CypherToken("sign", "")
+
+
+def require_small(tokens: Sequence[CypherToken]) -> None:
+    """Raise TooLarge for a statement that an engine might not survive."""
+    read = [
+        CypherToken(token.kind, "") if token.kind == "word" and is_name(two_before, before, after) else token
+        for two_before, before, token, after in zip(
+            [_NONE, _NONE, *tokens], [_NONE, *tokens], tokens, [*tokens[1:], _NONE], strict=False
+        )
+    ]
+    require_flat(_marks(read), brackets=_BRACKETS, depth=_DEPTH)
+    require_few(_parts(read), _PARTS, "clauses and patterns")
+
+
+def _marks(tokens: Sequence[CypherToken]) -> Iterator[Mark]:
+    opened: list[str] = []  # what closes each open bracket; END may be the name of a variable, too
+    for before, token, after in _around(tokens):
+        if token.text in _CLOSING:
+            yield from [_BINDING[token.text]] if token.text in _BINDING else []
+            yield OPEN
+            opened.append(_CLOSING[token.text])
+        elif (
+            token.text in _CLOSING.values()
+            and token.text in opened
+            and (token.text != "END" or opened[-1] == "END")
+        ):
+            yield CLOSE
+            while opened.pop() != token.text:
+                yield CLOSE
+        elif token.text == "WITH" and before.text in ("STARTS", "ENDS"):
+            continue
+        elif (
+            token.text in CLAUSES
+            or token.text in (",", "|", "AS", "WHEN", "THEN", "ELSE")
+            or _is_step(before, token, after)
+        ):
+            yield 0
+        elif token.text in _BINDING:
+            yield _BINDING[token.text]
+
+
+def _parts(tokens: Sequence[CypherToken]) -> int:
+    """How many clauses there are, and paths and steps in their patterns."""
+    parts = 0
+    clauses = [""]  # of each open bracket, the clause that is being read
+    for before, token, after in _around(tokens):
+        if token.text in ("(", "[", "{"):
+            clauses.append("")
+        elif token.text in (")", "]", "}"):
+            clauses = clauses[:-1] or [""]
+        elif token.text in CLAUSES:
+            clauses[-1] = token.text
+            parts += 1
+        elif (token.text == "," and clauses[-1] == "MATCH") or (
+            _is_step(before, token, after) and after.text in ("-", "[")
+        ):
+            parts += 1
+    return parts
+
+
+def _is_step(before: CypherToken, token: CypherToken, after: CypherToken) -> bool:
+    """Whether a sign is, by its neighbours, a part of a relationship's arrow."""
+    return token.text == "-" and (after.text in ("-", "[", ">") or before.text in ("-", "]", "<"))
+
+
+def _around(tokens: Sequence[CypherToken]) -> Iterator[tuple[CypherToken, CypherToken, CypherToken]]:
+    return zip([_NONE, *tokens], tokens, [*tokens[1:], _NONE], strict=False)
+
+
+_NEVER = frozenset("LOAD DROP ALTER GRANT DENY REVOKE INSERT NODETACH TRANSACTIONS".split())
+_OPERATORS = frozenset(
+    "AND OR XOR NOT IN IS STARTS ENDS CONTAINS AS BY ALL DISTINCT ASC ASCENDING DESC DESCENDING CASE WHEN THEN ELSE END SHORTEST".split()
+)
+# after these, as after an operand, a clause may begin
+_ENDS = frozenset("END ASC ASCENDING DESC DESCENDING SHORTEST".split())
+_FIRST = frozenset("MATCH OPTIONAL WITH RETURN UNWIND CALL CREATE MERGE FOREACH".split())
+_PROCEDURES = frozenset(("DB.LABELS", "DB.RELATIONSHIPTYPES", "DB.PROPERTYKEYS"))
+_FUNCTIONS = frozenset(
+    """ABS ACOS ALL ALLSHORTESTPATHS ANY ASIN ATAN ATAN2 AVG BTRIM CEIL CEILING CHAR_LENGTH CHARACTER_LENGTH COALESCE COLLECT COS COSH COT
+    COTH COUNT DATE DATETIME DEGREES DISTANCE DURATION E ELEMENTID ENDNODE EXISTS EXP EXTRACT FILTER FLOOR HAVERSIN HEAD ID ISEMPTY ISNAN
+    KEYS LABELS LAST LEFT LENGTH LN LOCALDATETIME LOCALTIME LOG LOG10 LOWER LTRIM MAX MIN NODES NONE NORMALIZE NULLIF PERCENTILECONT
+    PERCENTILEDISC PI POINT PROPERTIES RADIANS RAND RANDOMUUID RANGE REDUCE RELATIONSHIPS RELS REPLACE REVERSE RIGHT ROUND RTRIM
+    SHORTESTPATH SIGN SIN SINGLE SINH SIZE SPLIT SQRT STARTNODE STDEV STDEVP SUBSTRING SUM TAIL TAN TANH TIME TIMESTAMP TOBOOLEAN
+    TOBOOLEANLIST TOBOOLEANORNULL TOFLOAT TOFLOATLIST TOFLOATORNULL TOINTEGER TOINTEGERLIST TOINTEGERORNULL TOINT TOLOWER TOSTRING
+    TOSTRINGLIST TOSTRINGORNULL TOUPPER TRIM TYPE UPPER VALUETYPE""".split()
+)
+# date.truncate and the like
+_SPACES = frozenset("DATE DATETIME DURATION LOCALDATETIME LOCALTIME POINT TIME".split())
+
+
+def refuse_unless_cypher_read(statement: str) -> None:
+    """Raise QueryFailed, naming the clause, unless a statement only reads the graph."""
+    _check(statement, "read", READS)
+
+
+def refuse_unless_cypher_write(statement: str) -> None:
+    """Raise QueryFailed, naming the clause, unless a statement only reads and changes the graph: no files, no
+    schema, no servers.
+    """
+    _check(statement, "write", READS | WRITES)
+
+
+def _check(statement: str, what: str, clauses: frozenset[str]) -> None:
+    require_statement(statement)
+    try:
+        require_length(statement)
+        tokens = list(cypher_tokens(statement))
+        require_small(tokens)
+        _check_ends(tokens)
+        _check_words(tokens, what, clauses)
+    except TooLarge as refusal:
+        raise QueryFailed(statement, str(refusal)) from None
+    except RefusedClause as refusal:
+        raise QueryFailed(statement, f"{refusal}. A {what} may use {_listed(clauses)}.") from None
+
+
+def _check_ends(tokens: list[CypherToken]) -> None:
+    while tokens and tokens[-1].text == ";":
+        tokens.pop()
+    if not tokens:
+        raise RefusedClause("the statement is empty")
+    if any(token.text == ";" for token in tokens):
+        raise RefusedClause("several statements in one; write one statement, without ;")
+    if tokens[0].text not in _FIRST:
+        raise RefusedClause(f"a statement may not begin with {tokens[0].text or 'a text'}")
+
+
+def _check_words(tokens: list[CypherToken], what: str, clauses: frozenset[str]) -> None:
+    known = clauses | _OPERATORS
+    before, after = CypherToken("sign", "("), CypherToken("sign", "")
+    previous = before
+    for at, token in enumerate(tokens):
+        following = tokens[at + 1] if at + 1 < len(tokens) else after
+        if token.kind == "word" and not is_name(before, previous, following):
+            if token.text in _NEVER | WRITES and token.text not in clauses:
+                raise RefusedClause(
+                    f"a {what} may not {_clause(token, following)}; put backticks around a name that looks like a clause"
+                )
+            if _ends_operand(before, previous) and token.text not in known:
+                raise RefusedClause(f"no clause or operator {_clause(token, following)} may stand here")
+            if token.text == "CALL":
+                _check_call(tokens[at + 1 :])
+            if token.text == "CREATE":
+                _check_create(tokens[at + 1 :])
+        if following.text == "(" and token.kind in ("word", "quoted") and token.text not in known:
+            _check_function(tokens[: at + 1])
+        before, previous = previous, token
+
+
+def _ends_operand(before: CypherToken, previous: CypherToken) -> bool:
+    if previous.text == "*":  # all columns, or a multiplication
+        return before.text in (",", "(") or (before.kind == "word" and before.text in READS | {"DISTINCT"})
+    if previous.kind == "word":
+        return (
+            before.text in (".", ":", "$")
+            or previous.text not in READS | WRITES | _OPERATORS
+            or previous.text in _ENDS
+        )
+    return previous.kind != "sign" or previous.text in (")", "]", "}")
+
+
+def _check_call(rest: list[CypherToken]) -> None:
+    """A subquery, whose clauses are checked like all others, or one of a few procedures that only name what
+    there is.
+    """
+    if rest and rest[0].text in ("{", "("):
+        return
+    name = _dotted(rest)
+    if name not in _PROCEDURES:
+        raise RefusedClause(f"CALL of {name.lower() or 'this'} is not allowed, only CALL {{a subquery}}")
+
+
+def _check_create(rest: list[CypherToken]) -> None:
+    """A pattern, or the SET of ON CREATE; anything else belongs to the server: an index, a constraint, a
+    user.
+    """
+    words = [token.text for token in rest[:2]]
+    if words[:1] not in (["("], ["SET"]) and words[1:] != ["="]:
+        raise RefusedClause(f"CREATE {' '.join(words)} is not allowed, only CREATE (a pattern)")
+
+
+def _dotted(tokens: list[CypherToken]) -> str:
+    parts = []
+    for at, token in enumerate(tokens):
+        if token.kind != ("sign" if at % 2 else "word") or (at % 2 and token.text != "."):
+            break
+        parts.append(token.text)
+    return "".join(parts)
+
+
+def _check_function(tokens: list[CypherToken]) -> None:
+    """The function whose name ends these tokens is one of the language, not one that a server or its plugins
+    add.
+    """
+    parts = [tokens[-1]]
+    while len(tokens) > 2 and tokens[-2].text == ".":
+        tokens = tokens[:-2]
+        parts.insert(0, tokens[-1])
+    called = len(tokens) > 1 and tokens[-2].text == "CALL"
+    names = [part.text for part in parts]
+    harmless = names[0] in (_FUNCTIONS if len(names) == 1 else _SPACES)
+    if not (called or harmless) or any(part.kind != "word" for part in parts):
+        raise RefusedClause(f"there is no function {'.'.join(names).lower() or 'in backticks'} here")
+
+
+def _clause(token: CypherToken, following: CypherToken) -> str:
+    return (
+        f"{token.text} {following.text}" if following.kind == "word" and token.text in _NEVER else token.text
+    )
+
+
+def _listed(clauses: frozenset[str]) -> str:
+    order = "MATCH OPTIONAL WHERE WITH RETURN UNWIND ORDER SKIP LIMIT UNION CREATE MERGE SET REMOVE DELETE DETACH FOREACH".split()
+    return ", ".join(
+        {"OPTIONAL": "OPTIONAL MATCH", "ORDER": "ORDER BY", "DETACH": "DETACH DELETE"}.get(each, each)
+        for each in order
+        if each in clauses
+    )
+
+
+# What a read statement in Cypher says by itself: columns that are literals, whatever the graph holds.
+
+_ALIAS = re.compile(rf"^{LITERAL}(?:\s+AS\s+`?(\w+)`?)?$", re.I | re.S)
+_NAMED = re.compile(rf"(?:\bWITH\b|,)\s*{LITERAL}\s+AS\s+`?(\w+)`?", re.I | re.S)
+
+
+def cypher_words(statement: str) -> OwnWords:
+    """The columns that are literals, or names of literals, in every branch of a UNION."""
+    for comment in reversed(list(re.finditer(r"//[^\n]*|/\*.*?\*/", blanked(statement), re.S))):
+        statement = f"{statement[: comment.start()]} {statement[comment.end() :]}"
+    plain = blanked(statement)
+    looks = re.search(r"\b(MATCH|CALL)\b", plain, re.I) is not None
+    unions = [found.span() for found in re.finditer(r"\bUNION\b(?:\s+ALL\b)?", plain, re.I)]
+    bounds = zip([0, *(end for _, end in unions)], [*(start for start, _ in unions), len(plain)], strict=True)
+    return OwnWords(
+        looks,
+        frozenset.intersection(
+            *(_literal_columns(statement[start:end], plain[start:end]) for start, end in bounds)
+        ),
+    )
+
+
+def _literal_columns(branch: str, plain: str) -> frozenset[str]:
+    """The columns of the last RETURN of a statement that are literals; `plain` is the same text with all that
+    is quoted blanked.
+    """
+    *_, start = [0, *(found.end() for found in re.finditer(r"\bRETURN\b(?:\s+DISTINCT\b)?", plain, re.I))]
+    stop = re.search(r"\b(?:ORDER\s+BY|SKIP|OFFSET|LIMIT)\b|;|$", plain[start:], re.I)
+    last = branch[start : start + stop.start() if stop else None]
+    named = {found[1] for found in _NAMED.finditer(branch[:start])}
+    columns = set()
+    for item in map(str.strip, _items(last)):
+        if literal := _ALIAS.match(item):
+            columns.add(literal[1] or literal[0].strip())
+        elif (alias := re.fullmatch(r"(\w+)(?:\s+AS\s+`?(\w+)`?)?", item, re.I)) and alias[1] in named:
+            columns.add(alias[2] or alias[1])
+    return frozenset(columns)
+
+
+def _items(text: str) -> Iterator[str]:
+    """The parts of a text between commas that stand in no brackets and no quotes."""
+    depth, item = 0, ""
+    for piece in re.findall(rf"{LITERAL}|.", text, re.S):
+        depth += (piece in "([{") - (piece in ")]}") if len(piece) == 1 else 0
+        if piece == "," and depth == 0:
+            yield item
+            item = ""
+        else:
+            item += piece
+    yield item

@@ -1,0 +1,211 @@
+"""Which nodes have which words: the search of a graph that is kept in this process."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from heapq import nsmallest
+
+from kgot_lab.errors import BadInput, described_value
+from kgot_lab.stores.protocol import Browsable, Holding, Scalar
+from kgot_lab.text.words import folded_words
+from kgot_lab.types import Edge, Json, Node
+
+_WORD = re.compile(r"\w+")
+_NAME_WEIGHT = 2.0  # a word in a node's name says more than one in its properties
+
+
+class WordIndex:
+    """Which nodes have which words, kept up to date node by node."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, dict[str, float]] = {}
+        self._size = 0
+
+    def add(self, node: Node) -> None:
+        """Take a node's words in."""
+        self._size += 1
+        for word, weight in _weights(node).items():
+            self._nodes.setdefault(word, {})[node.id] = weight
+
+    def remove(self, node: Node) -> None:
+        """Take a node's words out, as they were when it was added."""
+        self._size -= 1
+        for word in _weights(node):
+            nodes = self._nodes[word]
+            del nodes[node.id]
+            if not nodes:
+                del self._nodes[word]
+
+    def best(self, words: Iterable[str], limit: int) -> list[str]:
+        """The ids that share most with some words; a rare word counts more (inverse document frequency), ties
+        go to the shorter id.
+        """
+        scores: dict[str, float] = {}
+        for word in dict.fromkeys(words):
+            nodes = self._nodes.get(word, {})
+            rarity = math.log1p(self._size / len(nodes)) if nodes else 0.0
+            for id, weight in nodes.items():
+                scores[id] = scores.get(id, 0.0) + weight * rarity
+        return nsmallest(limit, scores, key=lambda id: (-scores[id], len(id), id))
+
+
+def _weights(node: Node) -> dict[str, float]:
+    weights = dict.fromkeys(
+        (word for value in node.properties.values() for text in _texts(value) for word in folded_words(text)),
+        1.0,
+    )
+    return weights | dict.fromkeys(folded_words(node.id), _NAME_WEIGHT)
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, str | int | float):
+        yield str(value)
+    elif isinstance(value, list | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+# Whether a graph holds a value, and which edges there are between some nodes: what the evidence for an
+# answer is checked against.
+#
+# A store answers without reading all of its graph to this process where it can; one that cannot is asked by
+# its search and its neighbours.
+
+_MOST = 50  # nodes that are looked at in a store that can only search
+
+
+def holds_value(store: Browsable, value: Scalar) -> bool:
+    """Whether a value is in a graph exactly: as a node's id or label, an edge's type, or a value or list item
+    of a property.
+
+    Texts are the same letter by letter, numbers as numbers (1 is 1.0), and true is no number. A store that
+    can only search is looked at where its search leads, which may miss what is in the properties of edges
+    alone. Raises BadInput for what is no text and no number.
+    """
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise BadInput(f"what a graph may hold is a text or a number, not {described_value(value)}")
+    if isinstance(store, Holding):
+        return store.holds(value)
+    found = store.search(str(value), _MOST)
+    return any(
+        value in scalars_of(node) or any(value in scalars_of(edge) for edge in store.neighbours(node.id))
+        for node in found
+    )
+
+
+def edges_between(store: Browsable, ids: Iterable[str]) -> tuple[Edge, ...]:
+    """The edges whose two ends are both among some nodes."""
+    wanted = list(dict.fromkeys(ids))
+    return (
+        store.edges_between(wanted) if isinstance(store, Holding) else edges_among(wanted, store.neighbours)
+    )
+
+
+def edges_among(ids: Collection[str], neighbours: Callable[[str], Iterable[Edge]]) -> tuple[Edge, ...]:
+    """The edges whose two ends are both among some nodes, found by what surrounds each."""
+    wanted = frozenset(ids)
+    found = {
+        edge.identity: edge
+        for id in ids
+        for edge in neighbours(id)
+        if edge.source in wanted and edge.target in wanted
+    }
+    return tuple(found.values())
+
+
+def scalars_of(element: Node | Edge) -> list[Scalar]:
+    """The texts and numbers in a node (its id and labels too) or in an edge (its type too, but not the ids of
+    its ends).
+    """
+    names = (element.id, *element.labels) if isinstance(element, Node) else (element.type,)
+    return [*names, *scalars_in(element.properties)]
+
+
+def scalars_in(value: Json) -> Iterator[Scalar]:
+    """The texts and numbers in a value, however deep; the names in it are none."""
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield value
+    elif isinstance(value, list | tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from scalars_in(item)
+
+
+class HeldValues:
+    """The texts and numbers that a graph holds, kept up to date element by element."""
+
+    def __init__(self, elements: Iterable[Node | Edge]):
+        self._times = Counter(value for element in elements for value in scalars_of(element))
+
+    def __contains__(self, value: Scalar) -> bool:
+        return self._times[value] > 0
+
+    def change(self, gone: Iterable[Node | Edge], came: Iterable[Node | Edge]) -> None:
+        """Some elements went, and others came."""
+        self._times.subtract(value for element in gone for value in scalars_of(element))
+        self._times.update(value for element in came for value in scalars_of(element))
+
+
+# Walks over edges, level by level: they enumerate nodes, not walks, however dense the graph is.
+
+
+def reached(start: str, hops: int, ends: Callable[[str], Iterable[str]]) -> dict[str, int]:
+    """Each node within some hops of a start, with the least number of hops; `ends` gives the nodes that a
+    node's edges touch.
+    """
+    depth = {start: 0}
+    frontier = [start]
+    for level in range(1, hops + 1):
+        found = dict.fromkeys(end for id in frontier for end in ends(id) if end not in depth)
+        depth.update(dict.fromkeys(found, level))
+        frontier = list(found)
+        if not frontier:
+            break
+    return depth
+
+
+def path_between(
+    source: str, target: str, most: int, neighbours: Callable[[str], Iterable[Edge]]
+) -> tuple[Edge, ...]:
+    """A shortest path of at most so many edges, whichever way they point, grown from both ends by the smaller
+    side; () if there is none.
+    """
+    sides: tuple[dict[str, Edge | None], ...] = ({source: None}, {target: None})  # how each node was reached
+    frontiers = [[source], [target]]
+    meeting = source if source == target else None
+    for _ in range(most):
+        if meeting is not None or not all(frontiers):
+            break
+        here = 0 if len(frontiers[0]) <= len(frontiers[1]) else 1
+        frontiers[here], meeting = _grown(sides[here], sides[1 - here], frontiers[here], neighbours)
+    if meeting is None:
+        return ()
+    return (*reversed(_back(meeting, sides[0])), *_back(meeting, sides[1]))
+
+
+def _grown(
+    mine: dict[str, Edge | None],
+    other: dict[str, Edge | None],
+    frontier: list[str],
+    neighbours: Callable[[str], Iterable[Edge]],
+) -> tuple[list[str], str | None]:
+    found: list[str] = []
+    for id in frontier:
+        for edge in neighbours(id):
+            end = edge.target if edge.source == id else edge.source
+            if end not in mine:
+                mine[end] = edge
+                found.append(end)
+                if end in other:
+                    return found, end
+    return found, None
+
+
+def _back(id: str, reached_by: dict[str, Edge | None]) -> list[Edge]:
+    edges: list[Edge] = []
+    while (edge := reached_by[id]) is not None:
+        edges.append(edge)
+        id = edge.source if edge.target == id else edge.target
+    return edges

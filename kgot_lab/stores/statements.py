@@ -1,0 +1,227 @@
+"""How large a statement may be that is sent to an engine: engines read and plan by recursion, and some end
+with all that they hold.
+
+Bounds are counted over the words of a statement, so that one that breaks them is not parsed by anybody.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from kgot_lab.errors import BadInput, QueryFailed, ServerLost, described_value, require, require_count
+from kgot_lab.stores.protocol import OwnWords, Scalar
+
+LONGEST_STATEMENT = 250_000
+OPEN, CLOSE = "open", "close"
+# OPEN, CLOSE, or how tightly an operator binds: 1 the least, and 0 for what ends all chains, as a comma does
+Mark = str | int
+
+
+class TooLarge(Exception):
+    """A statement is larger than may be sent; the message says the limit."""
+
+
+def require_length(statement: str) -> None:
+    """Raise TooLarge for a statement of more characters than are looked at."""
+    if len(statement) > LONGEST_STATEMENT:
+        raise TooLarge(
+            f"the statement has {len(statement):,} characters; {LONGEST_STATEMENT:,} is the most: write several smaller ones"
+        )
+
+
+def require_flat(marks: Iterable[Mark], *, brackets: int, depth: int) -> None:
+    """Raise TooLarge where brackets are nested deeper than `brackets`, or where they and the links of the
+    chains around them pass `depth`.
+
+    Of a + b * c * d OR e, a parser makes a tree as deep as its chains are long: one OR, one +, two *. An
+    operator that binds less ends the chains of those that bind more.
+    """
+    # of each open bracket, the links of its chains by how tightly they bind
+    frames: list[dict[int, int]] = [{}]
+    links = 0
+    for mark in marks:
+        if mark == OPEN:
+            frames.append({})
+        elif mark == CLOSE:
+            links -= sum(frames.pop().values()) if len(frames) > 1 else 0
+        elif isinstance(mark, int):
+            ended = [level for level in frames[-1] if level > mark]
+            links += bool(mark) - sum(frames[-1].pop(level) for level in ended)
+            if mark:
+                frames[-1][mark] = frames[-1].get(mark, 0) + 1
+        if len(frames) - 1 > brackets:
+            raise TooLarge(f"brackets are nested more than {brackets} deep, which is the most")
+        if len(frames) - 1 + links > depth:
+            raise TooLarge(
+                f"operators and brackets follow each other more than {depth} deep, which is the most: write several statements"
+            )
+
+
+def require_few(parts: int, most: int, what: str) -> None:
+    """Raise TooLarge for more of something than an engine can plan."""
+    if parts > most:
+        raise TooLarge(
+            f"the statement has {parts:,} {what}; {most:,} is the most: write several smaller ones"
+        )
+
+
+# What a read statement in Python says by itself, whatever the graph holds; and what all languages need to
+# find that out.
+
+LITERAL = r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|-?\d[\d.]*|true|false)"""
+
+
+def blanked(statement: str) -> str:
+    """A statement with all that is quoted made blank, letter for letter."""
+    return re.sub(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""", lambda found: "_" * len(found[0]), statement)
+
+
+def python_words(statement: str) -> OwnWords:
+    """The keys whose values are constants in what `result` is made of, and the constants that stand in its
+    lists.
+    """
+    tree = _tree(statement)
+    if tree is None:
+        return OwnWords()
+    looks = any(
+        isinstance(node, ast.Name) and node.id in {"G", "self", "facts", "names", "paths"}
+        for node in ast.walk(tree)
+    )
+    made = [
+        node.value for node in ast.walk(tree) if isinstance(node, ast.Assign) and _is_result(node.targets)
+    ]
+    keys = frozenset(key for expression in made for key in _fixed_keys(expression))
+    return OwnWords(
+        looks, keys, frozenset(value for expression in made for value in _fixed_items(expression))
+    )
+
+
+def _tree(statement: str) -> ast.Module | None:
+    try:
+        return ast.parse(statement)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _is_result(targets: Iterable[ast.expr]) -> bool:
+    return any(isinstance(target, ast.Name) and target.id == "result" for target in targets)
+
+
+def _fixed_keys(expression: ast.expr) -> Iterator[str]:
+    """The keys of a dictionary, or of those in a list, that have a constant for a value."""
+    match expression:
+        case ast.Dict(keys=keys, values=values):
+            for key, value in zip(keys, values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(value, ast.Constant):
+                    yield str(key.value)
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            for item in items:
+                yield from _fixed_keys(item)
+
+
+def _fixed_items(expression: ast.expr) -> Iterator[tuple[type, Scalar]]:
+    """The constants that stand alone or in lists; what a condition chooses between is worked out."""
+    match expression:
+        case ast.Constant(value=value) if isinstance(value, str | int | float):
+            yield type(value), value
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+            for item in items:
+                yield from _fixed_items(item)
+
+
+# The statements over which a server went away: a store sends none of them a second time.
+
+
+class LostStatements:
+    """What one store has learnt not to send."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    @contextmanager
+    def minded(self, statement: str) -> Iterator[None]:
+        """Refuse a statement that is known, and remember this one if the server goes away over it; raises
+        ServerLost.
+        """
+        if statement in self._known:
+            raise ServerLost(statement)
+        try:
+            yield
+        except ServerLost as error:
+            self._known.add(statement)
+            raise ServerLost(statement) from error
+
+
+# What may be given to a store, checked before an engine sees it.
+
+
+def require_statement(statement: object) -> None:
+    """Raise BadInput unless a statement is a text, and QueryFailed for one that no engine can be sent."""
+    require(statement, str, "a statement is a text")
+    try:
+        str(statement).encode()
+    except UnicodeEncodeError:
+        raise QueryFailed(str(statement), "it holds half a surrogate pair, which is no text") from None
+
+
+def require_words(words: object) -> None:
+    """Raise BadInput unless the words to search for are a text."""
+    require(words, str, "a store is searched for the words of a text")
+
+
+# What every language is asked for when paths of sentences are read, so that all give the same rows in the
+# same order.
+#
+# `PATH_COLUMNS` are the columns of a row, "" where a path has no such part; the best come first, ties by
+# `PATH_ORDER`. A path that begins with a fact has no `place_1`: its first sentence and source are the
+# fact's own.
+
+_DIGITS = 6  # of a worth behind the point: every engine reads so short a number exactly
+
+
+class PathQuery(NamedTuple):
+    """From which names, over which sentences (what each is worth by its node), and how many rows; all in
+    alphabetical order.
+    """
+
+    names: tuple[str, ...]
+    worth: Mapping[str, float]
+    most: int
+
+
+def path_query(names: Sequence[str], worth: Mapping[str, float], most: int) -> PathQuery:
+    """What is asked, without the names that no node can have: those with half a surrogate pair. Raises
+    BadInput for what is no number.
+    """
+    require_count(most, 1, "the number of paths")
+    if isinstance(names, str) or not all(isinstance(name, str) for name in (*names, *worth)):
+        raise BadInput(
+            "paths are read from a list of names, as texts, over sentences by the ids of their nodes"
+        )
+    for place, value in worth.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise BadInput(
+                f"what the sentence {place!r} is worth must be a number, not {described_value(value)}"
+            )
+    numbers = {
+        place: round(float(worth[place]), _DIGITS) + 0.0 for place in sorted(filter(_is_writable, worth))
+    }  # + 0.0: no -0.0
+    return PathQuery(tuple(sorted(set(filter(_is_writable, names)))), numbers, most)
+
+
+def python_paths(names: Sequence[str], worth: Mapping[str, float], most: int) -> str:
+    """The statement in Python that reads paths."""
+    asked = path_query(names, worth, most)
+    return f"result = paths({list(asked.names)!r}, {asked.worth!r}, {most})"
+
+
+def _is_writable(text: str) -> bool:
+    try:
+        return bool(text.encode())
+    except UnicodeEncodeError:
+        return False
