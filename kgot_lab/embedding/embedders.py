@@ -69,11 +69,7 @@ def embedder(name: str = "all-minilm", **options: Any) -> Embedder:
 
 _MODEL, _SERVER = "sentence-transformers", "api"
 _LEARNT: Mapping[str, Callable[..., Embedder]] = {"lsa": lsa, "infonce": infonce}
-_PLAIN: Mapping[str, Callable[[], Embedder]] = {
-    "all-minilm": all_minilm,
-    _MODEL: SentenceTransformers,
-    "wordllama": WordLlama,
-}
+_PLAIN = {name: EMBEDDERS[name] for name in ("all-minilm", _MODEL, "wordllama")}
 _PATIENCE = 10.0  # seconds for the hub to say that it has a model
 
 

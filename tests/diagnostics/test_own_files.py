@@ -112,20 +112,16 @@ def test_receipts_of_questions_are_known(tmp_path):
     append_result(tmp_path / "receipts.jsonl", QuestionResult("q1", "London"))
     append_result(tmp_path / "receipts.jsonl", QuestionResult("q2", "Paris"))
     health = examine_file(tmp_path / "receipts.jsonl")
-    assert (health.kind, health.whole) == (
-        "receipts of questions",
-        True,
-    ) and "of 2 questions; it can be read" in health.said
+    assert (health.kind, health.whole) == ("receipts of questions", True)
+    assert "of 2 questions; it can be read" in health.said
 
 
 def test_a_trace_without_its_first_line_is_told_so(files):
     path = files["a trace"]
     path.write_bytes(path.read_bytes().partition(b"\n")[2])
     health = examine_file(path)
-    assert (health.kind, health.whole) == (
-        "a trace",
-        False,
-    ) and "its first line, which says of which run it is," in health.said
+    assert (health.kind, health.whole) == ("a trace", False)
+    assert "its first line, which says of which run it is," in health.said
 
 
 @pytest.mark.parametrize("cut", [30, 60])
