@@ -127,10 +127,8 @@ class Aligner:
         for some in _blocks(one, others):
             part = [others[index] for index in some]
             events = one.events @ np.concatenate([each.events for each in part]).T
-            of_sentences, of_events = (
-                [len(each.sentences) for each in part],
-                [len(each.events) for each in part],
-            )
+            of_sentences = [len(each.sentences) for each in part]
+            of_events = [len(each.events) for each in part]
             scores[some] = self._blend(self._sentences(one, part), events, of_sentences, of_events)
         same = [bool(text.strip()) and text.split() == source.split() for text in candidates]
         return np.where(same, 1.0, scores)
@@ -189,10 +187,8 @@ class Aligner:
         owners = np.concatenate(
             [each.owners + start for each, start in zip(others, starts[:-1], strict=True)]
         )
-        grams, counts = (
-            np.concatenate([each.grams for each in others]),
-            np.concatenate([each.counts for each in others]),
-        )
+        grams = np.concatenate([each.grams for each in others])
+        counts = np.concatenate([each.counts for each in others])
         shared = np.isin(grams, own)
         grams, counts, owners = np.searchsorted(own, grams[shared]), counts[shared], owners[shared]
         cosines = np.zeros((starts[-1], len(one.sentences)), np.float32)

@@ -110,15 +110,11 @@ def calibrated_thresholds(
     wanted = _checked(pairs, labels)
     if steps < 1:
         raise BadInput(f"the quantiles are cut into 1 step or more, not {steps}")
-    skeleton, delta = (
-        np.round([pair.skeleton for pair in pairs], DIGITS),
-        np.array([pair.delta for pair in pairs]),
-    )
+    skeleton = np.round([pair.skeleton for pair in pairs], DIGITS)
+    delta = np.array([pair.delta for pair in pairs])
     tried_skeleton, tried_delta = _quantiles(skeleton, steps), _quantiles(delta, steps)
-    alike, hidden = (
-        (skeleton[:, None] >= tried_skeleton).astype(float),
-        (delta[:, None] >= tried_delta).astype(float),
-    )
+    alike = (skeleton[:, None] >= tried_skeleton).astype(float)
+    hidden = (delta[:, None] >= tried_delta).astype(float)
     right, wrong = (alike * wanted[:, None]).T @ hidden, (alike * ~wanted[:, None]).T @ hidden
     analogous = int(wanted.sum())
     recall, precision = right / analogous, aim.precision(right, wrong, (analogous, len(pairs) - analogous))

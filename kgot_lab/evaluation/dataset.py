@@ -121,11 +121,9 @@ def checked_qrels(dataset: Dataset) -> dict[str, dict[str, int]]:
     Raises BadInput for a query without qrels, or without a relevant document; for a document that the data
     set does not have; and for what is no grade.
     """
-    name, known, checked = (
-        dataset.name,
-        {document.id for document in dataset.documents},
-        dict[str, dict[str, int]](),
-    )
+    name = dataset.name
+    known = {document.id for document in dataset.documents}
+    checked = dict[str, dict[str, int]]()
     shape = f"the qrels of {name} are a dictionary {{query id: {{document id: grade}}}}"
     if not isinstance(dataset.qrels, Mapping):
         raise BadInput(f"{shape}, not {described_value(dataset.qrels)}")

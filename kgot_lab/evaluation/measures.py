@@ -68,10 +68,8 @@ def score(
     cuts = {measure: _reached(measure, run) for measure in measures}
     found = {query: run.ids(query) for query in qrels}
     if classes:
-        found, qrels = (
-            {query: _first_of_each(ids, classes) for query, ids in found.items()},
-            _of_classes(qrels, classes),
-        )
+        found = {query: _first_of_each(ids, classes) for query, ids in found.items()}
+        qrels = _of_classes(qrels, classes)
     values: dict[str, Mapping[str, float]] = {}
     for measure, (name, cut) in cuts.items():
         if name == "all":

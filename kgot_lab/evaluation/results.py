@@ -36,9 +36,8 @@ RECEIPT_FORMAT = "recall receipt 2"
 _EARLIER_FORMAT = "recall receipt 1"  # it had all in the head, and named neither code nor embedder
 # in the head: what decides, with the data, what a system finds
 VERSION, EMBEDDER_HASH, ADDITIONS = ("version", "embedder", "additions")
-RESUMED = (
-    "from_a_stopped_run"  # in the last line: how many rankings are older than the run that wrote the receipt
-)
+# in the last line: how many rankings are older than the run that wrote the receipt
+RESUMED = "from_a_stopped_run"
 _TIMES = ("median_seconds", "p95_seconds")
 _CIRCUMSTANCES = ("date", "machine", "versions", RESUMED)
 _PACKAGES = ("kgot_lab", "numpy", "bm25s", "onnxruntime")

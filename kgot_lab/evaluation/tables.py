@@ -75,10 +75,8 @@ class Grid:
     @property
     def html(self) -> str:
         """An HTML table; all text is escaped."""
-        left, right = (
-            "text-align:left;vertical-align:top" if self.words else "text-align:left",
-            "text-align:right",
-        )
+        left = "text-align:left;vertical-align:top" if self.words else "text-align:left"
+        right = "text-align:right"
         # Jupyter sets all cells to the right
         sides = [left, *[left if self.words else right] * (len(self.columns) - 1)]
 

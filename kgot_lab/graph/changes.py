@@ -72,10 +72,8 @@ def require_each_once(diff: Diff) -> None:
     """Raise BadInput when a diff names a node or an edge twice, in whichever of its parts: what it would
     leave depends on their order.
     """
-    changed_nodes, changed_edges = (
-        (before.id for before, _ in diff.changed_nodes),
-        (before.identity for before, _ in diff.changed_edges),
-    )
+    changed_nodes = (before.id for before, _ in diff.changed_nodes)
+    changed_edges = (before.identity for before, _ in diff.changed_edges)
     _refuse_twice(chain((node.id for node in chain(diff.added_nodes, diff.removed_nodes)), changed_nodes))
     _refuse_twice(
         chain((edge.identity for edge in chain(diff.added_edges, diff.removed_edges)), changed_edges)
@@ -188,14 +186,10 @@ class Truth:
         without its ends.
         """
         require_each_once(diff)
-        added, new = (
-            {node.id: None for node in diff.added_nodes},
-            {edge.identity: None for edge in diff.added_edges},
-        )
-        removed, gone = (
-            {node.id for node in diff.removed_nodes},
-            {edge.identity for edge in diff.removed_edges},
-        )
+        added = {node.id: None for node in diff.added_nodes}
+        new = {edge.identity: None for edge in diff.added_edges}
+        removed = {node.id for node in diff.removed_nodes}
+        gone = {edge.identity for edge in diff.removed_edges}
         for id in added:
             if id in self.nodes:
                 raise _misfit(f"node {id!r} is already there")

@@ -402,18 +402,14 @@ class PropertyGraph:
         return Node(self.ids[r], self.node_labels[r], copied_properties(self.node_properties[r]))
 
     def _edge(self, e: int) -> Edge:
-        source, target, type = (
-            self.ids[self.sources[e]],
-            self.ids[self.targets[e]],
-            self.type_names[self.type_codes[e]],
-        )
+        source = self.ids[self.sources[e]]
+        target = self.ids[self.targets[e]]
+        type = self.type_names[self.type_codes[e]]
         return Edge(source, type, target, copied_properties(self.edge_properties[e]), self.edge_keys[e])
 
     def _identities(self) -> Iterator[tuple[str, str, str, str]]:
-        sources, targets = (
-            map(self.ids.__getitem__, self.sources.tolist()),
-            map(self.ids.__getitem__, self.targets.tolist()),
-        )
+        sources = map(self.ids.__getitem__, self.sources.tolist())
+        targets = map(self.ids.__getitem__, self.targets.tolist())
         return zip(
             sources,
             map(self.type_names.__getitem__, self.type_codes.tolist()),

@@ -14,9 +14,8 @@ from typing import Literal, TypeVar
 from kgot_lab.errors import BadInput, UnknownName, described_value, shortly
 from kgot_lab.types import Diff, Edge, Json, Node
 
-MOST_KEPT = (
-    16_000_000  # bytes of one node or edge as JSON in UTF-8: more than a passage of any document takes
-)
+# bytes of one node or edge as JSON in UTF-8: more than a passage of any document takes
+MOST_KEPT = 16_000_000
 DEEPEST_VALUE = 200  # lists and dicts within each other: each takes two of the 1,000 calls within each other that Python allows
 _MOST_BITS = 14_000  # of a whole number: with more, it has more digits than Python reads back
 _HOLDERS = (list, dict, tuple)
@@ -177,10 +176,8 @@ def _require_element(element: object, kind: type[Element]) -> Element:
         sound, said = isinstance(element.id, str), f"node {shortly(element.id)}"
         require_labels(element)
     else:
-        sound, said = (
-            all(isinstance(part, str) for part in element.identity),
-            f"edge {shortly(element.identity)}",
-        )
+        sound = all(isinstance(part, str) for part in element.identity)
+        said = f"edge {shortly(element.identity)}"
     if not sound:
         raise BadInput(
             f"the id of a node and the ends, the type and the key of an edge are texts, which those of {said} are not"

@@ -19,9 +19,8 @@ from kgot_lab.types import LLM, FromFile, Prompt, Reply, Usage
 
 IMAGE_TOKENS = 48_200  # the most that one image counts with the models we know: 8 tiles of gpt-4o-mini; others count 5,000 or less
 LEAST_SECONDS = 0.001  # of a request whose budget is used up: clients take no time of 0
-LETTERS_PER_TOKEN = (
-    3  # low on purpose, so that a prompt is never reckoned smaller than it is; English has about 4
-)
+# low on purpose, so that a prompt is never reckoned smaller than it is; English has about 4
+LETTERS_PER_TOKEN = 3
 
 
 @dataclass(frozen=True)

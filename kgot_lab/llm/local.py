@@ -157,11 +157,9 @@ class Local:
         require_engine()
         self.name = local_name(self.path, settings)
         self.engine = engine_version()
-        self.context, self.slots, self.threads = (
-            settings.num_ctx or context,
-            slots,
-            threads or min(8, _cores()),
-        )
+        self.context = settings.num_ctx or context
+        self.slots = slots
+        self.threads = threads or min(8, _cores())
         self.settings = settings
         self._thinks = reasons(self.path.stem) or settings.reasoning_effort not in {"", "none"}
         self.reused = 0  # prompt tokens that did not have to be read again

@@ -284,19 +284,9 @@ def download(requirement: str, folder: Path) -> None:
     """Download one wheel with this Python's pip, without installing anything; raises OSError with pip's last
     line.
     """
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-cache-dir",
-        "--retries",
-        "2",
-    ]
+    quiet = "-m pip download --quiet --disable-pip-version-check --no-cache-dir --retries 2".split()
     what = ["--no-deps", "--only-binary", ":all:", "--dest", str(folder), requirement]
-    done = subprocess.run([*pip, *what], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, *quiet, *what], capture_output=True, text=True, check=False)
     if done.returncode:
         told = done.stderr.strip().splitlines() or ["pip said nothing"]
         raise OSError(f"pip could not download {requirement}: {told[-1][:200]}")

@@ -30,9 +30,8 @@ class Endpoint:
     takes_seed: bool = True
     max_tokens_name: str = "max_tokens"
     wire: str = "chat completions"  # or "ollama"
-    thinks_apart: bool = (
-        False  # whether no thoughts stand in what a model says, so that it may be told as it comes
-    )
+    # whether no thoughts stand in what a model says, so that it may be told as it comes
+    thinks_apart: bool = False
 
 
 # Read in November 2026: platform.openai.com (max_tokens is deprecated there and refused by reasoning models),
@@ -75,9 +74,8 @@ ENDPOINTS = {
     )
 }
 
-SERVER_KEY = (
-    "KGOT_LAB_SERVER_KEY"  # its own variable, so that no other key is ever sent to an address someone typed
-)
+# its own variable, so that no other key is ever sent to an address someone typed
+SERVER_KEY = "KGOT_LAB_SERVER_KEY"
 
 
 def server_at(address: str) -> tuple[Endpoint, str]:
@@ -265,9 +263,8 @@ class Settings:
     temperature_scale: float = 1.0  # times every prompt's own
     max_tokens: int | None = None  # in place of every prompt's own
     reasoning_effort: str = ""
-    allowance: int | None = (
-        None  # tokens to think with, on top of max_tokens; by default what the model's name and effort suggest
-    )
+    # tokens to think with, on top of max_tokens; by default what the model's name and effort suggest
+    allowance: int | None = None
     num_ctx: int | None = None  # the context that Ollama loads a model with
 
     def __post_init__(self) -> None:

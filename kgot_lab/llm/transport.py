@@ -27,9 +27,8 @@ class RawReply:
     thought: int = 0
     charged: float = 0.0  # US dollars, where the server tells
     declined: str = ""  # the words with which the model would not answer
-    logprob: float | None = (
-        None  # of all tokens whose logprob the server tells; whether an end mark is one of them is its own choice
-    )
+    # of all tokens whose logprob the server tells; whether an end mark is one of them is its own choice
+    logprob: float | None = None
 
 
 _HUGE = 1e12  # tokens or dollars that no server means

@@ -26,9 +26,8 @@ from kgot_lab.text.words import rough_sentences
 from kgot_lab.types import Document, Found, Ranking, checked_documents, full_text
 
 LARGE = 200_000  # vectors; so many are read in some 30 ms
-_CANDIDATES = (
-    2_000  # of a large collection, at least twice as many as are kept: of the ten nearest they hold 99 in 100
-)
+# of a large collection, at least twice as many as are kept: of the ten nearest they hold 99 in 100
+_CANDIDATES = 2_000
 
 
 def meaning(

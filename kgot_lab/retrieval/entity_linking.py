@@ -274,10 +274,8 @@ def follow(
     documents = sorted(checked_documents(documents), key=lambda document: document.id)
     ids = [document.id for document in documents]
     row_of = {id: row for row, id in enumerate(ids)}
-    names, titles = (
-        _Names(_checked(name_graph(documents) if graph is None else graph, ids), len(ids), reach.common),
-        Titles(documents),
-    )
+    names = _Names(_checked(name_graph(documents) if graph is None else graph, ids), len(ids), reach.common)
+    titles = Titles(documents)
     matrix = embedder.embed([full_text(document) for document in documents])
     shown = [document.title or document.id for document in documents]
 
@@ -360,11 +358,9 @@ class _Names:
 
     def path(self, titles: list[str], first: int, last: int) -> str:
         """How one passage leads to another through a name, written out."""
-        start, end, name = (
-            titles[self._passage[first]],
-            titles[self._passage[last]],
-            self._texts[self._name[first]].strip(),
-        )
+        start = titles[self._passage[first]]
+        end = titles[self._passage[last]]
+        name = self._texts[self._name[first]].strip()
         return f"{start} --[{self._kind[first]}]--> ({name}) <--[{self._kind[last]}]-- {end}"
 
 
@@ -387,9 +383,8 @@ class _Trail:
         self._chosen.append(row)
         first, last, strength = names.links(row, self._question, self._likeness, reach)
         gain = min(1.0, self._value[row]) * strength
-        gain[np.isin(names.passages(last), self._chosen)] = (
-            0.0  # what was chosen before was not reached from here
-        )
+        # what was chosen before was not reached from here
+        gain[np.isin(names.passages(last), self._chosen)] = 0.0
         order = np.argsort(gain, kind="stable")  # the strongest way to a passage is written last, so it stays
         order = order[gain[order] > self._linked[names.passages(last[order])]]
         rows = names.passages(last[order])

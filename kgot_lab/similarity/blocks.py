@@ -26,9 +26,8 @@ SIDE = 1280  # rows of a block: its product stays in the third cache; with a pow
 CORNER = 256  # rows of a block on the diagonal, half of which is computed for nothing
 LEAST_SIDE = 16
 MEMORY = 512 << 20  # bytes
-CELL_BYTES = (
-    112  # bytes for a pair of a block when all of its pairs pass, with room for their way into what is kept
-)
+# bytes for a pair of a block when all of its pairs pass, with room for their way into what is kept
+CELL_BYTES = 112
 
 
 class Tile(NamedTuple):
@@ -363,12 +362,10 @@ class BlockWalk(Generic[_Found]):
     def __init__(
         self, job: Job[_Found], matrices: Sequence[Matrix], tiles: Sequence[Tile], effort: Effort
     ) -> None:
-        self._job, self._matrices, self._client, self._progress = (
-            job,
-            tuple(matrices),
-            effort.client,
-            effort.progress,
-        )
+        self._job = job
+        self._matrices = tuple(matrices)
+        self._client = effort.client
+        self._progress = effort.progress
         self._threads = effort.threads or (best_threads() if effort.client is None else 1)
         groups = _groups(
             tiles, 1 if effort.client is None else 4 * max(1, sum(effort.client.nthreads().values()))

@@ -21,9 +21,8 @@ from kgot_lab.types import Json
 DIGITS = 6  # places a similarity is rounded to: vectors of 32 bits are no finer
 NEGATIVE, LOW, MIDDLE, HIGH = BANDS = ("negative", "low", "middle", "high")
 STEPS = (0.0, 0.05, 0.15)  # where a band ends and the next begins; the step itself belongs to the next
-LEAST_WORDS = (
-    3  # below it unrelated sentences get an edge more often than above: benchmarks/structure/short_texts.py
-)
+# below it unrelated sentences get an edge more often than above: benchmarks/structure/short_texts.py
+LEAST_WORDS = 3
 ORIGIN = "text-embedding-3-large"  # the model of 3072 dimensions that the default thresholds were set for
 
 _WORD, _MASK = re.compile(r"\w+"), "something"  # what a skeleton puts in the place of a noun phrase

@@ -48,17 +48,15 @@ class AtHand:
     llm: LLM | None = None
     vision: LLM | None = None  # a model that takes images
     speech: str = "whisper-1"  # the model of OpenAI's that writes down recordings
-    spending: Spending | None = (
-        None  # the budget that the models are kept to; speech to text is paid of it too
-    )
+    # the budget that the models are kept to; speech to text is paid of it too
+    spending: Spending | None = None
     computer: Computer | None = None
     web: bool = False
     mirror: str | Path | None = None  # a folder in place of the web
     engine: str = ""  # the search engine by name; "" for the first whose key there is
     follow: bool = False  # whether a search follows names from passage to passage, for the mode `paths`
-    unpack_into: Path | None = (
-        None  # a folder for what is in zip files; None for one that goes with the shelf
-    )
+    # a folder for what is in zip files; None for one that goes with the shelf
+    unpack_into: Path | None = None
     manners: Manners = field(default_factory=Manners)
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 

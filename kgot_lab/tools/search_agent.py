@@ -223,11 +223,9 @@ class _Search:
 
     def _offered(self) -> list[TextTool]:
         page = {"address": "a whole address, or one relative to the open page"}
-        words, text, question = (
-            {"query": "words that the page would contain"},
-            {"text": "what to find"},
-            {"question": "what to look for"},
-        )
+        words = {"query": "words that the page would contain"}
+        text = {"text": "what to find"}
+        question = {"question": "what to look for"}
         browser, shown = self._browser, self._shown
         moves = [
             TextTool("web_search", "Searches for pages.", words, self._search, may={"year": "four digits"}),

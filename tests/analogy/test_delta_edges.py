@@ -174,16 +174,12 @@ def test_the_step_between_two_bands_belongs_to_the_higher_one():
 
 
 def test_binary_fractions_do_not_move_a_delta_into_another_band_or_over_a_threshold():
-    assert (
-        0.3 - 0.25 < 0.05
-        and band(0.3 - 0.25) == "middle"
-        and band(0.1 + 0.2 - 0.3) == band(0.3 - 0.2 - 0.1) == "low"
-    )
-    assert (
-        0.53 - 0.45 > 0.08 > 0.58 - 0.50 - 1e-16
-        and Thresholds().admits(0.45, 0.53 - 0.45)
-        and Thresholds().admits(0.58, 0.58 - 0.50)
-    )
+    assert 0.3 - 0.25 < 0.05
+    assert band(0.3 - 0.25) == "middle"
+    assert band(0.1 + 0.2 - 0.3) == band(0.3 - 0.2 - 0.1) == "low"
+    assert 0.53 - 0.45 > 0.08 > 0.58 - 0.50 - 1e-16
+    assert Thresholds().admits(0.45, 0.53 - 0.45)
+    assert Thresholds().admits(0.58, 0.58 - 0.50)
     assert not Thresholds().admits(0.449999, 0.2) and not Thresholds().admits(0.5, 0.079999)
 
 
@@ -216,15 +212,12 @@ def test_the_edges_are_those_that_a_look_at_each_pair_finds(seed):
     graph = graph_of(chance_texts(seed, 25))
     skeletons = made(described(graph).values())
     for thresholds in (ANY_LENGTH, LOOSE, Thresholds(-1, -2, words=0)):
-        found, expected = (
-            delta_edges(graph, skeletons, BAGS, thresholds=thresholds),
-            by_hand(graph, skeletons, thresholds),
-        )
+        found = delta_edges(graph, skeletons, BAGS, thresholds=thresholds)
+        expected = by_hand(graph, skeletons, thresholds)
         assert pairs_of(found) == expected and len(found) == len(expected)
         assert [(e.source, e.target) for e in found] == sorted(expected)
-        assert {e.type for e in found} <= {DELTA} and all(
-            e.properties["band"] == band(e.properties["weight"]) for e in found
-        )
+        assert {e.type for e in found} <= {DELTA}
+        assert all(e.properties["band"] == band(e.properties["weight"]) for e in found)
 
 
 @every("seed", range(6))
@@ -235,10 +228,8 @@ def test_the_bands_count_every_pair_that_is_alike_in_skeleton(seed):
     all_alike = by_hand(graph, skeletons, Thresholds(delta=-2, words=0))
     expected = [band(delta) for _, _, delta in all_alike.values()]
     assert found.candidates == {name: expected.count(name) for name in BANDS}
-    assert (
-        found.counts_by_band == {name: [e.properties["band"] for e in found].count(name) for name in BANDS}
-        and found.counts_by_band["low"] == 0
-    )
+    assert found.counts_by_band == {name: [e.properties["band"] for e in found].count(name) for name in BANDS}
+    assert found.counts_by_band["low"] == 0
 
 
 def test_an_edge_says_what_it_was_made_from():
@@ -355,11 +346,9 @@ def test_a_verifier_is_shown_the_texts_of_the_pairs_that_pass_and_its_veto_is_ke
     checked = delta_edges(graph, skeletons, BAGS, verifier=verifier, thresholds=ANY_LENGTH)
     texts = described(graph)
     assert sorted(verifier.asked) == sorted((texts[e.source], texts[e.target]) for e in plain)
-    assert (
-        checked.edges
-        and checked.vetoed
-        and sorted(pairs_of(checked) | pairs_of(checked.vetoed)) == sorted(pairs_of(plain))
-    )
+    assert checked.edges
+    assert checked.vetoed
+    assert sorted(pairs_of(checked) | pairs_of(checked.vetoed)) == sorted(pairs_of(plain))
     for edge in (*checked, *checked.vetoed):
         apart = abs(len(texts[edge.source].split()) - len(texts[edge.target].split()))
         said = {name: edge.properties[name] for name in ("alignment", "alignment_score", "veto")}
@@ -394,11 +383,8 @@ def test_new_edges_replace_computed_ones_of_their_type_and_leave_curated_ones():
     graph = graph_of(texts, ("n00", "cites", "n01"), ("n02", SIMILARITY, "n03"), ("n00", DELTA, "n01"))
     found = delta_edges(graph, made(described(graph).values()), BAGS, thresholds=LOOSE)
     grown = with_edges(graph, found)
-    assert set(found.edges) < set(grown.edges) and grown.types() == {
-        DELTA: len(found),
-        "cites": 1,
-        SIMILARITY: 1,
-    }
+    assert set(found.edges) < set(grown.edges)
+    assert grown.types() == {DELTA: len(found), "cites": 1, SIMILARITY: 1}
     assert with_edges(grown, found) == grown and with_edges(grown, []).types() == {"cites": 1, SIMILARITY: 1}
 
 
@@ -420,9 +406,8 @@ def test_similarity_edges_are_the_pairs_whose_texts_are_alike():
     assert {(e.source, e.target): e.properties["weight"] for e in found} == {
         pair: raw for pair, raw in close.items() if raw >= 0.3
     }
-    assert {e.type for e in found} == {SIMILARITY} and found.counts.pairs == math.comb(
-        len(texts) - found.counts.wordless, 2
-    )
+    assert {e.type for e in found} == {SIMILARITY}
+    assert found.counts.pairs == math.comb(len(texts) - found.counts.wordless, 2)
     both = with_edges(
         with_edges(graph, found, SIMILARITY),
         delta_edges(graph, made(texts.values()), BAGS, thresholds=ANY_LENGTH),
@@ -539,13 +524,11 @@ def test_edges_made_by_another_rule_are_not_mixed_with_new_ones():
 def test_a_pair_is_compared_whatever_the_thresholds():
     a, b = "ant bee gnu", "ant cow dog"
     pair = compare_texts(a, b, made([a, b]), BAGS, verifier=Lengths())
-    assert (pair.raw, pair.skeleton) == (cosine(a, b), cosine("ant bee", "ant cow")) and pair.delta == round(
-        pair.skeleton - pair.raw, 6
-    )
+    assert (pair.raw, pair.skeleton) == (cosine(a, b), cosine("ant bee", "ant cow"))
+    assert pair.delta == round(pair.skeleton - pair.raw, 6)
     assert pair.skeletons == ("ant bee", "ant cow") and pair.alignment == Lying(1, "") and not pair.veto
-    assert (
-        compare_texts(a, a, made([a]), BAGS).delta == 0 and compare_texts(a, a, made([a]), BAGS).band == "low"
-    )
+    assert compare_texts(a, a, made([a]), BAGS).delta == 0
+    assert compare_texts(a, a, made([a]), BAGS).band == "low"
 
 
 def test_pairs_compared_together_are_as_each_alone_and_as_their_edges():
@@ -556,10 +539,8 @@ def test_pairs_compared_together_are_as_each_alone_and_as_their_edges():
     assert [(p.raw, p.skeleton, p.delta, p.band) for p in pairs] == [
         tuple(e.properties[name] for name in ("raw", "skeleton", "weight", "band")) for e in edges
     ]
-    assert (
-        pairs[3] == compare_texts(pairs[3].source, pairs[3].target, skeletons, BAGS)
-        and compare_pairs([], skeletons, BAGS) == ()
-    )
+    assert pairs[3] == compare_texts(pairs[3].source, pairs[3].target, skeletons, BAGS)
+    assert compare_pairs([], skeletons, BAGS) == ()
 
 
 def test_a_text_that_cannot_be_compared_is_named():
@@ -664,11 +645,8 @@ def test_calibrated_thresholds_say_in_one_line_where_they_come_from_and_are_used
     found = delta_edges(
         graph, made(described(graph).values(), lambda text: "ant bee cow"), BAGS, thresholds=chosen
     )
-    assert found.rule == told and found.edges[0].properties["thresholds"] == {
-        "skeleton": 0.5,
-        "delta": 0.3,
-        "words": 3,
-    }
+    assert found.rule == told
+    assert found.edges[0].properties["thresholds"] == {"skeleton": 0.5, "delta": 0.3, "words": 3}
     assert chosen.describe(Named("other")) == f"{told}, not for other: calibrate again"
 
 

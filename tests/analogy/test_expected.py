@@ -39,9 +39,8 @@ def test_of_many_pairs_the_share_that_passes_is_the_graphs_own_and_of_few_that_m
     shares = BandShares({"high": 0.5}, {"high": 0.1})
     (many,) = expected_precision({"high": 200_000}, 1_000_000, prevalence=0.01, shares=shares).values()
     (few,) = expected_precision({"high": 1}, 1, prevalence=0.01, shares=shares).values()
-    assert many == pytest.approx(0.01 * 0.5 / 0.2, rel=0.01) and few == pytest.approx(
-        0.005 / (0.005 + 0.099), rel=0.02
-    )
+    assert many == pytest.approx(0.01 * 0.5 / 0.2, rel=0.01)
+    assert few == pytest.approx(0.005 / (0.005 + 0.099), rel=0.02)
 
 
 @pytest.mark.parametrize("prevalence", [0, 1, -0.1, float("nan")])
@@ -53,11 +52,9 @@ def test_a_prevalence_that_is_none_is_refused(prevalence):
 def test_unrelated_short_sentences_get_no_edge_and_the_reason_is_counted():
     made, without = skeletons(SENTENCES, Linguistic()), Thresholds(words=0)
     found = delta_edges(graph_of(SENTENCES), made, minilm())
-    assert (
-        len(found) == 0
-        and found.counts.short == 6
-        and "6 whose skeleton is too short to compare" in str(found)
-    )
+    assert len(found) == 0
+    assert found.counts.short == 6
+    assert "6 whose skeleton is too short to compare" in str(found)
     loose = delta_edges(graph_of(SENTENCES), made, minilm(), thresholds=without)
     assert loose.counts_by_band["high"] == len(loose) > 0 and loose.counts.short == 0
 
@@ -65,9 +62,8 @@ def test_unrelated_short_sentences_get_no_edge_and_the_reason_is_counted():
 def test_a_pair_that_is_too_short_says_so():
     pair = compare_texts(*SENTENCES[:2], skeletons(SENTENCES, Linguistic()), minilm())
     assert pair.least == 2 and "only 2 words left of a skeleton" in str(pair)
-    assert SPECIFIED.too_short(pair).startswith("too short to compare: 2 words left") and not Thresholds(
-        words=2
-    ).too_short(pair)
+    assert SPECIFIED.too_short(pair).startswith("too short to compare: 2 words left")
+    assert not Thresholds(words=2).too_short(pair)
     assert not SPECIFIED.too_short(Pair("a", "b", 0.1, 0.5))  # whose skeletons are not known
 
 

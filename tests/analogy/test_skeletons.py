@@ -43,11 +43,9 @@ class Upside:
         self, breaks_on: Sequence[str] = (), error: BaseException | None = None, digest: str = "1"
     ) -> None:
         self.name, self.digest = "upside", digest
-        self.breaks_on, self.error, self.asked = (
-            set(breaks_on),
-            error or LLMError("the line is dead"),
-            list[list[str]](),
-        )
+        self.breaks_on = set(breaks_on)
+        self.error = error or LLMError("the line is dead")
+        self.asked = list[list[str]]()
 
     def __call__(self, texts: Sequence[str]) -> list[str]:
         self.asked.append(list(texts))
@@ -304,12 +302,8 @@ def test_what_is_saved_is_found_again(name, tmp_path):
     save(made, tmp_path / name, model="m", date="2025-01-31")
     maker = stored(tmp_path / name)
     again = skeletons([*TEXTS, "漢字 \u2028 🙂"], maker, folder=tmp_path)
-    assert again == made and maker.head == {
-        "skeletons": 1,
-        "maker": "upside",
-        "model": "m",
-        "date": "2025-01-31",
-    }
+    assert again == made
+    assert maker.head == {"skeletons": 1, "maker": "upside", "model": "m", "date": "2025-01-31"}
     assert repr(maker) == "<41 stored skeletons by upside, 2025-01-31>"
 
 
@@ -318,10 +312,8 @@ def test_the_file_is_the_same_bytes_whatever_the_order_and_holds_no_text(tmp_pat
         save(skeletons(texts, Upside(), folder=tmp_path), tmp_path / name)
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
     lines = gzip.decompress((tmp_path / "a.gz").read_bytes()).decode().splitlines()
-    assert json.loads(lines[0])["maker"] == "upside" and set(json.loads(lines[1])) == {
-        "text_sha256",
-        "skeleton",
-    }
+    assert json.loads(lines[0])["maker"] == "upside"
+    assert set(json.loads(lines[1])) == {"text_sha256", "skeleton"}
 
 
 def test_a_text_that_is_not_stored_fails_and_is_not_invented(tmp_path):

@@ -145,11 +145,9 @@ def test_what_live_views_need_is_named_when_nothing_of_it_is_installed(bare):
 def test_each_part_that_jupyterlab_lacks_is_named_until_it_is_there(shared):
     folder = shared.parent.parent / "share" / "jupyter" / "labextensions"
     both = widgets(shared)
-    assert (
-        both.startswith("missing")
-        and "lacks its part of anywidget and jupyterlab_widgets" in both
-        and str(folder) in both
-    )
+    assert both.startswith("missing")
+    assert "lacks its part of anywidget and jupyterlab_widgets" in both
+    assert str(folder) in both
     assert f"Do: {shared} -m pip install --force-reinstall --no-deps anywidget jupyterlab_widgets" in both
     assert "another environment" not in both
     shutil.copytree(OURS / "anywidget", folder / "anywidget")
@@ -216,9 +214,8 @@ def test_a_cell_shows_the_findings_as_a_table_that_holds_text_only():
     assert "1 of 3 pieces work" in html and not told.is_well
     assert "✓ works" in html and "✗ missing, needed" in html and "○ missing, optional" in html
     assert "<script" not in html and "&lt;script&gt;" in html
-    assert repr(told).splitlines()[0].startswith(
-        "ok       bundled data"
-    ) and "apt install bubblewrap" in repr(told)
+    assert repr(told).splitlines()[0].startswith("ok       bundled data")
+    assert "apt install bubblewrap" in repr(told)
 
 
 def test_an_unknown_piece_is_said_to_be_one_with_the_names_there_are():

@@ -62,14 +62,10 @@ def test_a_large_collection_is_searched_by_signs_first_and_ranked_by_cosines(mon
     exact = meaning(documents, embedder, keep=20)
     monkeypatch.setattr(lanes, "LARGE", 1_000)
     monkeypatch.setattr(lanes, "_CANDIDATES", 300)
-    rough, stored = (
-        meaning(documents, embedder, keep=20),
-        StoredVectors.of([each.id for each in documents], matrix, model="listed"),
-    )
-    of_vectors, forced = (
-        meaning_of_vectors(stored, embedder, keep=20),
-        meaning(documents, embedder, keep=20, exact=True),
-    )
+    rough = meaning(documents, embedder, keep=20)
+    stored = StoredVectors.of([each.id for each in documents], matrix, model="listed")
+    of_vectors = meaning_of_vectors(stored, embedder, keep=20)
+    forced = meaning(documents, embedder, keep=20, exact=True)
     same = 0
     for asked in ["200", *map(str, range(0, 3_000, 100))]:
         wanted, found = exact.search(asked), rough.search(asked)

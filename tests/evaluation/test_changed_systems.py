@@ -22,9 +22,8 @@ TESTS = Path(__file__).parents[1]
 def test_the_embedders_of_a_stage_are_found_wherever_it_holds_them():
     some, others = SyntheticVectors(8), SyntheticVectors(16)
     stage = weighted((0.5, WORDS), (0.5, meaning(DOCUMENTS, some))) >> follow(DOCUMENTS, others)
-    assert {each.digest for each in embedders_in(stage)} == {some.digest, others.digest} and embedders_in(
-        WORDS
-    ) == []
+    assert {each.digest for each in embedders_in(stage)} == {some.digest, others.digest}
+    assert embedders_in(WORDS) == []
     assert [each.digest for each in embedders_in(lambda: meaning(DOCUMENTS, some))] == [some.digest]
     # which is not made until it is called
     assert embedders_in(lambda: meaning(DOCUMENTS, SyntheticVectors(8))) == []
@@ -47,11 +46,9 @@ def test_a_changed_system_keeps_its_old_receipt_until_the_new_one_is_whole(tmp_p
         run_to(path, other("2", True), DATA, name="mine")
     assert path.read_bytes() == old
     made = run_to(path, other("3", False), DATA, name="mine")  # what was begun has another version too
-    assert (
-        {len(hits) for hits in made.hits.values()} == {1}
-        and load_receipt(path) == made
-        and "from_a_stopped_run" not in made.about
-    )
+    assert {len(hits) for hits in made.hits.values()} == {1}
+    assert load_receipt(path) == made
+    assert "from_a_stopped_run" not in made.about
     assert sorted(each.name for each in tmp_path.iterdir()) == ["mine.jsonl.gz"]
 
 
@@ -113,10 +110,8 @@ def test_a_second_process_waits_says_so_and_takes_the_receipt_of_the_first(tmp_p
     (tmp_path / "go").touch()
     ended(first)
     ended(second)
-    assert (
-        asked(tmp_path) == [f"first q{number}" for number in range(len(QUERIES))]
-        and not (tmp_path / "first waits").exists()
-    )
+    assert asked(tmp_path) == [f"first q{number}" for number in range(len(QUERIES))]
+    assert not (tmp_path / "first waits").exists()
     assert len(load_receipt(tmp_path / "mine.jsonl.gz").hits) == len(QUERIES)
     assert not list(tmp_path.glob("*.lock")) and not list(tmp_path.glob("*.partial"))
 
@@ -134,6 +129,5 @@ def test_who_waits_for_a_process_that_is_killed_goes_on_from_what_it_left(tmp_pa
         *(f"first q{number}" for number in range(4)),
         *(f"second q{number}" for number in range(3, len(QUERIES))),
     ]
-    assert load_receipt(tmp_path / "mine.jsonl.gz").about["from_a_stopped_run"] == "3" and not list(
-        tmp_path.glob("*.lock")
-    )
+    assert load_receipt(tmp_path / "mine.jsonl.gz").about["from_a_stopped_run"] == "3"
+    assert not list(tmp_path.glob("*.lock"))

@@ -66,10 +66,8 @@ def test_published_shares_give_the_published_f():
     as 73.8.
     """
     scores = graded_scores(["correct"] * 317 + ["not attempted"] * 7 + ["incorrect"] * 109)
-    assert (
-        round(100 * scores.correct_given_attempted.mean, 4) == 74.4131
-        and round(100 * scores.f1.mean, 1) == 73.8
-    )
+    assert round(100 * scores.correct_given_attempted.mean, 4) == 74.4131
+    assert round(100 * scores.f1.mean, 1) == 73.8
 
 
 def test_nothing_graded_has_no_measures():

@@ -80,10 +80,8 @@ def test_hits_of_one_score_count_in_our_order_and_not_in_that_of_trec_eval():
 def test_a_query_that_was_not_run_counts_zero_and_one_without_qrels_is_left_out():
     scores = score(found(q="a", other="b"), {"lost": {"b": 1}, "q": {"a": 1}})
     for measure in MEASURES:
-        assert (
-            list(scores.per_query(measure).items()) == [("lost", 0.0), ("q", 1.0)]
-            and scores.mean(measure) == 0.5
-        )
+        assert list(scores.per_query(measure).items()) == [("lost", 0.0), ("q", 1.0)]
+        assert scores.mean(measure) == 0.5
 
 
 def test_a_lenient_count_takes_one_of_a_class_for_another_and_each_class_once():

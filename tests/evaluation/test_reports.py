@@ -84,11 +84,8 @@ def test_a_report_from_receipts_says_the_same_as_one_from_the_runs(develop, made
 def test_rows_hold_dataset_system_part_measure_mean_interval_and_count(made):
     assert len(made.rows) == 2 * len(MEASURES) and made.parts == ("develop",)
     for row in made.rows:
-        assert (row.dataset, row.part, row.n) == (
-            "hotpotqa",
-            "develop",
-            60,
-        ) and row.low <= row.mean <= row.high
+        assert (row.dataset, row.part, row.n) == ("hotpotqa", "develop", 60)
+        assert row.low <= row.mean <= row.high
     with pytest.raises(BadInput, match="no row for"):
         made.row("bm26")
 
@@ -101,13 +98,10 @@ def test_the_exports_hold_every_mean_and_the_plan(made):
         == [row["system"] for row in data["rows"]]
         == [row.system for row in made.rows]
     )
-    assert {row["baseline"] for row in rows} == {"bm25"} == {data["plan"]["baseline"]} and data["plan"][
-        "rounds"
-    ] == 500
-    assert (
-        data["systems"]["bm25"]["description"] == "<bm25>"
-        and data["comparisons"]["develop"][0]["system"] == "bm25 flat"
-    )
+    assert {row["baseline"] for row in rows} == {"bm25"} == {data["plan"]["baseline"]}
+    assert data["plan"]["rounds"] == 500
+    assert data["systems"]["bm25"]["description"] == "<bm25>"
+    assert data["comparisons"]["develop"][0]["system"] == "bm25 flat"
     for text in (repr(made), made.markdown(), made.latex(), made._repr_html_()):
         assert "seed 0" in text and "primary measure recall@5" in text
         assert all(decimal(row.mean) in text for row in made.rows)
@@ -215,12 +209,10 @@ def test_numbers_print_as_in_a_paper():
 
 def test_no_text_leaves_its_cell():
     grid = Grid(EVIL, ("system", EVIL), ((Cell("a | b_c & 50 % \\x"), Cell(EVIL, True)),))
-    assert (
-        "<script" not in grid.html
-        and "<img" not in grid.html
-        and "\u202e" not in grid.text
-        and "\x1b" not in grid.markdown
-    )
+    assert "<script" not in grid.html
+    assert "<img" not in grid.html
+    assert "\u202e" not in grid.text
+    assert "\x1b" not in grid.markdown
     assert r"a \| b\_c" in grid.markdown and r"b\_c \& 50 \% \textbackslash{}x" in grid.latex
     assert "<script" not in grid.markdown.replace("\\<", "")
     with pytest.raises(BadInput, match="needs 2 cells"):
@@ -234,17 +226,11 @@ def test_no_text_leaves_its_cell():
 def test_a_failure_names_what_was_missed_and_what_stood_there_instead():
     found = failures(toy(), [finding("base", "acdefb"), finding("best", "ab", q1="cd")], k=5)
     first, second = found.questions[:2]
-    assert first.missed["base"].missing == ("Title b",) and first.missed["base"].instead == (
-        "Title c",
-        "Title d",
-        "Title e",
-        "Title f",
-    )
+    assert first.missed["base"].missing == ("Title b",)
+    assert first.missed["base"].instead == ("Title c", "Title d", "Title e", "Title f")
     assert "best" not in first.missed and second.missed["best"].missing == ("Title a", "Title b")
-    assert first.relevant == ("Title a", "Title b") and (first.type, found.questions[3].type) == (
-        "easy",
-        "(no type)",
-    )
+    assert first.relevant == ("Title a", "Title b")
+    assert (first.type, found.questions[3].type) == ("easy", "(no type)")
 
 
 def test_failures_can_be_filtered_and_counted_by_type():
@@ -258,10 +244,8 @@ def test_failures_can_be_filtered_and_counted_by_type():
     ]
     assert [question.id for question in found.where(fails="best").questions] == ["q1"]
     assert [question.id for question in found.where(type="hard", works="best").questions] == ["q2"]
-    assert found.by_type()["hard"] == {"base": (2, 2), "best": (1, 2)} and found.by_type()["easy"] == {
-        "base": (1, 1),
-        "best": (0, 1),
-    }
+    assert found.by_type()["hard"] == {"base": (2, 2), "best": (1, 2)}
+    assert found.by_type()["easy"] == {"base": (1, 1), "best": (0, 1)}
     for wrong in ({"fails": "x"}, {"works": "x"}, {"type": "x"}):
         with pytest.raises(UnknownName):
             found.where(**wrong)
@@ -278,12 +262,10 @@ def evil() -> Dataset:
 
 def test_texts_of_passages_and_questions_are_escaped():
     found = failures(evil(), [finding("base", "ac")], k=2)
-    assert (
-        "<script" not in found.html()
-        and "<img" not in found.html()
-        and "\u202e" not in found.html()
-        and "\x1b" not in repr(found)
-    )
+    assert "<script" not in found.html()
+    assert "<img" not in found.html()
+    assert "\u202e" not in found.html()
+    assert "\x1b" not in repr(found)
 
 
 # --- the page

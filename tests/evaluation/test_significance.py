@@ -156,9 +156,8 @@ def test_systems_are_compared_pair_by_pair_with_the_baseline():
     assert [row.system for row in made.rows] == ["same", "better", "worse"] and made.own.mean == 0.5
     better = made["better"]
     assert better.difference.mean == pytest.approx(0.125) and better.difference.low > 0
-    assert (better.wins, better.ties, better.losses) == (10, 30, 0) and better.own.mean == pytest.approx(
-        0.625
-    )
+    assert (better.wins, better.ties, better.losses) == (10, 30, 0)
+    assert better.own.mean == pytest.approx(0.625)
     assert better.p == 2 / 1024 and better.p_holm == pytest.approx(3 * better.p)
     assert made["worse"].p == 2 / 16 and made["same"].p == 1.0
     assert "10/30/0" in repr(made) and "base (baseline)" in repr(made) and "<b>" in made._repr_html_()
@@ -187,9 +186,8 @@ def test_the_interval_of_a_share_is_wilsons():
         expected = binomtest(right, of).proportion_ci(0.95, "wilson")
         found = share(right, of)
         assert (found.mean, found.n) == (right / of, of)
-        assert found.low == pytest.approx(expected.low, abs=1e-9) and found.high == pytest.approx(
-            expected.high, abs=1e-9
-        )
+        assert found.low == pytest.approx(expected.low, abs=1e-9)
+        assert found.high == pytest.approx(expected.high, abs=1e-9)
     assert share(0, 0).high == 0
     with pytest.raises(BadInput, match="so many"):
         share(3, 2)
@@ -208,10 +206,8 @@ def test_groups_of_one_are_the_usual_interval_and_test():
 
 
 def test_the_same_value_twice_in_a_group_is_no_more_evidence_than_once():
-    twice, groups = (
-        [value for value in VALUES for _ in range(2)],
-        [str(number // 2) for number in range(2 * len(VALUES))],
-    )
+    twice = [value for value in VALUES for _ in range(2)]
+    groups = [str(number // 2) for number in range(2 * len(VALUES))]
     grouped, once, naive = grouped_interval(twice, groups), interval(VALUES), interval(twice)
     assert (grouped.low, grouped.high) == pytest.approx((once.low, once.high)) and grouped.n == 16
     assert grouped.high - grouped.low > naive.high - naive.low

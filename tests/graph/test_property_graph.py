@@ -55,11 +55,9 @@ GRAPHS = [SMALL, PropertyGraph.of(), *RANDOM]
 def test_nodes_and_edges_come_back_as_they_were_given():
     assert list(SMALL.nodes) == [ADA, LONDON, Node("bare")]
     assert list(SMALL.edges) == [BORN_IN, *TWICE, Edge("london", "part_of", "london")]
-    assert (
-        SMALL.edges[-1].type == "part_of"
-        and SMALL.nodes[1:] == (LONDON, Node("bare"))
-        and SMALL.node("ada") == ADA
-    )
+    assert SMALL.edges[-1].type == "part_of"
+    assert SMALL.nodes[1:] == (LONDON, Node("bare"))
+    assert SMALL.node("ada") == ADA
     with pytest.raises(IndexError):
         SMALL.nodes[3]
 
@@ -96,11 +94,9 @@ def test_nothing_a_caller_holds_can_change_the_graph():
     graph.node("bare").properties["a"] = 3
     graph.edges[0].properties["a"] = 3
     graph.subgraph(["n"]).node("n").properties["a"] = 3
-    assert (
-        graph.node("n").properties == {"a": 1}
-        and graph.node("bare").properties == {}
-        and graph.edges[0].properties == {}
-    )
+    assert graph.node("n").properties == {"a": 1}
+    assert graph.node("bare").properties == {}
+    assert graph.edges[0].properties == {}
     with pytest.raises(FrozenInstanceError):
         graph.ids = ()
     for column in (graph.sources, graph.targets, graph.type_codes, *graph.out_csr, *graph.in_csr):
@@ -243,10 +239,8 @@ def test_networkx_gives_the_same_graph_back(graph):
 def test_networkx_sees_label_relation_and_key():
     theirs = SMALL.to_networkx()
     assert theirs.nodes["ada"] == {"label": "Person", "name": "Ada Lovelace", "born": 1815}
-    assert theirs.nodes["london"]["label"] == "City" and theirs.nodes["london"]["labels"] == [
-        "City",
-        "Capital",
-    ]
+    assert theirs.nodes["london"]["label"] == "City"
+    assert theirs.nodes["london"]["labels"] == ["City", "Capital"]
     assert theirs.edges["ada", "london", "visited#2"] == {"relation": "visited", "year": 1843}
     assert "label" not in theirs.nodes["bare"]
 
@@ -277,10 +271,8 @@ def test_parallel_networkx_edges_keep_apart_and_get_keys_only_where_needed():
     theirs.add_edge("ann", "book", key="owns")
     identities = [(edge.type, edge.key) for edge in PropertyGraph.from_networkx(theirs).edges]
     assert len(set(identities)) == 7
-    assert identities[:3] == [("edited", ""), ("reviewed", ""), ("edited", "2")] and identities[-1] == (
-        "owns",
-        "",
-    )
+    assert identities[:3] == [("edited", ""), ("reviewed", ""), ("edited", "2")]
+    assert identities[-1] == ("owns", "")
 
 
 def test_networkx_ids_with_one_text_are_refused():
@@ -304,10 +296,8 @@ def test_a_plain_data_frame_can_be_read(pd):
     edges = pd.DataFrame({"source": [1], "target": [2], "relation": ["knows"], "since": [1833]})
     graph = PropertyGraph.from_pandas(nodes, edges)
     assert list(graph.nodes) == [Node("1", ("Person",), {"age": 36.0}), Node("2")]
-    assert (
-        list(graph.edges) == [Edge("1", "knows", "2", {"since": 1833})]
-        and type(graph.edges[0].properties["since"]) is int
-    )
+    assert list(graph.edges) == [Edge("1", "knows", "2", {"since": 1833})]
+    assert type(graph.edges[0].properties["since"]) is int
 
 
 def test_a_whole_number_is_the_same_id_in_a_column_with_a_gap_that_pandas_made_floats(pd):
@@ -321,10 +311,8 @@ def test_a_whole_number_is_the_same_id_in_a_column_with_a_gap_that_pandas_made_f
 
 
 def test_two_columns_of_one_name_are_refused(pd):
-    nodes, twice = (
-        pd.DataFrame({"id": ["a", "b"]}),
-        pd.DataFrame([["a", "b", "b"]], columns=["source", "target", "target"]),
-    )
+    nodes = pd.DataFrame({"id": ["a", "b"]})
+    twice = pd.DataFrame([["a", "b", "b"]], columns=["source", "target", "target"])
     for read in (as_graph, lambda edges: PropertyGraph.from_pandas(nodes, edges)):
         with pytest.raises(
             BadInput, match="two columns of the data frame of edges are called 'target'; rename or drop one"
@@ -341,28 +329,22 @@ def test_a_data_frame_without_ids_is_refused(pd):
 
 def test_a_graph_prints_its_counts_what_is_used_most_and_its_first_facts():
     printed = repr(SMALL).splitlines()
-    assert (
-        printed[1].startswith("  labels: ")
-        and printed[2].startswith("  relations: ")
-        and "part_of 1" in printed[2]
-    )
+    assert printed[1].startswith("  labels: ")
+    assert printed[2].startswith("  relations: ")
+    assert "part_of 1" in printed[2]
     assert printed[3:] == [f"  {edge.source} --[{edge.type}]--> {edge.target}" for edge in SMALL.edges]
     many = PropertyGraph.from_triples(Triple("hub", f"to {n}", f"leaf {n}") for n in range(1200))
-    assert (
-        repr(many).splitlines()[-1] == "  … and 1,195 more"
-        and "… and 1,195 more" in repr(many).splitlines()[1]
-    )
+    assert repr(many).splitlines()[-1] == "  … and 1,195 more"
+    assert "… and 1,195 more" in repr(many).splitlines()[1]
     assert len(repr(PropertyGraph.of())) < 80
 
 
 def test_no_text_of_a_graph_begins_a_line_or_commands_a_terminal_when_it_is_printed():
     evil = "a\nb\x1b[2J\u202e\ud800" * 50
     printed = repr(PropertyGraph.of([Node(evil, (evil,))], [Edge(evil, evil, evil)]))
-    assert (
-        printed.count("\n") == 3
-        and all(line.isprintable() for line in printed.split("\n"))
-        and len(printed) < 600
-    )
+    assert printed.count("\n") == 3
+    assert all(line.isprintable() for line in printed.split("\n"))
+    assert len(printed) < 600
 
 
 # --- the gate ---

@@ -25,11 +25,9 @@ def random_graph(seed: int) -> PropertyGraph:
     ]
     edges: dict[tuple[str, ...], Edge] = {}
     for _ in range(30):
-        source, target, key = (
-            chance.choice(nodes).id,
-            chance.choice(nodes).id,
-            chance.choice(["", "", "0", "7", "07", "k"]),
-        )
+        source = chance.choice(nodes).id
+        target = chance.choice(nodes).id
+        key = chance.choice(["", "", "0", "7", "07", "k"])
         edge = Edge(source, chance.choice("pq"), target, chance.choice(properties), key)
         edges[edge.identity] = edge
     return PropertyGraph.of(nodes, edges.values())
@@ -65,12 +63,8 @@ def test_the_five_published_snapshots_come_back_byte_for_byte(path, tmp_path):
 def test_the_first_snapshot_says_what_its_source_says():
     graph = read_snapshot(bundled("kgot-snapshots") / "data_0.json")
     assert graph.labels() == {"Country": 10, "ASEAN_bloc": 1} and graph.types() == {"contains": 10}
-    assert graph.node("10").properties["capital"] == "Hanoi" and graph.edges[9].identity == (
-        "0",
-        "contains",
-        "10",
-        "9",
-    )
+    assert graph.node("10").properties["capital"] == "Hanoi"
+    assert graph.edges[9].identity == ("0", "contains", "10", "9")
 
 
 @pytest.mark.parametrize("variant", ["apoc", "networkx"])
@@ -110,9 +104,8 @@ def test_the_networkx_form_looks_as_the_reference_writes_it(tmp_path):
 
 def test_numbers_as_ids_null_labels_and_missing_properties_are_read(tmp_path):
     graph = written(tmp_path, a_node(1, labels=None), a_node("b", labels="City"), an_edge(1, "near", "b"))
-    assert list(graph.nodes) == [Node("1"), Node("b", ("City",))] and list(graph.edges) == [
-        Edge("1", "near", "b")
-    ]
+    assert list(graph.nodes) == [Node("1"), Node("b", ("City",))]
+    assert list(graph.edges) == [Edge("1", "near", "b")]
 
 
 def test_an_edge_end_without_a_line_of_its_own_is_made_from_the_copy_in_the_edge(tmp_path):

@@ -95,17 +95,8 @@ def test_where_a_key_is_missing_the_line_that_was_not_read_is_told(
 
 
 def test_names_that_steer_programs_are_passed_over(tmp_path: Path) -> None:
-    names = [
-        "PATH",
-        "LD_PRELOAD",
-        "PYTHONPATH",
-        "HTTPS_PROXY",
-        "https_proxy",
-        "SSL_CERT_FILE",
-        "REQUESTS_CA_BUNDLE",
-        "JAVA_TOOL_OPTIONS",
-    ]
-    names += ["OPENAI_BASE_URL", "OLLAMA_HOST", "HF_ENDPOINT", "OPENAI_CUSTOM_HEADERS"]
+    names = "PATH LD_PRELOAD PYTHONPATH HTTPS_PROXY https_proxy SSL_CERT_FILE REQUESTS_CA_BUNDLE".split()
+    names += "JAVA_TOOL_OPTIONS OPENAI_BASE_URL OLLAMA_HOST HF_ENDPOINT OPENAI_CUSTOM_HEADERS".split()
     for name in names:
         os.environ.pop(name, None)
     (tmp_path / ".env").write_text(

@@ -124,11 +124,9 @@ def test_a_folder_that_cannot_be_used_is_named_before_anything_is_fetched(tmp_pa
     index = Index()
     with pytest.raises(ModelMissing, match=VARIABLE) as caught:
         fetch(tmp_path / home / "models", index)
-    assert (
-        str(tmp_path / home / "models") in str(caught.value)
-        and "\n" not in str(caught.value)
-        and index.asked == []
-    )
+    assert str(tmp_path / home / "models") in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert index.asked == []
 
 
 def test_a_user_without_a_home_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.every import every
 from support.openai_server import openai_server, says
 
 from kgot_lab.errors import BadInput, UnknownName
@@ -96,82 +97,71 @@ def test_a_name_that_is_not_there_is_answered_with_those_that_are(write: Write) 
         connect("gpt-4o", models=write(FULL))
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
+OPENAI = "openai:gpt-4o"
+
+
+@every(
+    ("model", "fields", "told"),
     [
+        (OPENAI, "temprature: 0", "planner.temprature: there is no such field; those there are: model,"),
+        (OPENAI, "temperature: hot", "planner.temperature: it is a number"),
+        (OPENAI, "temperature: 3", "planner.temperature: it is 2 or less"),
+        (OPENAI, "price: {prompt: 1}", "planner.price.completion: it is missing"),
+        (OPENAI, "price: {prompt: -1, completion: 1}", "planner.price.prompt: it is 0 or more"),
+        (OPENAI, "patience: {attemps: 1}", "planner.patience.attemps: there is no such field"),
+        (OPENAI, "patience: {attempts: 0}", "planner.patience.attempts: it is 1 or more"),
+        (OPENAI, "reasoning_effort: hi", "planner: unknown reasoning_effort 'hi'; did you mean 'high'"),
+        (OPENAI, "num_ctx: 4096", "planner: num_ctx: a model that begins with 'openai' has no such field"),
         (
-            "planner: {model: 'openai:gpt-4o', temprature: 0}",
-            r"models.yaml: planner.temprature: there is no such field; those there are: model,",
+            OPENAI,
+            "key_variable: not a name",
+            "planner.key_variable: it is the name of an environment variable",
         ),
-        ("planner: {model: 'openai:gpt-4o', temperature: hot}", r"planner.temperature: it is a number"),
-        ("planner: {model: 'openai:gpt-4o', temperature: 3}", r"planner.temperature: it is 2 or less"),
-        ("planner: {model: 'openai:gpt-4o', price: {prompt: 1}}", r"planner.price.completion: it is missing"),
-        (
-            "planner: {model: 'openai:gpt-4o', price: {prompt: -1, completion: 1}}",
-            r"planner.price.prompt: it is 0 or more",
-        ),
-        (
-            "planner: {model: 'openai:gpt-4o', patience: {attemps: 1}}",
-            r"planner.patience.attemps: there is no such field",
-        ),
-        (
-            "planner: {model: 'openai:gpt-4o', patience: {attempts: 0}}",
-            r"planner.patience.attempts: it is 1 or more",
-        ),
-        (
-            "planner: {model: 'openai:gpt-4o', reasoning_effort: hi}",
-            r"planner: unknown reasoning_effort 'hi'; did you mean 'high'",
-        ),
-        (
-            "planner: {model: 'openai:gpt-4o', num_ctx: 4096}",
-            r"planner: num_ctx: a model that begins with 'openai' has no such field",
-        ),
-        (
-            "planner: {model: local, price: {prompt: 1, completion: 1}}",
-            r"planner: price: a model that begins with 'local'",
-        ),
-        (
-            "planner: {model: 'recorded:a.jsonl', temperature: 0}",
-            r"planner: temperature: a model that begins with 'recorded'",
-        ),
-        ("planner: {model: gpt-4o}", r"planner: unknown model 'gpt-4o'; did you mean 'openai:gpt-4o'"),
-        ("planner: {model: 'openai:'}", r"planner: 'openai:' says no more than the kind"),
-        ("planner: {temperature: 0}", r"planner.model: it is missing"),
-        (
-            "planner: {model: 'openai:gpt-4o', key_variable: not a name}",
-            r"planner.key_variable: it is the name of an environment variable",
-        ),
-        ("planner: gpt-4o", r"planner: write what it is below its name"),
-        ("'two words': {model: local}", r"a model's name is letters"),
-        ("planner: {model: local}\nplanner: {model: 'openai:gpt-4o'}", r"line 1 of .*planner is there twice"),
-        ("planner: {model: local, model: 'openai:gpt-4o'}", r"model is there twice"),
-        ("planner: {model: [", r"line \d of .*models.yaml is not YAML"),
-        ("planner: !!python/object/apply:os.system ['true']", r"is not YAML"),
-        ("", r"models.yaml names no models"),
-        ("- planner", r"models.yaml names no models"),
+        (OPENAI, f"model: {OPENAI}", "model is there twice"),
+        ("local", "price: {prompt: 1, completion: 1}", "planner: price: a model that begins with 'local'"),
+        ("recorded:a.jsonl", "temperature: 0", "planner: temperature: a model that begins with 'recorded'"),
+        ("gpt-4o", "", "planner: unknown model 'gpt-4o'; did you mean 'openai:gpt-4o'"),
+        ("openai:", "", "planner: 'openai:' says no more than the kind"),
+        ("", "temperature: 0", "planner.model: it is missing"),
     ],
 )
-def test_what_cannot_be_used_is_told_with_the_file_the_entry_and_the_field(
-    write: Write, text: str, told: str
-) -> None:
+def test_a_field_that_cannot_be_used_is_told_with_the_file_and_the_entry(write, model, fields, told):
+    entry = ", ".join(filter(None, [f"model: '{model}'" if model else "", fields]))
+    with pytest.raises(BadInput, match=told):
+        load_models(write(f"planner: {{{entry}}}"))
+
+
+@every(
+    ("text", "told"),
+    [
+        ("planner: gpt-4o", "planner: write what it is below its name"),
+        ("'two words': {model: local}", "a model's name is letters"),
+        ("planner: {model: local}\nplanner: {model: local}", "line 1 of .*planner is there twice"),
+        ("planner: {model: [", r"line \d of .*models.yaml is not YAML"),
+        ("planner: !!python/object/apply:os.system ['true']", "is not YAML"),
+        ("", "models.yaml names no models"),
+        ("- planner", "models.yaml names no models"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_told(write, text, told):
     with pytest.raises(BadInput, match=told):
         load_models(write(text))
 
 
-@pytest.mark.parametrize(
-    "text",
+@every(
+    "fields",
     [
-        f"planner: {{model: 'openai:gpt-4o', key: {CANARY}}}",
-        f"planner: {{model: 'openai:gpt-4o', api_key: {CANARY}}}",
-        f"planner: {{model: 'openai:gpt-4o', key_variable: {CANARY}}}",
-        "planner: {model: 'openai:gpt-4o', key_variable: abcdef0123456789abcdef0123456789}",
-        f"planner: {{model: 'https://llm.example.org/v1?key={CANARY}#m'}}",
-        f"planner: {{model: 'openai:gpt-4o', reasoning_effort: {CANARY}}}",
+        *(
+            f"model: '{OPENAI}', {key}: {CANARY}"
+            for key in ("key", "api_key", "key_variable", "reasoning_effort")
+        ),
+        f"model: '{OPENAI}', key_variable: abcdef0123456789abcdef0123456789",
+        f"model: 'https://llm.example.org/v1?key={CANARY}#m'",
     ],
 )
-def test_a_key_in_the_file_is_refused_and_not_told(write: Write, text: str) -> None:
+def test_a_key_in_the_file_is_refused_and_not_told(write: Write, fields: str) -> None:
     with pytest.raises(BadInput, match="name the environment variable that holds it") as caught:
-        load_models(write(text))
+        load_models(write(f"planner: {{{fields}}}"))
     assert CANARY not in str(caught.value) and "abcdef0123" not in str(caught.value)
 
 

@@ -72,11 +72,7 @@ def test_images_are_sent_beside_their_text_also_where_the_schema_is_written_into
     ("refusal", "least", "most"),
     [
         (refuses(429, "slow down", {"Retry-After": "7"}), 7, 7),
-        (
-            lambda _: refuses(503, "busy", {"Retry-After": formatdate(time() + 30, usegmt=True)}),
-            25,
-            31,
-        ),
+        (lambda _: refuses(503, "busy", {"Retry-After": formatdate(time() + 30, usegmt=True)}), 25, 31),
         *(
             (refuses(429, "slow down", {"Retry-After": told}), 0.5, 1)
             for told in ("nan", "inf", "-1", "1e9", "soon", "Fri, 31 Dec 99999999999999999999 23:59:59 GMT")
@@ -110,10 +106,7 @@ HOURS = ["86400", "1000000000", "9" * 5_000, "Thu, 31 Dec 2099 23:59:59 GMT"]
         (refuses(400, "No!"), "No! .*does not suit"),
         (refuses(403, "Is it?"), r"Is it\? .*may not use"),
         *((Answer(body), "not a chat completion") for body in NO_COMPLETION),
-        (
-            Answer("<html>a proxy</html>", headers={"content-type": "text/html"}),
-            "not a chat completion",
-        ),
+        (Answer("<html>a proxy</html>", headers={"content-type": "text/html"}), "not a chat completion"),
         (
             Answer({"error": {"message": "No credentials", "code": 401}, "choices": []}),
             "HTTP 401, told within an answer: No credentials.*Check the key",

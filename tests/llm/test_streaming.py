@@ -76,9 +76,8 @@ def test_the_pieces_of_a_server_are_the_whole_and_the_reply_comes_last_with_its_
         500,
         pytest.approx(0.002),
     )
-    assert server.bodies[0]["stream"] is True and server.bodies[0]["stream_options"] == {
-        "include_usage": True
-    }
+    assert server.bodies[0]["stream"] is True
+    assert server.bodies[0]["stream_options"] == {"include_usage": True}
     assert server.bodies[0]["seed"] == 3
 
 
@@ -202,11 +201,9 @@ def test_an_answer_that_breaks_off_is_an_error_and_not_asked_for_again(answer: A
         with pytest.raises(LLMError, match=rf"broke off its answer: .*{said}") as caught:
             list(stream)
     assert len(server.bodies) == 1
-    assert (
-        CANARY not in str(caught.value)
-        and caught.value.__cause__ is None
-        and caught.value.__context__ is None
-    )
+    assert CANARY not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
 
 
 def test_a_stream_ends_in_time_whatever_its_server_does() -> None:

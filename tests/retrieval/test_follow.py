@@ -33,11 +33,9 @@ class ByHand:
     """
 
     def __init__(self, documents, embedder, reach=Reach(), graph=None):  # noqa: B008
-        self.reach, self.documents, self.embedder = (
-            reach,
-            {d.id: d for d in sorted(documents, key=lambda d: d.id)},
-            embedder,
-        )
+        self.reach = reach
+        self.documents = {d.id: d for d in sorted(documents, key=lambda d: d.id)}
+        self.embedder = embedder
         self.titles = Titles(documents)
         vectors = embedder.embed([full_text(document) for document in self.documents.values()]).astype(float)
         self.vector = dict(zip(self.documents, vectors, strict=True))
@@ -114,9 +112,8 @@ def assert_as_by_hand(ranking: Ranking, chosen, others, linked) -> None:
     assert ranking.ids[: len(chosen)] == chosen
     scores = dict(ranking.hits)
     assert {id: scores[id] for id in others} == pytest.approx(others, abs=2e-6)
-    assert [hit.score for hit in ranking.hits] == sorted(scores.values(), reverse=True) and len(
-        scores
-    ) == len(chosen) + len(others)
+    assert [hit.score for hit in ranking.hits] == sorted(scores.values(), reverse=True)
+    assert len(scores) == len(chosen) + len(others)
     steps = [scores[one] - scores[other] for one, other in pairwise(chosen)]
     assert steps == pytest.approx([1.0] * len(steps))
     assert not (others and chosen) or scores[chosen[-1]] >= max(others.values()) + 1 - 1e-6
@@ -259,9 +256,8 @@ def test_one_passage_leads_to_the_next_by_its_title():
         == "Ada Lovelace --[mentions]--> (charles babbage) <--[is called]-- Charles Babbage"
     )
     assert found.why("d")[-1].path == "Ada Lovelace --[is called]--> (ada lovelace) <--[mentions]-- Pioneers"
-    assert [reason.lane for reason in found.why("a")] == ["earlier"] and [
-        reason.lane for reason in found.why("d")
-    ] == ["earlier", "linked"]
+    assert [reason.lane for reason in found.why("a")] == ["earlier"]
+    assert [reason.lane for reason in found.why("d")] == ["earlier", "linked"]
 
 
 # --- what is shown

@@ -85,11 +85,9 @@ def test_an_admission_prints_its_protocol():
 
 @pytest.mark.parametrize("fuse", [equal, lambda stages: rrf(*stages)], ids=["weighted", "rrf"])
 def test_a_real_fusion_refuses_noise_and_keeps_a_second_opinion(fuse):
-    documents, wanted, questions = (
-        [f"d{number}" for number in range(100)],
-        {f"d{number}" for number in range(10)},
-        range(40),
-    )
+    documents = [f"d{number}" for number in range(100)]
+    wanted = {f"d{number}" for number in range(10)}
+    questions = range(40)
 
     def noisy(name: str, signal: float) -> Stage:
         def step(ranking):

@@ -126,12 +126,10 @@ def test_what_no_lane_has_among_its_first_is_not_ranked():
     pools = {id for stage in LANES.values() for id in stage.search(QUERIES[0]).ids[:3]}
     assert set(learned(LANES, fusion).search(QUERIES[0]).ids) == pools
     ids, features = pooled([stage.search(QUERIES[0]) for stage in LANES.values()], 3)
-    assert (
-        set(ids) == pools
-        and features.shape == (len(pools), 4)
-        and features.min() >= 0
-        and features.max() == 1
-    )
+    assert set(ids) == pools
+    assert features.shape == (len(pools), 4)
+    assert features.min() >= 0
+    assert features.max() == 1
 
 
 def test_a_lane_that_is_missing_no_lane_no_query_no_answer_and_no_fusion_are_refused():

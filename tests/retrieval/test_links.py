@@ -227,9 +227,8 @@ def test_title_links_are_those_of_a_search_by_hand(passages):
 
 def test_a_node_of_a_document_has_its_title_and_text_and_a_name_is_bare():
     graph = name_graph(SMALL)
-    assert graph.node("a").properties == {"name": "Ada Lovelace", "text": SMALL[0].text} and graph.node(
-        "a"
-    ).labels == ("Document",)
+    assert graph.node("a").properties == {"name": "Ada Lovelace", "text": SMALL[0].text}
+    assert graph.node("a").labels == ("Document",)
     names = [node for node in graph.nodes if node.id.startswith("name:")]
     assert names and all(
         node.properties == {"name": node.id.removeprefix("name:")} and not has_text(node) for node in names

@@ -27,10 +27,8 @@ GRAPH = PropertyGraph.from_triples(
 
 def chance_graph(seed: int, nodes: int = 40, edges: int = 160) -> PropertyGraph:
     chance = np.random.default_rng(seed)
-    ends, types = (
-        chance.integers(0, nodes, (edges, 2)).tolist(),
-        chance.choice(["a", "b", "c"], edges).tolist(),
-    )
+    ends = chance.integers(0, nodes, (edges, 2)).tolist()
+    types = chance.choice(["a", "b", "c"], edges).tolist()
     # loops and parallel edges among them
     made = {(f"n{s}", str(t), f"n{o}") for (s, o), t in zip(ends, types, strict=True)}
     return PropertyGraph.of(

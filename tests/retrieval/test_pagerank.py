@@ -163,10 +163,8 @@ def seeds_of(seeds: list[Seeds], ranking: Ranking, graph: PropertyGraph) -> np.n
 def test_the_stage_ranks_musique_by_what_networkx_finds(musique, kind):
     words = bm25(musique.documents)
     if kind == "titles":
-        graph, seeds = (
-            title_graph(musique.documents),
-            [first_hits(5), titles_in_question(Titles(musique.documents))],
-        )
+        graph = title_graph(musique.documents)
+        seeds = [first_hits(5), titles_in_question(Titles(musique.documents))]
     else:
         graph = phrase_graph(musique.documents, musique.triples)
         triples = [triple for some in musique.triples.values() for triple in some]

@@ -35,10 +35,8 @@ FIRST = Walk(entry=1)
 
 def chance_graph(seed: int, nodes: int = 40, edges: int = 70) -> PropertyGraph:
     chance = np.random.default_rng(seed)
-    ends, types = (
-        chance.integers(0, nodes, (edges, 2)).tolist(),
-        chance.choice(["a", "b", "similarity"], edges).tolist(),
-    )
+    ends = chance.integers(0, nodes, (edges, 2)).tolist()
+    types = chance.choice(["a", "b", "similarity"], edges).tolist()
     made = {(f"n{s}", str(t), f"n{o}") for (s, o), t in zip(ends, types, strict=True)}
     bare = chance.random(nodes) < 0.4
     return PropertyGraph.of(
@@ -231,11 +229,9 @@ def test_hubs_can_lose_their_text_and_nothing_else():
         [Edge("a", "r", "b")],
     )
     bare = without_text(graph, ["a"])
-    assert (
-        bare.node("a") == Node("a", ("City",), {"name": "A"})
-        and bare.node("b") == graph.node("b")
-        and bare.edges[0] == graph.edges[0]
-    )
+    assert bare.node("a") == Node("a", ("City",), {"name": "A"})
+    assert bare.node("b") == graph.node("b")
+    assert bare.edges[0] == graph.edges[0]
     assert graph.node("a").properties == {"text": "x", "name": "A"}
     with pytest.raises(UnknownName, match="'c'"):
         without_text(graph, ["c"])

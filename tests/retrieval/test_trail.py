@@ -64,12 +64,10 @@ def test_mentions_say_who_is_called_what_who_holds_it_and_what_stands_beside_it(
     mentions = Mentions(documents)
     name = mentions.names.index("albert rogell")
     pairs = {documents[mentions.row[pair]].id: pair for pair in mentions.pairs_with([name])[0].tolist()}
-    assert (
-        set(pairs) == {"d", "f"}
-        and mentions.called[pairs["d"]]
-        and not mentions.called[pairs["f"]]
-        and mentions.held[pairs["f"]]
-    )
+    assert set(pairs) == {"d", "f"}
+    assert mentions.called[pairs["d"]]
+    assert not mentions.called[pairs["f"]]
+    assert mentions.held[pairs["f"]]
     beside = mentions.beside.over(np.ones(len(mentions.stems)), np.add, np.zeros(len(mentions.row)))
     assert "direc" in mentions.stems and beside[pairs["f"]] >= 3
     assert "oklahoma city" not in mentions.names  # it leads nowhere
@@ -128,9 +126,8 @@ def test_without_titles_the_first_sentence_names_a_passage():
 @pytest.mark.parametrize("question", ["", "  ", "zzz qqq", "?", "Łódź"])
 def test_odd_questions_are_answered_without_an_error(question):
     ranking = trail(PASSAGES, Letters()).search(question)
-    assert bool(ranking.hits) == any(letter.isalpha() for letter in question) and all(
-        np.isfinite(hit.score) for hit in ranking.hits
-    )
+    assert bool(ranking.hits) == any(letter.isalpha() for letter in question)
+    assert all(np.isfinite(hit.score) for hit in ranking.hits)
 
 
 @pytest.mark.parametrize("hops", [0, -1, 1.5])

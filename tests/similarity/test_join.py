@@ -177,11 +177,9 @@ def test_many_blocks_and_a_wide_matrix_give_what_the_whole_square_gives():
 @every("size", [0, 1, 2])
 def test_nothing_one_row_and_two_rows_are_fine(size):
     matrix = unit([[3, 4], [4, 3]])[:size]
-    some, lists, pairs = (
-        similar_pairs(matrix, 0.5),
-        nearest(matrix, 5),
-        delta_pairs(matrix, matrix, Thresholds(0.5, 0)),
-    )
+    some = similar_pairs(matrix, 0.5)
+    lists = nearest(matrix, 5)
+    pairs = delta_pairs(matrix, matrix, Thresholds(0.5, 0))
     assert len(some) == len(pairs) == (size == 2) and len(lists) == 2 * (size == 2)
     assert listed(lists) == [(0, 1), (1, 0)][: len(lists)] and pairs.candidates == (0, int(size == 2), 0, 0)
     assert repr(some) == (
@@ -195,9 +193,8 @@ def test_what_equals_a_threshold_passes():
     )
     (pair,) = delta_pairs(raw, skeleton).delta
     assert pair == 0.08 and delta_pairs(raw, skeleton).skeleton == 0.45
-    assert not len(delta_pairs(raw, skeleton, Thresholds(0.450001, 0.08))) and not len(
-        delta_pairs(raw, skeleton, Thresholds(0.45, 0.080001))
-    )
+    assert not len(delta_pairs(raw, skeleton, Thresholds(0.450001, 0.08)))
+    assert not len(delta_pairs(raw, skeleton, Thresholds(0.45, 0.080001)))
     assert len(delta_pairs(raw, skeleton, Thresholds(0.4500004, 0.0800004))) == 1  # six places are compared
     assert len(similar_pairs(raw, 0.37)) == 1 and not len(similar_pairs(raw, 0.370001))
 
@@ -229,15 +226,11 @@ def test_ties_go_to_the_lower_row_and_then_to_the_lower_column():
 def test_the_best_are_kept_and_the_others_counted():
     skeleton = chance_vectors(5, 400, 8)
     raw = shaken(skeleton, 5)
-    all_of_them, few = (
-        delta_pairs(raw, skeleton, Thresholds(-1, -2)),
-        delta_pairs(raw, skeleton, Thresholds(-1, -2), most=10),
-    )
-    assert (
-        listed(few) == listed(all_of_them)[:10]
-        and few.dropped == len(all_of_them) - 10
-        and all_of_them.dropped == 0
-    )
+    all_of_them = delta_pairs(raw, skeleton, Thresholds(-1, -2))
+    few = delta_pairs(raw, skeleton, Thresholds(-1, -2), most=10)
+    assert listed(few) == listed(all_of_them)[:10]
+    assert few.dropped == len(all_of_them) - 10
+    assert all_of_them.dropped == 0
     assert few.candidates == all_of_them.candidates and sum(few.candidates) == len(all_of_them)
 
 
@@ -520,17 +513,14 @@ def test_approximate_delta_pairs_are_delta_pairs_and_their_recall_is_true():
     )
     assert (found.found, found.expected) == (len(found.pairs), len(exact)) and 0.3 < found.recall < 1
     apart = approximate_delta(raw, skeleton, k=30, effort=IndexEffort(sample=1500), groups=groups)
-    assert (
-        apart.expected == len(delta_pairs(raw, skeleton, groups=groups))
-        and (apart.pairs.rows // 2 != apart.pairs.columns // 2).all()
-    )
+    assert apart.expected == len(delta_pairs(raw, skeleton, groups=groups))
+    assert (apart.pairs.rows // 2 != apart.pairs.columns // 2).all()
 
 
 @every("size", [0, 1, 2])
 def test_approximately_nothing_one_row_and_two_rows_are_fine(size):
     matrix, told = FINE[:size], []
     found = approximate(matrix, 3, effort=IndexEffort(progress=lambda *counts: told.append(counts)))
-    assert listed(found.pairs) == [(0, 1), (1, 0)] * (size == 2) and told[-1:] == [(2 * size, 2 * size)] * (
-        size > 0
-    )
+    assert listed(found.pairs) == [(0, 1), (1, 0)] * (size == 2)
+    assert told[-1:] == [(2 * size, 2 * size)] * (size > 0)
     assert found.recall == 1 if size == 2 else np.isnan(found.recall)

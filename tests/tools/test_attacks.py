@@ -132,9 +132,8 @@ def unfenced(prompt: Prompt) -> str:
 
 def assert_nothing_was_reached(alarm: Alarm, llm: Obedient, told: str) -> None:
     assert alarm.rung == {}
-    assert SECRET not in told and not any(
-        SECRET in message.text for prompt in llm.prompts for message in prompt.messages
-    )
+    assert SECRET not in told
+    assert not any(SECRET in message.text for prompt in llm.prompts for message in prompt.messages)
     assert not any("OBEY" in unfenced(prompt) for prompt in llm.prompts), (
         "what was found stands inside a fence"
     )

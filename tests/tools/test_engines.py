@@ -21,79 +21,47 @@ LAMP = WebHit("https://lights.example/grey", "Grey Point", "Its lamp & lens, lit
 
 
 def serpapi(request: Seen) -> Sent:
-    if request.query.get("api_key") != KEY:
-        return Sent(
-            {
-                "error": f"Invalid API key {request.query.get('api_key')}. Your API key should be here: https://…"
-            },
-            status=401,
-        )
-    if request.query["q"] == "nothing":
-        return Sent(
-            {
-                "search_metadata": {"status": "Success"},
-                "error": "Google hasn't returned any results for this query.",
-            }
-        )
-    if request.query["q"] == "broken":
+    query, key = request.query["q"], request.query.get("api_key")
+    if key != KEY:
+        return Sent({"error": f"Invalid API key {key}. Your API key should be here: https://…"}, status=401)
+    if query == "nothing":
+        none = "Google hasn't returned any results for this query."
+        return Sent({"search_metadata": {"status": "Success"}, "error": none})
+    if query == "broken":
         return Sent({"search_metadata": {"status": "Error"}, "error": f"no results for {KEY}"})
     odd = [{"title": "no link"}, "not a result", {"link": "javascript:alert(1)", "title": "x"}]
-    return Sent(
-        {
-            "organic_results": [
-                *odd,
-                {
-                    "position": 1,
-                    "title": LAMP.title,
-                    "link": LAMP.address,
-                    "snippet": LAMP.words,
-                    "date": LAMP.date,
-                },
-            ]
-        }
-    )
+    lamp = {
+        "position": 1,
+        "title": LAMP.title,
+        "link": LAMP.address,
+        "snippet": LAMP.words,
+        "date": LAMP.date,
+    }
+    return Sent({"organic_results": [*odd, lamp]})
 
 
 def tavily(request: Seen) -> Sent:
-    if request.headers.get("authorization") != f"Bearer {KEY}":
-        return Sent(
-            {"detail": {"error": f"Unauthorized: {request.headers.get('authorization')} is no valid key"}},
-            status=401,
-        )
-    result = {
-        "title": LAMP.title,
-        "url": LAMP.address,
-        "content": LAMP.words,
-        "score": 0.9,
-        "published_date": LAMP.date,
-    }
-    found = [] if request.body["query"] == "nothing" else [result]
-    return Sent({"query": request.body["query"], "results": found, "response_time": 0.1})
+    key, query = request.headers.get("authorization"), request.body["query"]
+    if key != f"Bearer {KEY}":
+        return Sent({"detail": {"error": f"Unauthorized: {key} is no valid key"}}, status=401)
+    lamp = {"title": LAMP.title, "url": LAMP.address, "content": LAMP.words, "published_date": LAMP.date}
+    return Sent({"query": query, "results": [lamp] * (query != "nothing"), "response_time": 0.1})
 
 
 def brave(request: Seen) -> Sent:
-    if request.headers.get("x-subscription-token") != KEY:
-        detail = f"The provided subscription token {request.headers.get('x-subscription-token')} is invalid."
-        return Sent(
-            {
-                "type": "ErrorResponse",
-                "error": {"code": "SUBSCRIPTION_TOKEN_INVALID", "detail": detail, "status": 422},
-            },
-            status=422,
-        )
+    key = request.headers.get("x-subscription-token")
+    if key != KEY:
+        wrong = {
+            "code": "SUBSCRIPTION_TOKEN_INVALID",
+            "detail": f"The token {key} is invalid.",
+            "status": 422,
+        }
+        return Sent({"type": "ErrorResponse", "error": wrong}, status=422)
     if request.query["q"] == "nothing":
         return Sent({"type": "search", "query": {}})
     words = "Its <strong>lamp</strong> &amp; lens, lit in 1871"
-    return Sent(
-        {
-            "type": "search",
-            "web": {
-                "results": [
-                    {"title": LAMP.title, "url": LAMP.address, "description": words, "page_age": LAMP.date}
-                ]
-            },
-        }
-    )
+    lamp = {"title": LAMP.title, "url": LAMP.address, "description": words, "page_age": LAMP.date}
+    return Sent({"type": "search", "web": {"results": [lamp]}})
 
 
 ENGINES = [(SerpApi, serpapi), (Tavily, tavily), (Brave, brave)]
@@ -191,9 +159,8 @@ def test_the_keyless_engine_reads_what_its_package_returns_and_adds_the_year_to_
         return [{"title": LAMP.title, "href": LAMP.address, "body": LAMP.words}]
 
     engine = Keyless(ask=ask)
-    assert engine.hits("lamp", 1999)[0].address == LAMP.address and asked == [
-        ("lamp 1999", {"max_results": 10})
-    ]
+    assert engine.hits("lamp", 1999)[0].address == LAMP.address
+    assert asked == [("lamp 1999", {"max_results": 10})]
     assert engine.hits("nothing") == ()
     with pytest.raises(ToolFailed, match="ddgs got no answer") as caught:
         engine.hits("busy")
@@ -240,12 +207,10 @@ def test_a_folder_is_searched_and_visited_as_a_site(folder):
     assert mirror.open_page("http://offline.invalid/lights").title == "Lights"
     assert mirror.open_page("http://offline.invalid/a%20b.html").title == "Spaces"
     (best, *_) = mirror.hits("When was Grey Point lit?")
-    assert (
-        best == WebHit("http://offline.invalid/lights/", "Lights", best.words) and "lit in 1871" in best.words
-    )
-    assert {hit.title for hit in mirror.hits("gulls")} == {"Spaces", "notes.txt"} and [
-        hit.title for hit in mirror.hits("gulls", 1999)
-    ] == ["notes.txt"]
+    assert best == WebHit("http://offline.invalid/lights/", "Lights", best.words)
+    assert "lit in 1871" in best.words
+    assert {hit.title for hit in mirror.hits("gulls")} == {"Spaces", "notes.txt"}
+    assert [hit.title for hit in mirror.hits("gulls", 1999)] == ["notes.txt"]
     assert mirror.hits("zebra") == ()
 
 
@@ -280,9 +245,8 @@ def test_a_folder_of_hosts_serves_each_of_them(tmp_path):
         (tmp_path / name).write_text(text)
     mirror = Mirror(tmp_path)
     assert "(https://b.example/x?id=2)" in mirror.open_page("http://a.example/").text
-    assert mirror.open_page("https://b.example/x?id=2").text == "two" and repr(mirror).endswith(
-        "2 pages at its hosts>"
-    )
+    assert mirror.open_page("https://b.example/x?id=2").text == "two"
+    assert repr(mirror).endswith("2 pages at its hosts>")
 
 
 def test_a_mirror_is_a_folder_with_pages(tmp_path):
@@ -340,9 +304,8 @@ def test_an_article_is_read_with_its_tables_and_without_what_is_for_editors(wiki
 )
 def test_an_article_is_read_as_it_was_on_a_day(wiki, day, text):
     result = wiki(article="Grey Point", date=day)
-    assert text in result.text and result.sources[0].id.startswith(
-        "https://wiki.example/wiki/Grey_Point?oldid="
-    )
+    assert text in result.text
+    assert result.sources[0].id.startswith("https://wiki.example/wiki/Grey_Point?oldid=")
 
 
 @pytest.mark.parametrize(

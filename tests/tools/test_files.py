@@ -111,9 +111,8 @@ def test_a_question_is_answered_from_the_first_tokens_of_the_file(shelf):
 def test_without_a_model_there_is_no_question_to_ask(shelf):
     assert list(inspect_file(shelf).arguments["properties"]) == ["file"]
     tool = inspect_file(shelf, Scripted([" "]))
-    assert (
-        tool.arguments["required"] == ["file"] and tool(file="notes.txt", question=" ").text == "Lit in 1871."
-    )
+    assert tool.arguments["required"] == ["file"]
+    assert tool(file="notes.txt", question=" ").text == "Lit in 1871."
     with pytest.raises(ToolFailed, match="said nothing") as caught:
         tool(file="notes.txt", question="x")
     assert len(caught.value.usage) == 1
@@ -236,9 +235,8 @@ def test_a_question_about_a_picture_goes_to_a_model_that_sees_with_the_picture(s
     llm = Scripted(["A lamp."])
     result = image_question(llm, shelf)(image="photo.png", question="What is it?")
     (_, message) = llm.asked[0].messages
-    assert message.text == "What is it?" and message.images == (
-        f"data:image/png;base64,{base64.b64encode(PNG).decode()}",
-    )
+    assert message.text == "What is it?"
+    assert message.images == (f"data:image/png;base64,{base64.b64encode(PNG).decode()}",)
     assert result.text == "A lamp." and len(result.usage) == 1 and result.sources[0].id == "photo.png"
 
 
@@ -254,10 +252,8 @@ def test_a_picture_of_the_web_is_fetched_with_the_same_manners(shelf):
                 image=f"{site.url}/lamp.png", question="What?"
             )
         alone = image_question(Scripted(["A lamp."]), None, fetch=fetch)
-        assert (
-            alone(image=f"{site.url}/lamp.png", question="What?").text == "A lamp."
-            and "Files" not in alone.description
-        )
+        assert alone(image=f"{site.url}/lamp.png", question="What?").text == "A lamp."
+        assert "Files" not in alone.description
         with pytest.raises(ToolFailed, match="not the address of a picture on the web"):
             alone(image="lamp.png", question="What?")
     with pytest.raises(ToolFailed, match="there is no file"):

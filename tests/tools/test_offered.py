@@ -113,10 +113,8 @@ def test_a_missing_key_or_package_is_named(monkeypatch):
 def test_a_zip_file_needs_no_more_than_itself_and_a_wrong_path_is_the_callers_mistake(attached, tmp_path):
     offered = offered_tools(AtHand(attachments=attached), others=())
     read, unzip = offered.tools
-    assert (
-        unzip(file="b.zip").text == "b.zip holds 1 file:\nb.zip/x.txt"
-        and read(file="b.zip/x.txt").text == "x"
-    )
+    assert unzip(file="b.zip").text == "b.zip holds 1 file:\nb.zip/x.txt"
+    assert read(file="b.zip/x.txt").text == "x"
     assert (
         reasons(offered_tools(AtHand(attachments=attached[:1]), others=()))["extract_zip"]
         == "no zip file is attached"
@@ -251,15 +249,11 @@ def test_a_tool_of_another_package_that_fails_is_listed_with_its_error_and_ends_
 
 
 def test_nothing_of_another_package_is_loaded_before_tools_are_asked_for(installed):
-    assert {entry.name for entry in entry_points(group=ENTRY_POINTS)} >= {
-        "tides",
-        "broken",
-    } and "lab_tides" not in sys.modules
+    assert {entry.name for entry in entry_points(group=ENTRY_POINTS)} >= {"tides", "broken"}
+    assert "lab_tides" not in sys.modules
 
 
 def test_the_key_that_a_failing_tool_of_another_package_shows_is_not_told(installed):
     why = reasons(offered_tools(AtHand(llm=LLM, environment={"TOLD_API_KEY": "zx81-spectrum-key"})))
-    assert (
-        why["told"].endswith("(RuntimeError: 401 for header Bearer …)")
-        and why["refused"] == "401 for header Bearer …"
-    )
+    assert why["told"].endswith("(RuntimeError: 401 for header Bearer …)")
+    assert why["refused"] == "401 for header Bearer …"

@@ -91,12 +91,10 @@ def test_the_agent_finds_an_answer_three_clicks_deep_and_names_the_pages_it_read
     result = ask_search_agent(llm, reach)(query="Who lit the lamp of Grey Point lighthouse, and when?")
     assert result.text.startswith("Ines Marlow, 1871\n\nPages read:\n- Lighthouses: ")
     assert [source.id.removeprefix(site.url) for source in result.sources] == list(PAGES)
-    assert (
-        result.sources[-1].title == "Grey Point" and "lit in 1871 by Ines Marlow" in result.sources[-1].text
-    )
-    assert len(result.usage) == 6 and all(
-        isinstance(each, Usage) and each.prompt_tokens for each in result.usage
-    )
+    assert result.sources[-1].title == "Grey Point"
+    assert "lit in 1871 by Ines Marlow" in result.sources[-1].text
+    assert len(result.usage) == 6
+    assert all(isinstance(each, Usage) and each.prompt_tokens for each in result.usage)
 
 
 def test_every_move_of_the_browser_works_and_says_where_it_is(reach, site):
@@ -125,9 +123,8 @@ def test_a_year_reaches_the_engine_and_a_bad_one_does_not(reach):
     ])  # fmt: skip
     ask_search_agent(llm, reach)(query="x")
     assert reach.engine.years == [1999, None, None]
-    assert "a year is four digits" in last(
-        llm.asked[2]
-    ) and "nothing was found; search for fewer or other words" in last(llm.asked[3])
+    assert "a year is four digits" in last(llm.asked[2])
+    assert "nothing was found; search for fewer or other words" in last(llm.asked[3])
 
 
 def test_a_summary_reads_the_whole_page_and_counts_it_as_read(reach, site):
@@ -186,11 +183,9 @@ def test_a_markdown_link_as_an_address_is_a_failed_move_whose_cost_is_kept(tmp_p
         result = ask_search_agent(llm, WebAccess(mirror, mirror.open_page if mirrored else page_opener(web)))(
             query="x"
         )
-    assert (
-        "The move failed." in last(llm.asked[1])
-        and "is not an address" in last(llm.asked[1])
-        and len(result.usage) == 2
-    )
+    assert "The move failed." in last(llm.asked[1])
+    assert "is not an address" in last(llm.asked[1])
+    assert len(result.usage) == 2
 
 
 def test_whatever_breaks_in_a_move_is_a_failed_move_and_the_search_goes_on(tmp_path):
@@ -200,9 +195,8 @@ def test_whatever_breaks_in_a_move_is_a_failed_move_and_the_search_goes_on(tmp_p
     (tmp_path / "ada.html").write_text("<p>Ada Lovelace</p>")
     llm = Scripted([move("visit", address="https://x.org/a"), move("answer", text="none")])
     assert len(ask_search_agent(llm, WebAccess(Mirror(tmp_path), broken))(query="x").usage) == 2
-    assert "The move failed." in last(llm.asked[1]) and "RecursionError: a page too deep" in last(
-        llm.asked[1]
-    )
+    assert "The move failed." in last(llm.asked[1])
+    assert "RecursionError: a page too deep" in last(llm.asked[1])
 
 
 def test_what_was_found_long_ago_is_left_out_of_the_prompt(reach, site):
@@ -231,9 +225,8 @@ def test_the_loop_asks_the_agent_and_its_pages_and_costs_are_in_the_trace(tmp_pa
     made = lab.ask("Where was Ada Lovelace born?", agent, outer, preset=FEW)
     assert made.answer == "London"
     returned = next(event for event in made.events if isinstance(event, ToolReturned))
-    assert [source.id for source in returned.sources] == [
-        "http://offline.invalid/ada.html"
-    ] and not returned.failed
+    assert [source.id for source in returned.sources] == ["http://offline.invalid/ada.html"]
+    assert not returned.failed
     inside = [
         event for event in made.events if isinstance(event, Asked) and event.role == "inside ask_search_agent"
     ]

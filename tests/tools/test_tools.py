@@ -79,9 +79,8 @@ def test_wrong_arguments_are_refused_and_the_right_ones_named(tmp_path, argument
     for tool in every_tool(tmp_path):
         with pytest.raises(ToolFailed, match=message) as caught:
             tool(**arguments)
-        assert tool.name in str(caught.value) and next(iter(tool.arguments["properties"])) in str(
-            caught.value
-        )
+        assert tool.name in str(caught.value)
+        assert next(iter(tool.arguments["properties"])) in str(caught.value)
 
 
 def test_an_argument_may_be_called_what_it_likes():

@@ -427,11 +427,9 @@ def test_a_certificate_is_checked_for_the_name_and_not_for_the_number(tmp_path, 
 def test_screens_joined_are_the_text_and_end_where_words_do():
     text = "\n\n".join(f"Paragraph {number} " + "word " * 40 for number in range(100))
     parts = screens(text, 1000)
-    assert (
-        "".join(parts) == text
-        and all(len(part) <= 1000 for part in parts)
-        and all(part[-1].isspace() for part in parts[:-1])
-    )
+    assert "".join(parts) == text
+    assert all(len(part) <= 1000 for part in parts)
+    assert all(part[-1].isspace() for part in parts[:-1])
     assert screens("x" * 2500, 1000) == ["x" * 1000, "x" * 1000, "x" * 500] and screens("") == [""]
 
 

@@ -273,9 +273,8 @@ _TO_TITLE, _FROM_TEXT, _SHARED, _TO_TITLE_LIKELY, _FROM_TEXT_LIKELY = map(
     ("to its title", "from its text", "shared", "to its title, likely", "from its text, likely"),
 )
 _COMMON = 100  # a name in more passages than this links only those that go by it
-_MEANT = (
-    0.7  # how much of what the question shares with the best sentence of a chosen passage counts as answered
-)
+# how much of what the question shares with the best sentence of a chosen passage counts as answered
+_MEANT = 0.7
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,11 +336,9 @@ class Clues:
         )
         self._in_question = mentions.named_in(question)
         self.links = np.zeros((len(NAME_CLUES), index.size))
-        self._repeated, self._joined, self._meaning = (
-            np.zeros(index.size),
-            np.zeros(index.size),
-            self.likeness,
-        )
+        self._repeated = np.zeros(index.size)
+        self._joined = np.zeros(index.size)
+        self._meaning = self.likeness
         self._held: frozenset[str] = frozenset()
         self._open = self._by_words / (self._by_words.max() or 1)
 
@@ -397,10 +394,8 @@ class Clues:
         mentions = self._index.mentions
         own = mentions.pairs_of(row)
         ends = mentions.pairs_with(mentions.name[own].tolist())
-        first, last = (
-            np.repeat(own, [len(part) for part in ends]),
-            np.concatenate([np.empty(0, np.int32), *ends]),
-        )
+        first = np.repeat(own, [len(part) for part in ends])
+        last = np.concatenate([np.empty(0, np.int32), *ends])
         other = mentions.row[last] != row
         first, last = first[other], last[other]
         rows, names = mentions.row[last], mentions.name[first]

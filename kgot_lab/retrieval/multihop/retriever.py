@@ -30,9 +30,8 @@ from kgot_lab.types import Document, Json, Ranking, checked_documents, full_text
 
 _Floats = NDArray[np.float64]
 LEARNT_WEIGHTS = "weights.json"  # beside this file; benchmarks/standard_sets/fit_trail.py writes both
-WITHOUT_LINKS = (
-    "weights_without_links.json"  # a control, learnt in the same way without any clue that a name gives
-)
+# a control, learnt in the same way without any clue that a name gives
+WITHOUT_LINKS = "weights_without_links.json"
 
 
 @dataclass(frozen=True, eq=False)

@@ -241,16 +241,10 @@ class Wikipedia:
 
     def _about(self, title: str, stamp: str) -> dict[str, Any]:
         """What the wiki knows of a page: its own title and address, and the version that is wanted."""
-        version: dict[str, str | int] = {"rvstart": stamp, "rvdir": "older"} if stamp else {}
-        query = {
-            "prop": "info|pageprops|revisions",
-            "inprop": "url",
-            "rvprop": "ids|timestamp",
-            "rvlimit": 1,
-            "redirects": 1,
-            **version,
-        }
-        pages = self._asked("query", {"titles": _one_title(title), **query}).get("pages") or [{}]
+        query: dict[str, str | int] = {"titles": _one_title(title), "redirects": 1, "inprop": "url"}
+        query |= {"prop": "info|pageprops|revisions", "rvprop": "ids|timestamp", "rvlimit": 1}
+        query |= {"rvstart": stamp, "rvdir": "older"} if stamp else {}
+        pages = self._asked("query", query).get("pages") or [{}]
         about = pages[0]
         if (
             not isinstance(about, dict)
@@ -262,15 +256,8 @@ class Wikipedia:
         return about
 
     def _page(self, about: dict[str, Any], version: int, when: str) -> WebPage:
-        parsed = self._api.get(
-            {
-                **_COMMON,
-                "action": "parse",
-                "oldid": version,
-                "prop": "text|displaytitle",
-                "disableeditsection": 1,
-            }
-        )
+        wanted: dict[str, str | int] = {"action": "parse", "oldid": version, "prop": "text|displaytitle"}
+        parsed = self._api.get(_COMMON | wanted | {"disableeditsection": 1})
         _refuse(parsed)
         markup = str((parsed.get("parse") or {}).get("text") or "")
         address = str(about.get("fullurl") or self._api.address)

@@ -135,7 +135,14 @@ class SearchEngine(Protocol):
     ) -> tuple[WebHit, ...]: ...  # best first; raises ToolFailed
 
 
-class SerpApi:
+class _Engine:
+    name = ""
+
+    def __repr__(self) -> str:
+        return f"<engine {self.name}>"
+
+
+class SerpApi(_Engine):
     """Google's results by serpapi.com."""
 
     name = "SerpAPI"
@@ -152,11 +159,8 @@ class SerpApi:
             raise ToolFailed(f"{self.name}: {str(answer['error']).replace(self._key, '…')}", again=True)
         return found
 
-    def __repr__(self) -> str:
-        return f"<engine {self.name}>"
 
-
-class Tavily:
+class Tavily(_Engine):
     """Results by tavily.com."""
 
     name = "Tavily"
@@ -170,11 +174,8 @@ class Tavily:
         answer = self._api.post({"query": query, "max_results": RESULTS, **span})
         return _hits(answer.get("results"), address="url", words="content", date="published_date")
 
-    def __repr__(self) -> str:
-        return f"<engine {self.name}>"
 
-
-class Brave:
+class Brave(_Engine):
     """Results by Brave Search."""
 
     name = "Brave"
@@ -188,18 +189,11 @@ class Brave:
         # it refuses longer queries
         answer = self._api.get({"q": " ".join(query.split()[:50])[:400], "count": RESULTS, **span})
         web = answer.get("web")
-        return _hits(
-            web.get("results") if isinstance(web, Mapping) else None,
-            address="url",
-            words="description",
-            date="page_age",
-        )
-
-    def __repr__(self) -> str:
-        return f"<engine {self.name}>"
+        found = web.get("results") if isinstance(web, Mapping) else None
+        return _hits(found, address="url", words="description", date="page_age")
 
 
-class Keyless:
+class Keyless(_Engine):
     """Results by the package ddgs, which asks several public engines and needs no key; raises NotInstalled
     without it.
 
@@ -230,9 +224,6 @@ class Keyless:
                 f"{self.name} got no answer from any engine ({str(error)[:200]})", again=True
             ) from None
         return _hits(found, address="href", words="body", date="date")
-
-    def __repr__(self) -> str:
-        return f"<engine {self.name}>"
 
 
 BY_KEY: Mapping[str, Callable[[str], SearchEngine]] = {

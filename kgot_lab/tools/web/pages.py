@@ -48,11 +48,9 @@ class WebPage:
 def page_of(fetched: Fetched) -> WebPage:
     """What was fetched as a page; raises ToolFailed for what holds no text, with its kind."""
     extension = _extension(fetched)
-    data, title, cut = (
-        fetched.data,
-        "",
-        f"only the first {len(fetched.data) / 1e6:,.1f} MB were read" if fetched.cut else "",
-    )
+    data = fetched.data
+    title = ""
+    cut = f"only the first {len(fetched.data) / 1e6:,.1f} MB were read" if fetched.cut else ""
     if extension == ".html":
         markup = _decoded_markup(fetched)
         cut = f"only the first {_MOST_MARKUP / 1e6:,.1f} MB were read" if len(markup) > _MOST_MARKUP else cut
@@ -108,10 +106,8 @@ def _make_whole(soup: BeautifulSoup, address: str) -> None:
         source = _joined(address, str(picture.get("src") or ""))
         picture.attrs = {"alt": str(picture.get("alt") or "picture"), **({"src": source} if source else {})}
     for frame in soup.find_all(["frame", "iframe"], src=True):
-        whole, name = (
-            _joined(address, str(frame["src"])),
-            str(frame.get("title") or frame.get("name") or "frame"),
-        )
+        whole = _joined(address, str(frame["src"]))
+        name = str(frame.get("title") or frame.get("name") or "frame")
         _replace_by_link(soup, frame, whole, f"Frame: {name}")
     for meta in soup.find_all("meta", attrs={"http-equiv": re.compile("^refresh$", re.IGNORECASE)}):
         match = re.search(r"url\s*=\s*['\"]?([^'\"]+)", str(meta.get("content") or ""), re.IGNORECASE)
