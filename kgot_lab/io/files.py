@@ -1,6 +1,4 @@
-"""Reading files that are files, and texts that are UTF-8: a pipe at a path would be waited for, UTF-16 be
-taken for other letters.
-"""
+"""Read regular files as UTF-8, write files whole or not at all, and find bundled data."""
 
 import codecs
 import errno

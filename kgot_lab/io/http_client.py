@@ -1,4 +1,4 @@
-"""The client that asks servers: an exchange has an end and an answer a size, whatever a server does."""
+"""Ask servers with bounds on time and size, and through the proxy that the environment names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that one process at a time works on; the system frees the lock of a process that dies."""
+"""Lock files between processes, keep what a forked child may not use, and end what takes too long."""
 
 from __future__ import annotations
 

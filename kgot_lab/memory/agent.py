@@ -1,4 +1,4 @@
-"""An agent that remembers: each turn it notes what the user states, is told what it knows of the matter, and
+"""Run an agent that remembers: each turn it notes what the user states, is told what it knows of the matter, and
 then answers.
 """
 

@@ -1,4 +1,6 @@
-"""Triples from a text by a language model, in one of two ways, and what of its reply was not taken."""
+"""Extract triples from a text by a language model, in one of two ways, with the times it states and what of the
+reply was not taken.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Tables in one SQLite file, or in memory: many processes may read it and, one after the other, write to it."""
+"""Keep tables in one SQLite file or in memory, and open tables wherever they lie: many processes may read and, one
+after the other, write.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a file or a schema of tables holds: its name, its mark, its version, and the statements that make it."""
+"""Define the tables of a file or schema: name, mark, version, the statements that make them, and all SQL of the
+claims.
+"""
 
 from __future__ import annotations
 

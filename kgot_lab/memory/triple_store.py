@@ -1,4 +1,4 @@
-"""What a store of triples does."""
+"""Define what a store of triples does, which triples and keywords it takes, and the store in memory."""
 
 from __future__ import annotations
 

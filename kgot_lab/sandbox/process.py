@@ -1,4 +1,4 @@
-"""The parent's side of a sandbox: starts the worker, hands it statements, checks what comes back.
+"""Start a worker in a sandbox, hand it statements, and check its answers, its time and its memory.
 
 A worker that dies, hangs or lies is replaced: the statement fails, and the next one meets a new worker with
 the right graph.

@@ -1,4 +1,4 @@
-"""Keeps graphs: one language and one home each, all behind the same small protocols."""
+"""Keep graphs: one language and one location each, all behind the same small protocols."""
 
 from kgot_lab.stores.embedded_store import InMemory
 from kgot_lab.stores.lookup import edges_between, holds_value

@@ -1,5 +1,5 @@
-"""A graph that this process keeps: the truth in dictionaries, perhaps a log of its diffs on disk, and
-statements run in a sandbox.
+"""Keep a graph in this process: the truth in dictionaries, perhaps a log of its diffs on disk, and statements run
+in a sandbox.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A log of diffs on disk: after a crash it holds what was acknowledged and nothing else, and the graph after
 every write can be had again.
 
-After the head a line for each write holds the elements as they became, or as what is gone; `chain` says what
-a line is. A last line that was torn by a crash is cut off at opening, with a warning; damage anywhere else is
+After the head a line for each write holds the elements as they became, or as what is gone; `hash_chain` says
+what a line is. A last line that was torn by a crash is cut off at opening, with a warning; damage anywhere else is
 an error, and nothing is changed.
 """
 

@@ -1,4 +1,4 @@
-"""Which nodes have which words: the search of a graph that is kept in this process."""
+"""Look up nodes by words, values in a graph, edges between nodes, and walks over edges."""
 
 from __future__ import annotations
 

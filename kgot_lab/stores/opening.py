@@ -1,4 +1,6 @@
-"""Opening a store: by the name of its kind, by an address, or by the name of a file."""
+"""Open a store by the name of its kind, by an address, or by a file; list namespaces; ask one graph in several
+languages (fused store).
+"""
 
 from __future__ import annotations
 

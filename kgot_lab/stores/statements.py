@@ -1,5 +1,5 @@
-"""How large a statement may be that is sent to an engine: engines read and plan by recursion, and some end
-with all that they hold.
+"""Bound the size of statements, find the constants they state, remember those a server went away over, and check
+the query for paths.
 
 Bounds are counted over the words of a statement, so that one that breaks them is not parsed by anybody.
 """

@@ -31,7 +31,6 @@ def memory(store, *replies, **settings):
     return KnowledgeGraphMemory(store, Scripted(texts), **settings)
 
 
-# --- extraction
 # -----------------------------------------------------------------------------------------------------------
 
 
@@ -154,7 +153,6 @@ def test_relations_stay_as_extracted_unless_they_have_an_alias(store):
     assert store.all() == [Triple("Acme Corp", "located_in", "Seattle")]
 
 
-# --- asking and telling
 # ---------------------------------------------------------------------------------------------------
 
 
@@ -257,37 +255,3 @@ def test_what_no_memory_told_is_refused(data):
 def test_settings_that_cannot_be_are_refused(settings):
     with pytest.raises(BadInput):
         KnowledgeGraphMemory(**({"store": InMemoryTripleStore()} | settings))
-
-
-# --- the tests that the specification gives, in our words
-# -----------------------------------------------------------------
-
-
-def test_two_people_at_one_company(store):
-    store.add([Triple("Alice", "works_at", "Acme"), Triple("Bob", "works_at", "Acme")])
-    (alice,) = store.query(subject="Alice")
-    assert alice.object == "Acme" and len(store.query(object="Acme")) == 2
-
-
-def test_a_keyword_finds_only_what_names_it(store):
-    store.add([Triple("Alice", "works_at", "Acme Corp"), Triple("Bob", "lives_in", "Seattle")])
-    assert [triple.subject for triple in store.search(keywords=["Alice"], top_k=10)] == ["Alice"]
-
-
-def test_the_same_twice_counts_once(store):
-    store.add([Triple("A", "r", "B")] * 2)
-    assert store.count() == 1
-
-
-def test_a_context_names_all_parts(store):
-    store.add([Triple("Alice", "works_at", "Acme", confidence=0.9)])
-    told = KnowledgeGraphMemory(store=store, max_context_triples=10).build_context()
-    assert all(part in told for part in ("[Known Relationships]", "Alice", "works_at", "Acme"))
-
-
-def test_what_is_unsure_is_left_out(store):
-    store.add([Triple("A", "r1", "B", confidence=0.9), Triple("C", "r2", "D", confidence=0.3)])
-    assert [
-        each.subject
-        for each in KnowledgeGraphMemory(store=store, min_confidence=0.5).query(keywords=["A", "C"], top_k=10)
-    ] == ["A"]

@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 from support.saying import fact, said, year
 
-from kgot_lab.errors import BadInput
 from kgot_lab.io.files import bundled
 from kgot_lab.llm.recorded import Scripted
 from kgot_lab.memory.agent import Agent, AgentConfig, EntityMemory
@@ -59,35 +58,7 @@ def talking(claims, *replies, session="chat", **config):
     )
 
 
-# --- deleting
 # ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_fact_that_another_turn_states_too_stays_when_the_first_is_deleted(claims):
-    """getzep/graphiti#261, #370 and #1491: remove_episode deletes the edges whose first source is the
-    episode, whatever others state.
-    """
-    agent = talking(claims, noting("Ada works_at Acme"), noting("Ada works_at Acme", "Ada knows Charles"))
-    agent.run("Ada works at Acme.")
-    agent.run("Ada, who works at Acme, knows Charles.")
-    memory = agent.config.knowledge_graph
-    assert memory.forget("chat/turn 1").facts == () and claims.holds(WORKS)
-    assert [claim.source for claim in claims.supports_of(WORKS)] == ["chat/turn 2"]
-
-
-def test_the_last_source_takes_the_fact_and_its_orphans_with_it(claims):
-    """getzep/graphiti#1083 and mem0ai/mem0#3245: entities and edges stay in the graph when all that was their
-    reason is deleted.
-    """
-    agent = talking(claims, noting("Ada works_at Acme"), noting("Ada knows Charles"))
-    agent.run("Ada works at Acme.")
-    agent.run("Ada knows Charles.")
-    fallen = agent.config.knowledge_graph.forget("chat/turn 1")
-    assert (
-        fallen.facts == (WORKS,)
-        and fallen.entities == ("Acme",)
-        and claims.facts() == (fact("Ada knows Charles"),)
-    )
 
 
 def test_what_was_deleted_stands_in_no_summary_that_survives(claims):
@@ -141,46 +112,7 @@ def test_a_keeper_of_copies_that_one_adds_is_told_too(claims):
     assert log == [("turn 1", False), (None, False)]
 
 
-def test_what_was_retired_is_kept_with_its_time(claims):
-    """mem0ai/mem0#4187: an outdated relation is deleted for good where it was to be marked as invalid, so no
-    history can be asked.
-    """
-    claims.declare("works_at", "single")
-    agent = talking(
-        claims,
-        noting("Ada works_at Acme", valid_from="2019"),
-        noting("Ada works_at Initech", valid_from="2024"),
-        clock=lambda: year(2025),
-    )
-    agent.run("Ada has worked at Acme since 2019.")
-    agent.run("Since 2024 Ada works at Initech.")
-    assert claims.current("Ada", "works_at", year(2025)).facts == (fact("Ada works_at Initech"),)
-    assert claims.current("Ada", "works_at", year(2020)).facts == (WORKS,) and claims.holds(WORKS)
-
-
-# --- learning
 # ---------------------------------------------------------------------------------------------------------
-
-
-def test_an_unrelated_new_fact_retires_nothing(claims):
-    """getzep/graphiti#1728: saving that someone runs an account retires that he is employed; 41 % of one
-    graph's facts were retired.
-    """
-    for relation in ("works_at", "lives_in"):
-        claims.declare(relation, "single")
-    others = [
-        "Ada administers Acme",
-        "Ada imposed audit",
-        "Grace works_at Initech",
-        "Ada lives_in London",
-        "Acme works_at Initech",
-    ]
-    agent = talking(claims, noting("Ada works_at Acme"), *map(noting, others), "[]")
-    agent.run("Ada works at Acme.")
-    for words in others:
-        agent.run(words.replace("_", " ") + ".")
-    assert "- Ada works_at Acme (0.90)" in agent.run("Where does Ada work?").context
-    assert set(claims.facts()) == {WORKS, *map(fact, others)}
 
 
 def test_a_turn_is_at_most_one_call_of_the_extracting_model_however_large_the_memory(claims):
@@ -265,24 +197,6 @@ MALFORMED = {
 }
 
 
-@pytest.mark.parametrize("name", MALFORMED)
-def test_a_reply_that_is_malformed_is_told_and_the_turn_answered(claims, name):
-    """getzep/graphiti#868 (the schema echoed), #912 (fields missing), #968 (ids that are none);
-    mem0ai/mem0#3391 (no JSON).
-    """
-    claims.learn(said("Ada knows Charles"))
-    before = claims.graph_hash(claims=True), claims.log()
-    result = talking(claims, MALFORMED[name]).run("Ada works at Acme.")
-    assert result.text == "Noted." and [event.kind for event in result.events] == ["extraction failed"]
-    assert (claims.graph_hash(claims=True), claims.log()) == before and "Ada knows Charles" in result.context
-
-
-def test_a_fact_about_something_the_message_does_not_name_is_refused(claims):
-    """getzep/graphiti#968 and #640: relations between entities that the model made up."""
-    result = talking(claims, noting("Mallory owns Acme", "Ada works_at Acme")).run("Ada works at Acme.")
-    assert [event.kind for event in result.events] == ["refused", "learnt"] and claims.facts() == (WORKS,)
-
-
 def test_facts_of_a_model_of_one_and_a_half_billion_parameters_are_learnt(claims):
     """getzep/graphiti#868: local models fail. These replies are those of qwen2.5-coder-1.5b, from the
     recorded run of the demo.
@@ -318,39 +232,7 @@ def test_facts_of_a_model_of_one_and_a_half_billion_parameters_are_learnt(claims
     )
 
 
-# --- time and files
 # ---------------------------------------------------------------------------------------------------
-
-
-def test_times_with_and_without_a_zone_are_one_clear_error_and_nothing_is_kept(claims):
-    """getzep/graphiti#920 and #893: a naive and an aware time are compared, and the episode is lost with a
-    TypeError.
-    """
-    east = datetime(2025, 1, 1).astimezone()
-    agent = talking(claims, noting("Ada works_at Acme"), clock=lambda: datetime(2025, 1, 1))
-    with pytest.raises(BadInput, match="without a time zone"):
-        agent.run("Ada works at Acme.")
-    assert claims.facts() == () and claims.log() == ()
-    talking(claims, noting("Ada works_at Acme"), clock=lambda: east).run("Ada works at Acme.")
-    assert claims.supports_of(WORKS)[0].valid_from == east
-
-
-def test_an_older_fact_that_is_told_later_does_not_answer(claims):
-    """getzep/graphiti#139 and #1841: what was true before is told later, and answers, or nothing is retired."""
-    claims.declare("drinks", "single")
-    told = [
-        ("Since 2023 Nicholas drinks coffee.", "coffee", "2023"),
-        ("Since 2021 Nicholas drinks tea.", "tea", "2021"),
-    ]
-    agent = talking(
-        claims,
-        *(noting(f"Nicholas drinks {what}", valid_from=since) for _, what, since in told),
-        clock=lambda: year(2025),
-    )
-    for text, *_ in told:
-        agent.run(text)
-    assert claims.current("Nicholas", "drinks", year(2025)).facts == (fact("Nicholas drinks coffee"),)
-    assert claims.current("Nicholas", "drinks", year(2022)).facts == (fact("Nicholas drinks tea"),)
 
 
 def test_two_memories_on_one_file_wait_for_each_other(path, monkeypatch):

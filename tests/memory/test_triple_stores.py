@@ -258,7 +258,7 @@ KEYWORDS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.lists(TRIPLES, max_size=5))), KEYWORDS, st.integers(0, 8))
 def test_both_stores_hold_and_find_the_same_whatever_is_done(steps, keywords, top_k):
     with TemporaryDirectory() as folder, SQLiteTripleStore(Path(folder) / "a.db") as kept:

@@ -12,8 +12,6 @@ from support.every import every
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.snapshots import read_snapshot
-from kgot_lab.io.files import bundled
 from kgot_lab.sandbox.sparql.rdf import (
     NAMESPACE,
     PREFIXES,
@@ -25,7 +23,6 @@ from kgot_lab.sandbox.sparql.rdf import (
     iri_of,
     literal_of,
     name_of,
-    value_of,
     with_names,
 )
 from kgot_lab.sandbox.sparql.statements import checked_statement
@@ -92,7 +89,6 @@ def turtle(text):
     return [triple_of(quad) for quad in ox.parse(input=head + text, format=ox.RdfFormat.TURTLE)]
 
 
-# --- from graphs to triples and back
 # --------------------------------------------------------------------------------------
 
 
@@ -118,13 +114,6 @@ def test_names_read_as_people_write_them():
 
 def test_different_names_have_different_iris():
     assert len({iri_of(name) for name in NAMES}) == len(NAMES)
-
-
-@every("value", VALUES, ids=repr)
-def test_every_value_comes_back_exactly(value):
-    assert exact(value_of(literal_of(value))) == exact(value)
-    node, edge = Node("n", (), {"p": value}), Edge("n", "r", "n", {"p": value})
-    assert graph_of(through_engine(triples_of([node], [edge]))) == PropertyGraph.of([node], [edge])
 
 
 @pytest.mark.parametrize("start", range(0, 200, 50))
@@ -156,7 +145,6 @@ def test_what_rdf_cannot_hold_is_refused_by_name(properties):
     require_holdable(Diff(removed_nodes=(Node("n", (), properties),)))
 
 
-# --- triples of any origin
 # ------------------------------------------------------------------------------------------------
 
 
@@ -238,22 +226,7 @@ def test_names_taken_elsewhere_are_left_alone():
     assert set(contents_of(named).nodes) == {"Ada 2"}
 
 
-# --- files
 # ----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("number", range(5))
-def test_the_snapshots_come_back_from_turtle(number, tmp_path):
-    graph = read_snapshot(bundled("kgot-snapshots") / f"data_{number}.json")
-    write_turtle(graph, tmp_path / "graph.ttl")
-    assert read_turtle(tmp_path / "graph.ttl") == graph
-
-
-def test_nasty_graphs_come_back_from_turtle(tmp_path):
-    for seed in range(500, 530):
-        graph = nasty_graph(seed)
-        write_turtle(graph, tmp_path / "graph.ttl")
-        assert read_turtle(tmp_path / "graph.ttl") == graph
 
 
 def test_turtle_of_any_origin_is_read_relative_names_included(tmp_path):

@@ -73,7 +73,7 @@ def _run(statements: list[str], graph: nx.MultiDiGraph) -> None:
         exec(statement, {"G": graph, "nx": nx})
 
 
-@every("seed", range(60))
+@every("seed", range(20))
 def test_the_journals_diff_is_the_one_found_by_comparing_whole_graphs(seed):
     chance = random.Random(seed)
     reference, truth = nx.MultiDiGraph(), Truth()

@@ -173,17 +173,6 @@ def test_parallel_edges_keep_their_keys_whatever_a_statement_does_to_them(sandbo
     assert {edge.key for edge in sandbox._truth.edges.values()} == {"2", "3"} and agrees(sandbox)
 
 
-def test_removing_a_node_lists_its_edges(sandbox: Sandbox) -> None:
-    assert written(sandbox, 'MATCH (n {id: "London"}) DETACH DELETE n') == Diff(
-        removed_nodes=(LONDON,), removed_edges=(BORN,)
-    )
-    with pytest.raises(QueryFailed, match="relationships"):
-        written(
-            sandbox,
-            'CREATE (:City {id: "x"})-[:R]->(:City {id: "y"}) WITH 1 AS one MATCH (n {id: "x"}) DELETE n',
-        )
-
-
 def test_a_refused_diff_leaves_the_engine_as_it_was(sandbox: Sandbox) -> None:
     sandbox.write('CREATE (:New {id: "new"})-[:NEWER]->(:New {id: "newer"})')  # not applied
     assert sandbox.read("MATCH (n:New) RETURN n") == () and agrees(sandbox)
@@ -262,6 +251,7 @@ def test_engine_and_parent_agree_after_every_statement_of_a_long_walk(sandbox: S
         assert agrees(sandbox), statement
 
 
+@pytest.mark.extended
 def test_many_elements_are_taken_in_and_changed(engine: Sandbox) -> None:
     nodes = tuple(Node(f"n{number}", ("Thing",), {"rank": number}) for number in range(3_000))
     edges = tuple(Edge(f"n{number}", "NEXT", f"n{(number + 1) % 3_000}") for number in range(3_000))
@@ -378,13 +368,6 @@ def test_elements_are_spelled_as_a_pattern_spells_them() -> None:
     )
 
 
-def test_the_examples_pass_their_own_rules_and_run(sandbox: Sandbox) -> None:
-    refuse_unless_cypher_write(CYPHER.write_example)
-    refuse_unless_cypher_read(CYPHER.read_example)
-    written(sandbox, CYPHER.write_example)
-    assert "Nobel Prize in Physics" in str(sandbox.read(CYPHER.read_example))
-
-
 # --- the allow-list ---
 
 READS = (
@@ -497,7 +480,10 @@ def hurried() -> Iterator[Sandbox]:
         yield sandbox
 
 
-@pytest.mark.parametrize("statement", RUNAWAY)
+@pytest.mark.parametrize(
+    "statement",
+    [pytest.param(each, marks=[pytest.mark.extended] * (number > 0)) for number, each in enumerate(RUNAWAY)],
+)
 def test_a_runaway_statement_is_stopped_and_the_next_one_works(statement: str, hurried: Sandbox) -> None:
     hurried.seconds = 1
     with pytest.raises(QueryFailed, match=RUNAWAY[statement]):
@@ -508,12 +494,14 @@ def test_a_runaway_statement_is_stopped_and_the_next_one_works(statement: str, h
 
 def test_a_write_that_never_ends_is_stopped_and_undone(hurried: Sandbox) -> None:
     hurried.seconds = 1
-    with pytest.raises(QueryFailed, match="longer than 1 seconds"):
+    # a busy engine may be ended before it can say so
+    with pytest.raises(QueryFailed, match=r"longer than 1 seconds|starts afresh"):
         hurried.write("MATCH (a), (b) CREATE (a)-[:X]->(b)")
     hurried.seconds = AMPLE
     assert hurried.read("MATCH ()-[r]->() RETURN count(r) AS n") == ({"n": 0},)
 
 
+@pytest.mark.extended
 def test_the_worker_runs_as_an_ordinary_process_when_asked_to_and_writes_nothing_where_it_was_started(
     tmp_path, monkeypatch
 ) -> None:

@@ -18,7 +18,6 @@ from support.cypher_statements import STATEMENTS
 from support.loopback import free_port
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.graph import PropertyGraph
 from kgot_lab.stores.cypher.server import CypherServer
 from kgot_lab.types import Diff, Edge, Node
 
@@ -60,7 +59,6 @@ def written(store, *statements):
     return [store.write(statement) for statement in statements][-1]
 
 
-# --- diffs
 # ----------------------------------------------------------------------------------------------------------------
 
 
@@ -153,44 +151,6 @@ NASTY = (
 )
 
 
-@pytest.mark.parametrize("text", NASTY)
-def test_names_and_texts_of_any_kind_are_kept_exactly(store, text):
-    name = text if text.strip() else f"({text})"
-    one = Node(
-        name,
-        (f"{name} label", "A"),
-        {text: text, f"{text}.b": [text], "nested": {text: [None, {text: 2**70}]}},
-    )
-    edge = Edge(name, name, name, {text: text, "": -0.0}, name)
-    store.apply(Diff(added_nodes=(one,), added_edges=(edge,)))
-    assert not PropertyGraph.of((one,), (edge,)).diff(store.graph())
-    changed = Node(name, ("A", f"new {name}"), {f"{text}2": text})
-    store.apply(
-        Diff(changed_nodes=((one, changed),), changed_edges=((edge, Edge(*edge.identity[:3], {}, name)),))
-    )
-    assert store.graph().node(name) == changed and store.neighbours(name) == (
-        Edge(*edge.identity[:3], {}, name),
-    )
-
-
-@pytest.mark.parametrize(
-    "diff",
-    [
-        Diff(added_nodes=(Node("a"), Node("b", ("same",))), added_edges=(Edge("a", "same", "b"),)),
-        Diff(added_nodes=(Node("a"), Node("b", ("x" * 5000,)))),
-        Diff(added_nodes=(Node("a"), Node("half \ud800"))),
-        Diff(added_nodes=(Node("a"), Node("b", (" ",)))),
-        Diff(added_nodes=(Node("a"), Node(" "))),
-    ],
-    ids=["a label that is a relation too", "a long label", "half a pair", "a blank label", "a blank id"],
-)
-def test_what_this_server_cannot_hold_is_refused_whole(store, diff):
-    with pytest.raises(BadInput) as caught:
-        store.apply(diff)
-    assert len(str(caught.value)) > 20 and len(store.graph()) == 0
-
-
-# --- reading
 # --------------------------------------------------------------------------------------------------------------
 
 
@@ -281,7 +241,6 @@ def test_rows_without_end_are_refused(store):
     assert len(store.read("UNWIND range(1, 9000) AS n RETURN n")) == 9000
 
 
-# --- a namespace of its own
 # -----------------------------------------------------------------------------------------------
 
 
@@ -412,7 +371,6 @@ def test_a_graph_of_an_earlier_version_is_gone_on_with(bolt_server, database, dr
         assert str(store.write("MATCH (a {id: 'a'}) CREATE (a)-[:R]->({id: 'c'})")) == "+1 nodes, +1 edges"
 
 
-# --- a server that is not there
 # -------------------------------------------------------------------------------------------
 
 
@@ -522,7 +480,6 @@ def test_a_line_that_breaks_while_a_change_is_kept_leaves_no_false_certainty(bol
         assert "sure" in store.graph().ids
 
 
-# --- real servers by Docker
 # -----------------------------------------------------------------------------------------------
 
 

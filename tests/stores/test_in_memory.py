@@ -9,9 +9,9 @@ from support.no_sandbox import no_sandbox
 from support.waiting import AMPLE
 from support.work import calls
 
-from kgot_lab.errors import NoSandbox, QueryFailed
+from kgot_lab.errors import NoSandbox
 from kgot_lab.sandbox import open_sandbox
-from kgot_lab.stores import InMemory, Schema, open_store
+from kgot_lab.stores import InMemory, open_store
 from kgot_lab.stores.embedded_store import PYTHON
 from kgot_lab.stores.protocol import Store
 from kgot_lab.types import Diff, Edge, Node, Triple
@@ -42,7 +42,6 @@ def opened():
         yield sandbox
 
 
-# --- statements
 # -------------------------------------------------------------------------------------------------------
 
 
@@ -53,36 +52,6 @@ def test_a_fact_is_told_with_its_own_ends_whatever_its_properties_are_named(open
     store.apply(Diff(added_nodes=(Node("a"), Node("b")), added_edges=(Edge("a", "knows", "b", odd),)))
     told = {"subject": "a", "relation": "knows", "object": "b", "relation_": "y", "year": 1}
     assert store.read("result = facts('a')") == (told,) == store.read("result = G")
-
-
-@needs_sandbox
-def test_the_dialects_examples_work(opened):
-    store = InMemory(opened)
-    assert str(store.write(PYTHON.write_example)) == "+2 nodes, +1 edges"
-    (fact,) = store.read(PYTHON.read_example)
-    assert fact == {
-        "subject": "Marie Curie",
-        "relation": "won",
-        "object": "Nobel Prize in Physics",
-        "year": 1903,
-    }
-
-
-@needs_sandbox
-def test_a_store_computes_away_from_its_graph(opened):
-    assert InMemory(opened).compute("sum(range(4))") == "6"
-    with pytest.raises(QueryFailed, match="'G' is not defined"):
-        InMemory(opened).compute("G.clear()")
-
-
-@needs_sandbox
-def test_a_refused_write_changes_nothing(opened):
-    store = InMemory(opened)
-    store.write("add('a', 'r', 'b')")
-    with pytest.raises(QueryFailed, match="division by zero"):
-        store.write("G.remove_node('a'); 1 / 0")
-    assert store.schema() == Schema({}, {"r": 1}, 2, 1)
-    assert store.read("result = names()") == ("a", "b")
 
 
 @needs_sandbox
@@ -103,30 +72,6 @@ def test_diffs_applied_before_and_after_the_first_statement_are_seen_by_statemen
 
 
 @needs_sandbox
-def test_the_diffs_of_one_store_rebuild_the_same_graph_in_another(opened):
-    store, diffs = InMemory(opened), []
-    for statement in (
-        "add('a', 'r', 'b', n=1)",
-        "G.nodes['a']['x'] = [1, 2]",
-        "nx.relabel_nodes(G, {'b': 'c'}, copy=False)",
-        "G.remove_node('a')",
-    ):
-        diffs.append(store.write(statement))
-    replayed = InMemory(open=no_sandbox)
-    for diff in diffs:
-        replayed.apply(diff)
-    assert replayed.schema() == store.schema()
-    assert (
-        [replayed.search(name) for name in "abc"]
-        == [store.search(name) for name in "abc"]
-        == [(), (), (Node("c"),)]
-    )
-    for diff in reversed(diffs):
-        replayed.undo(diff)
-    assert replayed.schema() == Schema({}, {}, 0, 0)
-
-
-@needs_sandbox
 def test_an_undone_write_is_undone_for_the_next_statement(opened):
     store = InMemory(opened)
     store.apply(ALL)
@@ -137,7 +82,6 @@ def test_an_undone_write_is_undone_for_the_next_statement(opened):
     assert set(store.neighbours("Marie Curie")) == {WON, WED}
 
 
-# --- without a sandbox
 # ------------------------------------------------------------------------------------------------
 
 
@@ -145,27 +89,6 @@ def test_looking_around_and_applying_diffs_need_no_sandbox(quiet):
     assert quiet.graph().nodes
     with pytest.raises(NoSandbox):
         quiet.read("result = 1")
-
-
-def test_a_schema_counts_what_is_there_now(quiet):
-    assert quiet.schema() == Schema({"Person": 2, "Physicist": 1, "Prize": 1}, {"married": 1, "won": 1}, 3, 2)
-    quiet.apply(
-        Diff(
-            removed_edges=(WON,),
-            removed_nodes=(PRIZE,),
-            changed_nodes=((CURIE, Node("Marie Curie", ("Person",))),),
-        )
-    )
-    assert quiet.schema() == Schema({"Person": 2}, {"married": 1}, 2, 1)
-
-
-def test_neighbours_are_the_edges_both_ways_and_a_loop_once(quiet):
-    loop = Edge("Marie Curie", "cites", "Marie Curie")
-    quiet.apply(Diff(added_edges=(loop,)))
-    assert quiet.neighbours("Marie Curie") == (WON, WED, loop)
-    assert quiet.neighbours("Nobody") == ()
-    quiet.apply(Diff(removed_edges=(loop,)))
-    assert quiet.neighbours("Marie Curie") == (WON, WED)
 
 
 @pytest.mark.parametrize(
@@ -186,14 +109,6 @@ def test_search_finds_nodes_by_the_words_of_names_and_properties(quiet, words, f
     assert [node.id for node in quiet.search(words)] == found
 
 
-def test_search_forgets_what_was_removed_and_obeys_its_limit(quiet):
-    assert len(quiet.search("curie", limit=1)) == 1
-    quiet.apply(Diff(changed_nodes=((PIERRE, Node("Pierre Curie")),)))
-    assert [node.id for node in quiet.search("radium")] == ["Marie Curie"]
-    quiet.apply(Diff(removed_nodes=(Node("Pierre Curie"),), removed_edges=(WED,)))
-    assert [node.id for node in quiet.search("curie")] == ["Marie Curie"]
-
-
 def test_a_search_among_ten_thousand_nodes_looks_only_at_those_that_have_its_words():
     store = InMemory(open=no_sandbox)
     store.apply(
@@ -207,7 +122,6 @@ def test_a_search_among_ten_thousand_nodes_looks_only_at_those_that_have_its_wor
     assert calls(lambda: store.search("late")) < 100  # the words of the others are not taken in again
 
 
-# --- by name
 # ----------------------------------------------------------------------------------------------------------
 
 

@@ -8,9 +8,7 @@ import os
 import random
 import subprocess
 import sys
-import threading
 import warnings
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -113,6 +111,7 @@ def test_a_write_that_did_not_end_is_cut_off_and_said_and_nothing_before_it_is_l
         (tmp_path / "graph.log.damaged-1").unlink()
 
 
+@pytest.mark.extended
 def test_no_truncation_loses_an_acknowledged_record_in_silence(tmp_path):
     path = tmp_path / "graph.log"
     whole, _ = killed_while_writing(path)
@@ -241,7 +240,6 @@ def test_damage_before_the_end_of_an_old_log_is_an_error_and_the_file_is_left_al
     assert path.read_bytes() == data
 
 
-# --- locks
 # ------------------------------------------------------------------------------------------------------------
 
 
@@ -302,24 +300,6 @@ def test_a_log_that_was_taken_away_while_open_takes_no_write_that_would_be_lost(
                 file.write(b"of somebody else")
         with pytest.raises(StoreUnavailable, match="the change was not made"):
             store.apply(Diff(added_nodes=(Node("b"),)))
-
-
-def test_six_threads_that_use_a_store_first_lose_nothing(tmp_path):
-    for attempt in range(3):
-        with InMemory(path=tmp_path / f"{attempt}.log") as store:
-            together = threading.Barrier(6)
-
-            def write(thread, store=store, together=together):
-                together.wait()
-                for number in range(5):
-                    store.write(f"add('t{thread}', 'did', 'n{thread} {number}')")
-
-            with ThreadPoolExecutor(6) as pool:
-                list(pool.map(write, range(6)))
-            assert len(store.graph().edges) == 30
-            assert store.read("result = G.number_of_edges()") == (30,)
-        with InMemory(path=tmp_path / f"{attempt}.log") as store:
-            assert len(store.graph().edges) == 30
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such places")

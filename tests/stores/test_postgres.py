@@ -6,7 +6,6 @@ import itertools
 import json
 import math
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -24,7 +23,7 @@ from support.waiting import AMPLE, until
 
 from kgot_lab.errors import BadInput, NotInstalled, QueryFailed, StoreUnavailable
 from kgot_lab.stores.postgres.server import Server
-from kgot_lab.stores.postgres.store import MANY_ELEMENTS, POSTGRES, Postgres
+from kgot_lab.stores.postgres.store import MANY_ELEMENTS, Postgres
 from kgot_lab.stores.postgres.tables import quoted, role_of
 from kgot_lab.stores.protocol import Schema
 from kgot_lab.types import Diff, Edge, Node
@@ -123,49 +122,7 @@ def asked(server, question, *parameters, user="postgres"):
         return cursor.fetchall() if cursor.description else []
 
 
-# --- writing and reading
 # ----------------------------------------------------------------------------------------------
-
-
-def test_the_dialects_own_statements_work(curies):
-    from kgot_lab.types import Triple
-
-    diff = curies.write(POSTGRES.add([(Triple("it's", "r", "b"), {"x": 1}), (Triple("b", "r", "b"), {})]))
-    assert diff == Diff(
-        added_nodes=(Node("it's"), Node("b")),
-        added_edges=(Edge("it's", "r", "b", {"x": 1}), Edge("b", "r", "b")),
-    )
-    assert [row["relation"] for row in curies.read(POSTGRES.about(["marie curie"], 1))] == ["won", "married"]
-    assert len(curies.read(POSTGRES.about(["Nobel"], 2))) == 2
-
-
-def test_an_insert_is_told_exactly(store):
-    diff = store.write(
-        """INSERT INTO nodes VALUES ('Ada', '["Person", "Author"]', '{"born": 1815, "wrote": ["notes", 1.0]}')"""
-    )
-    assert diff == Diff(
-        added_nodes=(Node("Ada", ("Person", "Author"), {"born": 1815, "wrote": ["notes", 1.0]}),)
-    )
-    assert store.graph().nodes[0] == diff.added_nodes[0]
-
-
-def test_an_update_is_told_with_the_old_values(curies):
-    diff = curies.write(
-        """UPDATE nodes SET properties = properties || '{"born": 1867.0}' WHERE id = 'Marie Curie'"""
-    )
-    ((before, after),) = diff.changed_nodes
-    assert before == CURIE and type(before.properties["born"]) is int
-    assert (
-        after.properties == {"born": 1867.0, "text": "Discovered radium"}
-        and type(after.properties["born"]) is float
-    )
-
-
-def test_removing_a_node_tells_of_its_edges(curies):
-    diff = curies.write("DELETE FROM nodes WHERE id = 'Marie Curie'")
-    assert diff.removed_nodes == (CURIE,) and set(diff.removed_edges) == {WON, WED}
-    curies.undo(diff)
-    assert set(curies.graph().edges) == {WON, WED}
 
 
 def test_an_upsert_is_told_as_what_became_of_each_row(curies):
@@ -210,22 +167,6 @@ def test_a_writing_cte_is_told_whole(curies):
     )
     assert diff.removed_edges == (WON,) and diff.added_nodes == (Node("Nobel Prize in Physics, again"),)
     assert diff.changed_nodes == ((PRIZE, Node(PRIZE.id, ("Old",))),)
-
-
-def test_diffs_replayed_elsewhere_make_the_same_graph(store, server, name):
-    random.seed(4)
-    with Postgres(path=server.folder, namespace=f"{name} copy") as copy:
-        for step in range(60):
-            a, b = (f"n{random.randrange(8)}" for _ in "ab")
-            statement = random.choice((
-                f"INSERT INTO facts VALUES ('{a}', 'r', '{b}', '', '{{\"at\": {step}}}')",
-                f"DELETE FROM nodes WHERE id = '{a}'",
-                f"UPDATE edges SET properties = '{{\"step\": {step}}}', type = 't' || key WHERE source = '{a}' AND type = 'r'"
-                " AND NOT EXISTS (SELECT FROM edges AS e WHERE e.source = edges.source AND e.target = edges.target AND e.type = 't')",
-                f"UPDATE nodes SET labels = '[\"{b}\"]' WHERE id <> '{a}'",
-            ))  # fmt: skip
-            copy.apply(store.write(statement))
-        assert copy.graph() == store.graph() and len(store.graph()) > 2
 
 
 def test_a_failing_statement_changes_nothing_and_says_where(curies):
@@ -292,40 +233,7 @@ def test_two_columns_of_one_name_are_refused_rather_than_one_lost(store):
         store.read("SELECT 1 AS a, 2 AS a")
 
 
-# --- values
 # -----------------------------------------------------------------------------------------------------------
-
-
-def test_every_text_comes_back_as_it_was(store):
-    nodes = tuple(
-        Node(f"id {text}"[:2_000], (text[:5_000].strip() or "x",), {f"name {text}": text, "all": [text]})
-        for text in NASTY
-    )
-    edges = tuple(
-        Edge(node.id, f"is {node.id}"[:200], node.id, {"x": node.labels[0]}, key=node.id[:200])
-        for node in nodes
-    )
-    store.apply(Diff(added_nodes=nodes, added_edges=edges))
-    graph = store.graph()
-    assert tuple(graph.nodes) == nodes and tuple(graph.edges) == edges
-    assert [store.neighbours(node.id) for node in nodes] == [(edge,) for edge in edges]
-
-
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: repr(value)[:20])
-def test_every_value_comes_back_as_it_was(server, value):
-    with Postgres(path=server.folder, namespace="values") as store:
-        node = Node("n", (), {"value": value})
-        store.apply(Diff(added_nodes=(node,)))
-        assert written(store.graph().nodes[0]) == written(node)
-        ((before, after),) = store.write(
-            "UPDATE nodes SET properties = properties || '{\"more\": 1}'"
-        ).changed_nodes
-        assert written(before) == written(node) and written(after) == written(
-            Node("n", (), {"value": value, "more": 1})
-        )
-        (row,) = store.read("SELECT properties FROM nodes")
-        assert written(row["properties"]) == written(after.properties)
-        store.apply(Diff(removed_nodes=(after,)))
 
 
 def written(value):
@@ -354,7 +262,6 @@ def test_a_statement_with_a_null_byte_or_half_a_surrogate_is_refused(curies):
     assert len(curies.graph()) == 3
 
 
-# --- statements that must not run
 # -------------------------------------------------------------------------------------
 
 READ_ATTACKS = (
@@ -512,32 +419,7 @@ def test_more_rows_than_anyone_wants_are_refused(store):
     assert store.read("SELECT 1 AS a") == ({"a": 1},)
 
 
-# --- diffs
 # ------------------------------------------------------------------------------------------------------------
-
-
-def test_a_diff_that_does_everything_at_once_is_applied_and_undone(curies):
-    changed = Node(PIERRE.id, (), {"x": -0.0})
-    again = Edge(*WON.identity[:3], {"year": 1911}, "second")
-    wed = Edge(*WED.identity[:3], {"in": 1895})
-    diff = Diff(
-        (Node("Irène"),),
-        (PRIZE,),
-        ((PIERRE, changed),),
-        (Edge("Irène", "child of", CURIE.id), Edge("Irène", "r", "Irène")),
-        (WON,),
-        ((WED, wed),),
-    )
-    curies.apply(diff)
-    assert str(curies.write("DELETE FROM edges WHERE type = 'x'")) == "nothing changed"
-    assert (
-        set(curies.graph().edges) == {wed, *diff.added_edges}
-        and curies.graph().node("Pierre Curie") == changed
-    )
-    curies.undo(diff)
-    assert set(curies.graph().nodes) == {CURIE, PRIZE, PIERRE} and set(curies.graph().edges) == {WON, WED}
-    curies.apply(Diff(added_edges=(again,)))
-    assert curies.neighbours(PRIZE.id) == (WON, again)
 
 
 def test_a_large_load_has_all_indexes_and_checks_afterwards(store, server, name):
@@ -566,7 +448,6 @@ def test_a_large_load_has_all_indexes_and_checks_afterwards(store, server, name)
     )
 
 
-# --- looking around
 # ---------------------------------------------------------------------------------------------------
 
 
@@ -610,50 +491,13 @@ def test_a_name_of_little_words_is_found(store):
     assert [node.id for node in store.search("it")] == ["It"]
 
 
-def test_a_word_in_a_name_counts_more_than_one_in_the_properties(store):
-    store.apply(
-        Diff(
-            added_nodes=(
-                Node("a", (), {"text": "about London"}),
-                Node("London"),
-                Node("b", (), {"place": ["in", {"x": "London, England"}]}),
-            )
-        )
-    )
-    assert [node.id for node in store.search("London")] == ["London", "a", "b"]
-    assert len(store.search("London", 2)) == 2 and store.search("London", 0) == ()
-    store.write("UPDATE nodes SET properties = '{}' WHERE id = 'a'")
-    assert [node.id for node in store.search("London")] == ["London", "b"]
-
-
 def test_a_long_text_of_many_words_can_be_held_and_found(store):
     text = " ".join(f"word{number}" for number in range(120_000))
     store.apply(Diff(added_nodes=(Node("long", (), {"text": text}),)))
     assert len(text) > 1_000_000 and store.search("word77")[0].id == "long"
 
 
-# --- namespaces
 # -------------------------------------------------------------------------------------------------------
-
-
-def test_namespaces_do_not_see_each_other(curies, server):
-    with Postgres(path=server.folder, namespace='Ünï "quoted"; DROP SCHEMA x; -- {}%s') as other:
-        assert repr(other).endswith(": 0 nodes, 0 edges>")
-        other.write("INSERT INTO nodes (id) VALUES ('mine')")
-        assert len(curies.graph()) == 3 and [node.id for node in other.graph().nodes] == ["mine"]
-        with pytest.raises(QueryFailed, match="permission denied"):
-            curies.read(f"SELECT id FROM {quoted(other.namespace)}.nodes")
-
-
-def test_a_namespace_is_kept_until_it_is_wiped(server, name):
-    with Postgres(path=server.folder, namespace=name) as first:
-        first.apply(ALL)
-    with Postgres(path=server.folder, namespace=name) as second:
-        assert len(second.graph()) == 3
-    with Postgres(path=server.folder, namespace=name, wipe=True) as third:
-        assert len(third.graph()) == 0
-        third.apply(ALL)
-        assert third.search("radium")
 
 
 def test_a_schema_that_is_not_ours_is_refused_and_not_touched(server):
@@ -689,41 +533,7 @@ def test_a_name_that_no_schema_can_have_is_refused(server, namespace):
         Postgres(path=server.folder, namespace=namespace)
 
 
-# --- several at once, and servers that go away
 # ------------------------------------------------------------------------
-
-
-def test_stores_of_one_namespace_write_at_once_and_lose_nothing(store, server, name):
-    with (
-        Postgres(path=server.folder, namespace=name) as copy,
-        Postgres(path=server.folder, namespace=name) as other,
-    ):
-        assert copy.write("INSERT INTO nodes VALUES ('hub', '[]', '{\"n\": 0}')")
-        add = "UPDATE nodes SET properties = jsonb_build_object('n', (properties->>'n')::int + 1) WHERE id = 'hub'"
-
-        def work(writer, who):
-            diffs = []
-            for step in range(30):
-                diffs += [
-                    writer.write(add),
-                    writer.write("INSERT INTO facts VALUES ('hub', 'r', %s)", (f"{who}{step}",)),
-                ]
-            return diffs
-
-        with ThreadPoolExecutor() as pool:
-            diffs = [
-                diff
-                for done in [pool.submit(work, store, "a"), pool.submit(work, other, "b")]
-                for diff in done.result()
-            ]
-        hub = store.graph().node("hub")
-        assert hub.properties == {"n": 60} and len(store.neighbours("hub")) == 60
-        changes = sorted(
-            (before.properties["n"], after.properties["n"])
-            for diff in diffs
-            for before, after in diff.changed_nodes
-        )
-        assert changes == [(number, number + 1) for number in range(60)]
 
 
 def test_an_edge_never_outlives_its_node_however_two_stores_race(store, server, name):
@@ -925,7 +735,6 @@ def test_an_interrupted_read_leaves_a_store_that_works(curies):
     assert len(curies.graph().edges) == 2
 
 
-# --- where the server lives
 # -------------------------------------------------------------------------------------------
 
 

@@ -96,7 +96,6 @@ def namespace(request):
     return request.node.name
 
 
-# --- what statements change
 # -----------------------------------------------------------------------------------------------
 
 
@@ -286,7 +285,6 @@ def test_a_hub_is_no_obstacle():
     assert str(here.write(f"INSERT DATA {{ {statement} }}")) == "~300 edges"
 
 
-# --- what statements may not say
 # ------------------------------------------------------------------------------------------
 
 NOT_A_READ = [
@@ -394,14 +392,7 @@ def test_what_only_looks_like_more_is_allowed(here, statement):
     here.read(statement)
 
 
-# --- the dialect
 # ----------------------------------------------------------------------------------------------------------
-
-
-def test_the_examples_of_the_prompts_run():
-    here = Here()
-    assert str(here.write(SPARQL.write_example)) == "+2 nodes, +1 edges"
-    assert any("Nobel Prize in Physics" in row.values() for row in here.read(SPARQL.read_example))
 
 
 def test_facts_of_any_text_are_added_and_told_again_they_are_renewed():
@@ -498,7 +489,6 @@ def test_nodes_and_edges_are_spelled_for_prompts_as_statements_spell_them():
     assert list(here.truth.edges.values()) == [Edge("Marie Curie", "won", "Prize", {"year": 1903})]
 
 
-# --- in the sandbox
 # -------------------------------------------------------------------------------------------------------
 
 

@@ -15,7 +15,6 @@ from support.oxigraph_server import OxigraphServer
 from support.waiting import AMPLE
 
 from kgot_lab.errors import BadInput, QueryFailed, StoreUnavailable
-from kgot_lab.graph import PropertyGraph
 from kgot_lab.sandbox import open_sandbox
 from kgot_lab.sandbox.sparql.rdf import META
 from kgot_lab.stores.sparql.connection import SparqlLink
@@ -53,34 +52,7 @@ def iri(name):
     return f"<{META}graph:{name.replace('_', '%5F').replace('[', '%5B').replace(']', '%5D')}>"
 
 
-# --- whose graph it is
 # ----------------------------------------------------------------------------------------------------
-
-
-def test_a_graph_is_there_again_and_others_do_not_see_it(store, oxigraph_server, name):
-    with (
-        SparqlServer(oxigraph_server.query_url, namespace=name) as again,
-        SparqlServer(oxigraph_server.query_url, namespace=f"not {name}") as other,
-    ):
-        assert again.graph() == store.graph() == PropertyGraph.of((ADA, LONDON), (BORN,))
-        assert len(other.graph()) == 0 and other.read("SELECT * { ?s ?p ?o }") == ()
-        other.write("INSERT DATA { :x :y :z } ; DELETE WHERE { :Ada ?p ?o }")
-        other.write("CLEAR ALL")
-    assert len(store.graph()) == 2
-    assert repr(store) == f"<SparqlServer {oxigraph_server.query_url}, graph {name!r}: 2 nodes, 1 edges>"
-
-
-def test_wiping_empties_one_graph_only(store, oxigraph_server, name):
-    oxigraph_server.update(
-        "INSERT DATA { <urn:a> <urn:b> <urn:c> . GRAPH <urn:somebody> { <urn:a> <urn:b> <urn:c> } }"
-    )
-    with SparqlServer(oxigraph_server.query_url, namespace=name, wipe=True) as again:
-        assert len(again.graph()) == 0
-        assert store.schema().nodes == 0
-        again.apply(BOTH)
-    assert oxigraph_server.ask(
-        "ASK { <urn:a> <urn:b> <urn:c> . GRAPH <urn:somebody> { <urn:a> <urn:b> <urn:c> } }"
-    )
 
 
 @pytest.mark.parametrize("wipe", [False, True])
@@ -101,23 +73,7 @@ def test_a_graph_of_somebody_else_is_refused_unless_it_may_be_taken_over(oxigrap
         assert not oxigraph_server.ask(f"ASK {{ GRAPH <{graph}> {{ ?x <urn:kgot:age> ?age }} }}")
 
 
-# --- others at the same time
 # ----------------------------------------------------------------------------------------------
-
-
-def test_two_stores_on_one_graph_follow_each_other(store, oxigraph_server, name):
-    with SparqlServer(oxigraph_server.query_url, namespace=name) as other:
-        assert (
-            str(other.write("INSERT DATA { :Ada :born 1816 ; :knows :Bob }"))
-            == "+1 nodes, ~1 nodes, +1 edges"
-        )
-        diff = store.write("DELETE { :Ada :born ?year } WHERE { :Ada :born ?year }")
-        assert diff.changed_nodes[0][0].properties["born"] == [1815, 1816]
-        assert other.neighbours("Bob") == (Edge("Ada", "knows", "Bob"),)
-        assert set(other.within("Bob", 2)) == {"Bob", "Ada", "London"}
-        assert len(other.path("Bob", "London")) == 2
-        assert other.search("bob")[0].id == "Bob"
-        assert store.graph() == other.graph()
 
 
 def test_a_change_by_somebody_else_gives_no_wrong_diff(store, oxigraph_server, name):
@@ -208,7 +164,6 @@ def test_when_others_write_all_the_time_nothing_is_half_done(oxigraph_server, na
         assert store.read("SELECT ?c { :n :count ?c }") == ({"c": 16 - len(refused)},)
 
 
-# --- statements
 # -----------------------------------------------------------------------------------------------------------
 
 
@@ -253,7 +208,6 @@ def test_a_runaway_read_ends_for_us(server_of_its_own, name):
         assert store.read("SELECT (COUNT(*) AS ?n) { ?x a :X }") == ({"n": 60},)
 
 
-# --- the server
 # ------------------------------------------------------------------------------------------------------------
 
 

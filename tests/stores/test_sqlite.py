@@ -10,7 +10,6 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import threading
 import warnings
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -22,12 +21,10 @@ from support.waiting import AMPLE
 
 from kgot_lab.diagnostics.file_check import examine_file
 from kgot_lab.errors import BadInput, QueryFailed, StoreDamaged, StoreUnavailable
-from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.changes import Truth
-from kgot_lab.stores.protocol import Schema, Store
+from kgot_lab.stores.protocol import Schema
 from kgot_lab.stores.sqlite.salvage import salvage_sqlite
 from kgot_lab.stores.sqlite.store import MANY_ROWS, Sqlite
-from kgot_lab.types import Diff, Edge, Node, Triple
+from kgot_lab.types import Diff, Edge, Node
 
 CURIE = Node("Marie Curie", ("Person", "Physicist"), {"born": 1867, "text": "Discovered radium"})
 PRIZE = Node("Nobel Prize in Physics", ("Prize",))
@@ -63,7 +60,6 @@ def in_another_process(code: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-# --- diffs
 # ------------------------------------------------------------------------------------------------------------
 
 
@@ -185,37 +181,6 @@ def test_parameters_come_as_a_sequence_or_by_name(store):
         store.read("SELECT ?", (2**64,))
 
 
-def test_an_applied_diff_must_fit_and_is_refused_in_the_words_of_the_truth(store):
-    truth = Truth(store.graph().nodes, store.graph().edges)
-    before = store.graph()
-    other = Node("Marie Curie", ("Person", "Physicist"), {"born": 1867.0, "text": "Discovered radium"})
-    for diff in (
-        Diff(added_nodes=(CURIE,)),
-        Diff(added_nodes=(Node("new"), Node("new"))),
-        Diff(added_edges=(WON,)),
-        Diff(added_edges=(Edge("Marie Curie", "knows", "nobody"),)),
-        Diff(removed_nodes=(other,), removed_edges=(WON, WED, SELF)),
-        Diff(removed_nodes=(CURIE,), removed_edges=(WON, WED)),
-        Diff(removed_nodes=(Node("nobody"),)),
-        Diff(removed_edges=(Edge(*WON.identity[:3]),)),
-        Diff(changed_nodes=((other, CURIE),)),
-        Diff(changed_nodes=((CURIE, PRIZE),)),
-        Diff(changed_edges=((WON, WED),)),
-        Diff(added_nodes=(Node("new"),), removed_nodes=(PRIZE,)),
-        Diff(
-            removed_nodes=(PIERRE,),
-            removed_edges=(WED,),
-            added_edges=(Edge("Marie Curie", "misses", "Pierre Curie"),),
-        ),
-    ):
-        with pytest.raises(BadInput) as expected:
-            truth.check(diff)
-        with pytest.raises(BadInput) as refused:
-            store.apply(diff)
-        assert str(refused.value) == str(expected.value)
-        assert store.graph() == before
-
-
 def test_a_large_diff_is_applied_as_a_small_one_is(store):
     nodes = tuple(Node(f"n{number}", ("N",), {"text": f"word{number}"}) for number in range(MANY_ROWS))
     store.apply(Diff(added_nodes=nodes, changed_nodes=((PRIZE, Node(PRIZE.id, (), {"text": "Stockholm"})),)))
@@ -228,7 +193,6 @@ def test_a_large_diff_is_applied_as_a_small_one_is(store):
     assert store.schema().nodes == MANY_ROWS + 2
 
 
-# --- texts and values
 # -------------------------------------------------------------------------------------------------
 
 NASTY = [
@@ -254,44 +218,6 @@ VALUES = [
 ]
 
 
-def test_texts_and_values_come_back_exactly_also_after_opening_again(tmp_path):
-    nodes = [
-        Node(text, (text, "B", "A"), {text: text, "": {text: [text]}, "values": VALUES}) for text in NASTY
-    ]
-    edges = [
-        Edge(one.id, text, "null\0byte", {text: VALUES}, text) for one, text in zip(nodes, NASTY, strict=True)
-    ]
-    expected = PropertyGraph.of(nodes, edges)
-    with Sqlite(tmp_path / "nasty.db") as store:
-        store.apply(Diff(added_nodes=tuple(nodes), added_edges=tuple(edges)))
-        assert store.graph() == expected
-    with Sqlite(tmp_path / "nasty.db") as store:
-        graph = store.graph()
-        assert graph == expected
-        assert graph.ids == expected.ids
-        assert repr(graph.node("SELECT").properties["values"]) == repr(VALUES)  # -0.0, and 1 beside 1.0
-        assert [edge.key for edge in store.neighbours("null\0byte")] == NASTY
-        assert store.schema().labels["null\0byte"] == 1
-        store.apply(Diff(changed_nodes=tuple((node, Node(node.id, node.labels)) for node in nodes)))
-        assert str(store.write("DELETE FROM nodes")) == f"-{len(nodes)} nodes, -{len(edges)} edges"
-
-
-def test_the_dialect_writes_and_finds_nasty_texts():
-    with Sqlite() as store:
-        # a statement cannot hold a null byte
-        names = [text for text in NASTY if "\0" not in text and len(text) < 1_000]
-        store.write(store.dialect.add([(Triple(name, name, "hub"), {name: VALUES}) for name in names]))
-        assert [(edge.source, edge.type, repr(edge.properties)) for edge in store.neighbours("hub")] == [
-            (name, name, repr({name: VALUES})) for name in names
-        ]
-        for name in names:
-            rows = store.read(store.dialect.about([name], 1))
-            assert {"subject": name, "relation": name, "object": "hub", "properties": {name: VALUES}} in rows
-        with pytest.raises(QueryFailed, match="null character"):
-            store.write(store.dialect.add([(Triple("null\0byte", "r", "b"), {})]))
-
-
-# --- reads
 # ------------------------------------------------------------------------------------------------------------
 
 
@@ -318,24 +244,6 @@ def test_a_read_returns_a_dict_for_each_row(store):
     assert store.read("SELECT 'not json' AS labels, '{x' AS properties") == (
         {"labels": "not json", "properties": "{x"},
     )
-
-
-def test_the_dialects_examples_and_its_finding_work(store):
-    assert store.read(store.dialect.read_example) == ({"object": "Nobel Prize in Physics"},)
-    assert not store.write(store.dialect.write_example)
-    won = {
-        "subject": "Marie Curie",
-        "relation": "won",
-        "object": "Nobel Prize in Physics",
-        "properties": {"year": 1903},
-    }
-    assert store.read(store.dialect.about(["nobel prize in physics"], 1)) == (won,)
-    assert [row["relation"] for row in store.read(store.dialect.about(["NOBEL"], 2))] == [
-        "won",
-        "taught",
-        "married",
-    ]
-    assert store.read(store.dialect.about(["nobody", "%"], 2)) == ()
 
 
 @every(
@@ -478,21 +386,12 @@ LONG = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n <
     ],
 )
 def test_an_answer_that_is_too_large_or_no_json_is_refused(store, statement, reason):
+    store.seconds = AMPLE  # a busy machine takes longer than a statement may
     with pytest.raises(QueryFailed, match=reason):
         store.read(statement)
 
 
-# --- looking around
 # ---------------------------------------------------------------------------------------------------
-
-
-def test_the_store_keeps_the_protocols_and_says_what_it_holds(store):
-    checked: Store = store
-    assert checked.schema() == Schema(
-        {"Person": 2, "Physicist": 1, "Prize": 1}, {"married": 1, "taught": 1, "won": 1}, 3, 3
-    )
-    assert store.within("nobody", 3) == {}
-    assert repr(store) in ("<Sqlite in memory: 3 nodes, 3 edges>", "<Sqlite notes.db: 3 nodes, 3 edges>")
 
 
 def test_neighbours_come_both_ways_oldest_first_and_a_loop_once(store):
@@ -510,27 +409,6 @@ def test_neighbours_come_both_ways_oldest_first_and_a_loop_once(store):
 )  # fmt: skip
 def test_a_raw_question_finds_what_shares_its_words(store, question):
     assert CURIE in store.search(question)
-
-
-@pytest.mark.parametrize("question", ["", "   ", "???", '"', "''", "*", "\0", "\ud800", "zebra", "🙂"])
-def test_a_question_without_known_words_finds_nothing(store, question):
-    assert store.search(question) == ()
-
-
-def test_a_name_says_more_than_a_property():
-    with Sqlite() as store:
-        told, named = Node("z", (), {"text": "radium and radium"}), Node("radium")
-        store.apply(
-            Diff(added_nodes=(told, named, Node("other", (), {"n": 1867, "list": [{"deep": "polonium"}]})))
-        )
-        assert store.search("radium") == (named, told)
-        assert (
-            [node.id for node in store.search("1867")]
-            == [node.id for node in store.search("Polonium!")]
-            == ["other"]
-        )
-        assert store.search("radium", 1) == (named,)
-        assert store.search("radium", 0) == store.search("radium", -1) == ()
 
 
 def test_search_keeps_up_with_every_kind_of_change(store):
@@ -557,22 +435,7 @@ def test_a_hub_is_walked_as_quickly_as_its_nodes_are_many():
         assert [edge.target for edge in store.path("n7", "n8")] == ["n7", "n8"]
 
 
-# --- files, processes, threads
 # ----------------------------------------------------------------------------------------
-
-
-def test_opening_again_gives_the_same_graph(tmp_path):
-    with Sqlite(tmp_path / "deep" / "er" / "what? is#this %20.db") as store:
-        store.apply(ALL)
-        store.write("DELETE FROM nodes WHERE id = 'Nobel Prize in Physics'")
-        store.write("INSERT INTO nodes (id) VALUES ('Aa')")
-        before, place = store.graph(), store._path
-    with Sqlite(str(place)) as store:
-        assert store.graph() == before
-        assert store.graph().ids == ("Marie Curie", "Pierre Curie", "Aa")  # oldest first
-        assert [path.name for path in place.parent.iterdir() if not path.name.endswith(("-wal", "-shm"))] == [
-            place.name
-        ]
 
 
 def test_a_file_that_something_else_made_is_not_touched(tmp_path):
@@ -744,23 +607,6 @@ def test_a_write_is_not_acknowledged_when_another_took_the_file_or_its_log_away(
             store.apply(Diff(added_nodes=(Node("Bob"),)))
 
 
-def test_threads_share_a_store(store):
-    def add(name):
-        for number in range(25):
-            store.write(
-                "INSERT INTO facts (subject, relation, object) VALUES (?, 'r', 'hub')", (f"{name}-{number}",)
-            )
-            assert store.neighbours(f"{name}-{number}")
-            assert store.read("SELECT count(*) AS n FROM facts WHERE object = 'hub'")[0]["n"]
-
-    threads = [threading.Thread(target=add, args=(name,)) for name in "abcd"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(store.neighbours("hub")) == 100
-
-
 def test_an_index_that_another_program_used_the_tables_of_is_still_right(tmp_path):
     path: Path = tmp_path / "edited.db"
     with Sqlite(path) as store:
@@ -776,7 +622,6 @@ def test_an_index_that_another_program_used_the_tables_of_is_still_right(tmp_pat
         assert store.search("Curie") == ()
 
 
-# --- damage
 # -----------------------------------------------------------------------------------------------------------
 
 
@@ -789,6 +634,7 @@ def test_many_new_nodes_in_the_place_of_the_newest_are_all_found(tmp_path):
         store.verify()
 
 
+@pytest.mark.extended
 def test_no_flipped_bit_is_passed_over(tmp_path):
     path = tmp_path / "graph.db"
     nodes = tuple(

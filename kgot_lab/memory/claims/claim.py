@@ -1,5 +1,5 @@
-"""One claim: a reason to believe a fact, with where it was said, by whom, when it is said to be true, or what
-it was derived from.
+"""Define a claim (a reason to believe a fact: source, speaker, validity, premises), its times, and the reports of
+changes.
 """
 
 from __future__ import annotations

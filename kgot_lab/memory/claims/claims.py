@@ -1,5 +1,5 @@
-"""Claims that are learnt, retracted, restored and erased; what they make of the facts is computed whenever it
-is asked.
+"""Learn, retract, restore and erase claims, and open them from a file or a server; what they make of the facts is
+computed whenever it is asked.
 """
 
 from __future__ import annotations

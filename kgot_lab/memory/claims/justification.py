@@ -1,5 +1,4 @@
-"""What holds: the facts that claims in force carry, each claim by premises that hold themselves and not by
-each other's circle.
+"""Compute what holds: facts whose claims rest on premises that hold themselves, over merged names and valid time.
 
 After Doyle, A truth maintenance system (Artificial Intelligence 12, 1979), computed as Dowling and Gallier do
 it (Journal of Logic Programming 1, 1984): each claim counts the premises it still waits for, so the work is

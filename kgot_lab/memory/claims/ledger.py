@@ -1,6 +1,4 @@
-"""Review: claims that were not sure enough to count at once, what people decided of them, and what these
-decisions teach.
-"""
+"""Review claims that were not sure enough to count at once, and calibrate by what people decided."""
 
 from __future__ import annotations
 

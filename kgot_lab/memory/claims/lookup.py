@@ -1,6 +1,4 @@
-"""What is believed, looked up by words as in a store of triples: a search reads the facts that its words lead
-to, and not all.
-"""
+"""Look up what is believed by words, without reading all facts, and propose names that may mean one thing."""
 
 from __future__ import annotations
 

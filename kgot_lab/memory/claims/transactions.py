@@ -1,6 +1,4 @@
-"""One change of the claims: its number, its time, what it opens and closes, and what it did to the facts that
-hold.
-"""
+"""Change the claims: number, time and effect of a change, erasure for good, and undo."""
 
 from __future__ import annotations
 

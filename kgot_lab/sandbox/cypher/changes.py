@@ -1,4 +1,4 @@
-"""From the records that a statement touched to what it claims to have changed: nodes by their id, edges by
+"""Turn the records that a statement touched into what it claims to have changed: nodes by their id, edges by
 their identity.
 
 A node that a statement makes under an id that is there is that node, and adds to it, as do the edges that it

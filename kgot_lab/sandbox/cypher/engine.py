@@ -1,6 +1,5 @@
-"""ArcadeDB in this process, and no more of it than a worker needs: types, and records by their number.
-
-Runs inside the sandbox: imports the standard library, JPype and its sisters only.
+"""Start ArcadeDB and its Java in this process, with no more of it than a worker needs: types, and records by
+their number.
 """
 
 from __future__ import annotations
@@ -325,7 +324,6 @@ def _texts(rows: list[StoredProperties]) -> Iterator[str]:
 
 # Starts the Java that ArcadeDB's package brings, in this process.
 #
-# Runs inside the sandbox: imports the standard library and JPype only.
 
 # a quick start and little memory besides the heap; no file is written but the database, nor the log that the
 # engine would keep in whatever folder it was started from

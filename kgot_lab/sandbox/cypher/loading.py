@@ -1,7 +1,5 @@
-"""Puts into ArcadeDB what the parent says of the graph: a few elements one by one in a transaction, many by
-the engine's bulk loader.
-
-Runs inside the sandbox: imports the standard library and its sisters only.
+"""Put into ArcadeDB what the parent says of the graph: a few elements one by one in a transaction, many by the
+engine's bulk loader; names of types are encoded.
 """
 
 from __future__ import annotations
@@ -23,8 +21,7 @@ from kgot_lab.sandbox.worker.values import Account
 # The engine keeps labels and relations under one roof, so that a name is one or the other, and in files
 # named after them. A graph may have both an Award and an edge AWARD that is written Award too, or a label
 # with a comma: such a name is kept under another, and statements that use it are rewritten, at the places
-# where the engine's own parser sees a label or a relation. Runs inside the sandbox: imports the standard
-# library and its sisters only.
+# where the engine's own parser sees a label or a relation.
 
 _NODES, _EDGES = "nodes", "edges"
 # characters of a file's name as the engine spells it, of one label and of all that a node has

@@ -2,7 +2,7 @@
 a copy of the graph.
 
 A statement runs in a transaction that is always undone; what it changed goes to the parent, and comes back as
-nodes and edges with a later request if it is kept. Requests and replies are those of `worker`. Runs inside
+nodes and edges with a later request if it is kept. Requests and replies are those of `fork_server`. Runs inside
 the sandbox: imports the standard library and its sisters only.
 """
 

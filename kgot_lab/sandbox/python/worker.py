@@ -2,7 +2,6 @@
 the model's.
 
 Nothing here is trusted by the parent: a statement may have changed any of it.
-Runs inside the sandbox: imports the standard library, NetworkX and its sisters only.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from kgot_lab.sandbox.worker.values import Account, RefusedValue, canonical, jso
 # A node is [id, labels, properties], an edge [source, type, target, key, properties]; without the last
 # parts it says "this one is gone". In the graph, a label is the attribute `label` (several: also `labels`),
 # and an edge's key is its type, which it repeats as `relation`. A property that has one of these names gets
-# an underscore at its end. Runs inside the sandbox: imports the standard library and its sisters only.
+# an underscore at its end.
 
 # where models put an edge's type, in order of trust
 TYPE_NAMES = ("relation", "relationship", "label", "type")

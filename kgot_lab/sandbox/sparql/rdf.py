@@ -14,8 +14,7 @@ described in the words of rdf:Statement (rdf:subject, rdf:predicate, rdf:object)
 its properties; the resource's IRI is made of the edge's identity, and its key is <urn:kgot-meta:key>. Where
 RDF loses an order, it is noted: <urn:kgot-meta:labels>, <urn:kgot-meta:order>.
 
-What is not spelled so can be read, too: see `rdf_reading`.
-Runs inside the sandbox too: imports the standard library and its sisters only.
+What is not spelled so can be read, too: see `contents_of`.
 """
 
 from __future__ import annotations
@@ -257,8 +256,7 @@ def _property_triples(subject: str, properties: Values) -> Iterator[RdfTriple]:
 # label. A described triple is there even if the plain one is not; facts described twice are one edge where
 # their values agree, and parallel edges where they do not; an IRI among an edge's properties is its name as
 # text. A blank node that is more than a description gets an id: its name, or its label and a number, the
-# same whenever the same triples are read. Runs inside the sandbox too: imports the standard library and its
-# sisters only.
+# same whenever the same triples are read.
 
 _FIRST, _REST, _NIL = f"{RDF}first", f"{RDF}rest", f"{RDF}nil"
 _MOST_ROUNDS = 32  # how far around a blank node is looked at to tell it from others

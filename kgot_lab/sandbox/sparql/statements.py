@@ -282,8 +282,7 @@ def explained(message: str, statement: str) -> str:
 # A solution is a dictionary: names of things by their ids, literals by their values; a variable without a
 # value is left out, and a solution without any is no row. ASK gives one row, true or false. A graph gives a
 # row for each triple: subject, relation, object. A query whose variables are those of FACT gives one row
-# for each fact, with the fact's properties in it by name. Runs inside the sandbox too: imports the standard
-# library and its sisters only.
+# for each fact, with the fact's properties in it by name.
 
 FACT = ("subject", "relation", "object", "fact", "property", "value")
 

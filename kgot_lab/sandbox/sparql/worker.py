@@ -51,8 +51,7 @@ if TYPE_CHECKING:
 # From triples that came and went to the nodes and edges that a statement changed.
 #
 # Only what the triples touch is looked at: the touched nodes, and the touched groups of edges, those of one
-# type from one node to another. Runs inside the sandbox too: imports the standard library and its sisters
-# only.
+# type from one node to another.
 
 Group = tuple[str, str, str]  # source, type and target, as names
 

@@ -1,7 +1,4 @@
-"""What may be kept of the values a statement makes: plain JSON, with the few obvious conversions.
-
-Runs inside the sandbox: imports the standard library only.
-"""
+"""What may be kept of the values a statement makes: plain JSON, with the few obvious conversions."""
 
 from __future__ import annotations
 

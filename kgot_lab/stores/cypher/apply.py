@@ -1,5 +1,5 @@
-"""Makes a diff true in a namespace of a Bolt server, in a few statements for many elements, without reading
-the rest of the graph.
+"""Write to a namespace of a Bolt server: apply a diff in a few statements, find what a statement added, and let
+writers take turns.
 """
 
 from __future__ import annotations

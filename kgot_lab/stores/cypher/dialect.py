@@ -1,4 +1,4 @@
-"""Cypher, as the prompts describe it, and the clauses that a statement written by a model may use.
+"""Describe Cypher for the prompts, write statements by rule, and open the embedded store (ArcadeDB).
 
 The list of clauses is the first of two fences: the engine's or the driver's read mode is the second, and
 neither alone suffices.

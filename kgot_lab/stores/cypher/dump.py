@@ -1,5 +1,5 @@
-"""All that a namespace of a Bolt server's database holds, and what a statement changed of it: found out by
-comparing before and after.
+"""Read all that a namespace of a Bolt server holds, find what a statement changed by comparing before and after,
+and turn rows into plain values.
 
 A statement knows nothing of our ids, keys and marks: what it made is given them, and what it took away of
 them is put back.

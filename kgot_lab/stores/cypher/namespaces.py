@@ -1,4 +1,4 @@
-"""The namespaces of a Bolt server's database: which there are, how much each holds, and how one goes."""
+"""List and delete the namespaces of a Bolt server's database, and confine a statement to one of them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The patterns of Cypher: paths of nodes and relationships, parsed strictly, so that each node of a statement
-can be given a mark.
+"""Parse the patterns of Cypher strictly, so that each node of a statement can be given a mark; sample a namespace
+without reading all of it.
 
 What stands between brackets in a pattern is an expression again, which `confined` goes through: it may hold
 further patterns.

@@ -1,5 +1,5 @@
-"""Which clauses, functions and procedures of Cypher a statement may use: an allow-list over its words,
-without a parser.
+"""Check a statement in Cypher without a parser: its clauses, functions and procedures against an allow-list, its
+size, and what it says by itself.
 
 Two operands never stand side by side in Cypher, so a word that follows an operand is an operator or opens a
 clause: it must be one we know.

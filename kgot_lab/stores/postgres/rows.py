@@ -1,5 +1,5 @@
-"""Nodes and edges as rows of PostgreSQL, exactly, and diffs put there; what it cannot hold is refused before
-anything is sent.
+"""Turn nodes and edges into rows of PostgreSQL and back, exactly; apply diffs; search by words, hops, paths and
+vectors.
 """
 
 from __future__ import annotations

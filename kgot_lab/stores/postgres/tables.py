@@ -1,6 +1,4 @@
-"""What a namespace holds in PostgreSQL: a schema with our mark on it, its tables, and the role that
-statements run as.
-"""
+"""Make the schema, tables and role of a namespace in PostgreSQL, and check which statements may be sent."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The SPARQL 1.1 protocol over HTTP: queries and updates to the two endpoints of a server, and its errors as
-ours.
-"""
+"""Speak the SPARQL 1.1 protocol over HTTP: queries, updates, errors, and the namespaces of a server (named graphs)."""
 
 from __future__ import annotations
 

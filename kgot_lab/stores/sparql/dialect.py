@@ -1,5 +1,5 @@
-"""SPARQL, as the prompts describe it to a model; `kgot_lab.sandbox.sparql.rdf` says how a property graph is
-RDF.
+"""Describe SPARQL for the prompts, write statements by rule, bound their size, and open the embedded store
+(Oxigraph); `kgot_lab.sandbox.sparql.rdf` says how a property graph is RDF.
 
 What a statement may say is checked by `kgot_lab.sandbox.sparql.statements`, inside the sandbox and before a
 read goes to a server.

@@ -74,6 +74,7 @@ class SparqlServer(EmbeddedStore):
     dialect = SPARQL
     language = "sparql"
 
+    # the options of `open_store`, each by its keyword
     def __init__(
         self,
         query_url: str,

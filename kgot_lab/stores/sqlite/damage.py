@@ -1,5 +1,5 @@
-"""Checksums of an SQLite graph's rows, kept in a table of their own, and the search for damage that SQLite
-itself does not notice.
+"""Find damage that SQLite itself does not notice: checksums of rows, in a table of their own, and lost parts of
+its write-ahead log.
 
 SQLite's extension for checksums of pages has to be compiled and loaded, which most Pythons cannot. So a store
 puts down a CRC-32 of each row it writes, by triggers of its own connection. Triggers in the file take the

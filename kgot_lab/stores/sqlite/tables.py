@@ -1,4 +1,6 @@
-"""The tables of an SQLite file that holds a graph, and the journal of what a statement changes in them."""
+"""Make the tables and the journal of an SQLite graph, connect to it, turn its rows into values, and guard its
+statements.
+"""
 
 from __future__ import annotations
 

@@ -361,7 +361,7 @@ replies = st.one_of(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(replies, min_size=1, max_size=3))
 @example(
     [json.dumps([{"subject": "Ada Byron", "relation": "knows\0", "object": "Charles", "confidence": 1}])]

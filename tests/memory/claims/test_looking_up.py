@@ -68,7 +68,7 @@ def fill(memory, seed, facts=40):
     memory.erase_fact(drawn[0])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_what_words_lead_to_is_what_reading_everything_finds_in_the_same_order(memory, seed, monkeypatch):
     fill(memory, seed)
     for most in (looking_up.MOST_LOOKED_AT, 3):
@@ -84,7 +84,7 @@ def test_what_words_lead_to_is_what_reading_everything_finds_in_the_same_order(m
         assert BelievedTriples(memory).query(name) == read_whole(memory).query(subject=name)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(
         st.tuples(st.text(min_size=1), st.text(min_size=1), st.text(min_size=1)), min_size=1, max_size=6

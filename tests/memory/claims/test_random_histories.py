@@ -262,7 +262,7 @@ def second_clock():
         yield time
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.lists(actions, min_size=3, max_size=20))
 def test_every_history_gives_what_the_slow_model_computes_from_it(history):
     with Claims(SQLiteClaims(), now=second_clock().__next__) as memory:
@@ -290,7 +290,7 @@ def test_every_history_gives_what_the_slow_model_computes_from_it(history):
                 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(actions, min_size=3, max_size=15), st.sampled_from(SOURCES))
 def test_forgetting_a_source_and_telling_it_again_gives_the_same_graph(history, source):
     with Claims(SQLiteClaims(), now=second_clock().__next__) as memory:
