@@ -34,10 +34,12 @@ HEAVY = {
 }
 HEAVY_AT_THE_DOOR = HEAVY | {"bm25s", "openai", "networkx"}
 EVERYTHING = """
-import importlib, pkgutil, kgot_lab
+import importlib, pkgutil, types, kgot_lab
 for module in pkgutil.walk_packages(kgot_lab.__path__, "kgot_lab."):
     if not module.name.endswith("__main__"):
         importlib.import_module(module.name)
+hidden = [name for name in kgot_lab.__all__ if isinstance(getattr(kgot_lab, name), types.ModuleType)]
+assert not hidden, f"public names that modules hide: {hidden}"
 """
 
 
@@ -58,7 +60,7 @@ def test_importing_the_package_loads_nothing_heavy():
     assert "kgot_lab" in loaded and not loaded & HEAVY_AT_THE_DOOR
 
 
-def test_importing_every_module_loads_nothing_heavy():
+def test_importing_every_module_loads_nothing_heavy_and_hides_no_public_name():
     loaded = loaded_by(EVERYTHING)
     assert "numpy" in loaded and not loaded & HEAVY
 

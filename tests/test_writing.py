@@ -33,11 +33,11 @@ from kgot_lab.viz.plots.figure import plot, plot_drawing
 
 PACKAGE = Path(kgot_lab.__file__).parent
 IN_PLACE = {  # what writes a file otherwise, and why it may
-    "io/atomic_write.py": "the one place",
+    "io/files.py": "the one place",
     "cli/output_files.py": "an empty file, which says to another command that the place is taken",
     "documents/archives.py": "into a folder of its own, which takes its name when all is there",
     "benchmark/recall/growth.py": "/proc, which is no file",
-    "llm/fetch.py": "gigabytes, in a file that takes its name when it is whole and has been checked",
+    "llm/model_file.py": "gigabytes, in a file that takes its name when it is whole and has been checked",
     "llm/recorded.py": "empties a tape that was stopped in its head, before the next line",
     "loop/trace.py": "event by event",
     "stores/sqlite/salvage.py": "a copy beside what is damaged and stays there until the copy is whole",
@@ -59,6 +59,10 @@ def no_room() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
+WRITES_WHOLE = {"write_text", "write_bytes"}
+WRITES_TO_A_PATH = {"savefig", "savez", "savez_compressed", "write_graphml"}
+
+
 def writes_in_place(source: str) -> list[str]:
     """The calls in a module that write a file of their own from its beginning."""
     calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
@@ -73,6 +77,8 @@ def _writes(call: ast.Call) -> bool:
         if isinstance(call.func, ast.Name)
         else ""
     )
+    if name not in {"open", *WRITES_WHOLE, *WRITES_TO_A_PATH}:
+        return False
     given = [*call.args, *(each.value for each in call.keywords if each.arg in {"mode", "file", "path"})]
     first = ast.unparse(given[0]) if given else ""
     if name == "open":
@@ -80,9 +86,7 @@ def _writes(call: ast.Call) -> bool:
             each.value for each in given if isinstance(each, ast.Constant) and isinstance(each.value, str)
         ]
         return any(set(mode) <= set("rwxabt+") and set(mode) & set("wx") for mode in modes)
-    return name in {"write_text", "write_bytes"} or (
-        name in {"savefig", "savez", "savez_compressed", "write_graphml"} and "path" in first
-    )
+    return name in WRITES_WHOLE or "path" in first
 
 
 def write_page(path: Path) -> None:

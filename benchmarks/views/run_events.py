@@ -12,8 +12,8 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from kgot_lab.io.files import bundled
 from benchmarks.views.run_lessons import LESSONS, lessons_of
+from kgot_lab.io.files import bundled
 from kgot_lab.loop.trace import Trace, load_run
 
 

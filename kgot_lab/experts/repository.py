@@ -18,7 +18,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.experts.expert import Expert, ExpertConfig, slug
 from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import ClaimRow, Layout, TableStorage
+from kgot_lab.memory.tables import ClaimRow, InTables, Layout, TableStorage
 from kgot_lab.types import Json
 
 # All SQL of experts and their conversations, in what SQLite and PostgreSQL have in common.
@@ -184,17 +184,11 @@ class StoredTrial:
     ended: datetime | None
 
 
-class ExpertTables:
+class ExpertTables(InTables):
     """Experts, their conversations and what was thought of the answers; `now` is its clock."""
 
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
         self.storage, self.now = storage, now
-
-    def __repr__(self) -> str:
-        return f"<ExpertTables in {self.storage!r}>"
-
-    def close(self) -> None:
-        self.storage.close()
 
     def _at(self) -> int:
         return instant(self.now(), "now")

@@ -196,7 +196,7 @@ def _walk(run: Loop, question: str, attachments: tuple[str, ...]) -> Steps[None]
         execution=run.execution.name,
         dialect=run.store.dialect.name,
         readers=tuple(reader.dialect.name for reader in readers(run.store)),
-        tools={name: remember_failure(tool) for name, tool in run.tools.items()},
+        tools={name: describe_tool(tool) for name, tool in run.tools.items()},
         computes=run.compute is not None,
         graph=start.digest if start else "",
         start=start,
@@ -228,7 +228,7 @@ def computing(store: object, limits: Limits) -> Callable[[str], str] | None:
     return partial(store.compute, seconds=limits.python_seconds) if isinstance(store, Computer) else None
 
 
-def remember_failure(tool: Tool) -> dict[str, Json]:
+def describe_tool(tool: Tool) -> dict[str, Json]:
     """What a run tells of a tool as it begins; by what it finds documents only where its arguments would make
     one think otherwise.
     """

@@ -226,10 +226,8 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
             sleep(wait if error.wait is None else error.wait)
             wait *= 2
         except BaseException as error:  # the run stops within the tool: what it cost until then is kept, and the tool begins again
-            remember_failure = (
-                [error.spent] if isinstance(error, LLMError) and error.spent is not None else []
-            )
-            yield from _inside(run, call, "", _charged(run, remember_failure, noted), lost=True)
+            charged_usages = [error.spent] if isinstance(error, LLMError) and error.spent is not None else []
+            yield from _inside(run, call, "", _charged(run, charged_usages, noted), lost=True)
             raise
         else:
             if not result.recorded:

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 from kgot_lab.memory.triple_store import LONGEST_TEXT, spaced_words
 
@@ -323,6 +323,25 @@ class TableStorage(Protocol):
         None
     ]: ...  # alone, all or nothing, on the disk when it ends; may be within itself
     def close(self) -> None: ...
+
+
+class InTables:
+    """What is kept in tables of its own, and closed with them, at the end of a `with` block too."""
+
+    storage: TableStorage
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} in {self.storage!r}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the tables."""
+        self.storage.close()
 
 
 class ClaimStorage(TableStorage, Protocol):

@@ -116,8 +116,8 @@ def _threshold(axis: Axis, cosine: float, reach: tuple[float, float], words: str
     mark = draw_path(f"M{x:.1f} {top:.1f}V{bottom:.1f}", "#000", 2, stroke_dasharray="3 2")
     half = text_width(words, 11) / 2
     middle = min(max(x, axis.left + half), axis.right + 60 - half)
-    look = {"text_anchor": "middle", "fill": _MUTED}
-    return joined([mark, _halo(words.replace("-", "\u2212"), middle, bottom + 11, 11.0, **look)])
+    said = words.replace("-", "\u2212")
+    return joined([mark, _halo(said, middle, bottom + 11, 11.0, text_anchor="middle", fill=_MUTED)])
 
 
 def _bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
@@ -149,8 +149,8 @@ def _delta(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
     head = min(9.0, abs(end - start))
     tip = f"M{end:.1f} {y:.1f}L{end - way * head:.1f} {y - 5:.1f}V{y + 5:.1f}Z"
     shaft = draw_path(f"M{start:.1f} {y:.1f}H{end - way * head:.1f}", colour, 3)
-    words, look = f"{delta:+.3f}".replace("-", "\u2212"), {"font_weight": "bold", "fill": colour}
-    number = _halo(words, max(start, end) + 7, y + 4, **look)
+    words = f"{delta:+.3f}".replace("-", "\u2212")
+    number = _halo(words, max(start, end) + 7, y + 4, font_weight="bold", fill=colour)
     name = _said("delta", axis.left - 10, y + 4, text_anchor="end")
     return [name, shaft, element("path", d=tip, fill=colour), number]
 

@@ -27,7 +27,7 @@ from kgot_lab.viz.notebook_page import (
     read_notebook,
 )
 from kgot_lab.viz.page import html_document
-from kgot_lab.viz.static.markup import Markup, element, joined, shortened
+from kgot_lab.viz.static.markup import Markup, element, items, joined, shortened
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -53,14 +53,10 @@ def chapter_of(notebook: NotebookNode, path: Path) -> Chapter:
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     whole = "\n\n".join(texts)
     minutes, seen = _MINUTES.search(whole), _SIGHTS.search(whole)
-    return Chapter(
-        notebook_title(notebook, path),
-        _first_paragraph(texts),
-        int(minutes[1]) if minutes else 0,
-        tuple(_plain(line).rstrip(";.") for line in re.split(r"^[-*] ", seen[1], flags=re.MULTILINE)[1:])
-        if seen
-        else (),
-    )
+    lines = re.split(r"^[-*] ", seen[1], flags=re.MULTILINE)[1:] if seen else ()
+    sights = tuple(_plain(line).rstrip(";.") for line in lines)
+    title, about = notebook_title(notebook, path), _first_paragraph(texts)
+    return Chapter(title, about, int(minutes[1]) if minutes else 0, sights)
 
 
 def _first_paragraph(texts: Sequence[str]) -> str:
@@ -113,35 +109,19 @@ def front_page(title: str, said: str, chapters: Mapping[str, Chapter]) -> str:
     """
     minutes = sum(chapter.minutes for chapter in chapters.values())
     length = f"{counted(len(chapters), 'notebook')}" + (f", {_hours(minutes)} in all" if minutes else "")
-    body = element(
-        "main",
-        element("h1", title),
-        element("p", f"{length}. {said}"),
-        element(
-            "ol",
-            *(
-                _entry(number, address, chapter)
-                for number, (address, chapter) in enumerate(chapters.items(), start=1)
-            ),
-        ),
-    )
-    return html_document(title, _STYLE, body)
+    entries = (_entry(number, *each) for number, each in enumerate(chapters.items(), start=1))
+    head = element("h1", title), element("p", f"{length}. {said}")
+    return html_document(title, _STYLE, element("main", *head, element("ol", *entries)))
 
 
 def _entry(number: int, address: str, chapter: Chapter) -> Markup:
-    about = _opening_of(chapter.about)
-    told = joined(
-        [
-            element("h2", element("a", chapter.title, href=address)),
-            element("p", about, class_="about") if about else Markup(),
-            element("p", "You will see", class_="see") if chapter.sights else Markup(),
-            element("ul", *(element("li", sight) for sight in chapter.sights))
-            if chapter.sights
-            else Markup(),
-        ]
-    )
+    told = [element("h2", element("a", chapter.title, href=address))]
+    if about := _opening_of(chapter.about):
+        told.append(element("p", about, class_="about"))
+    if chapter.sights:
+        told += [element("p", "You will see", class_="see"), items(chapter.sights)]
     minutes = element("span", f"{chapter.minutes} min", class_="minutes") if chapter.minutes else Markup()
-    return element("li", element("span", number, class_="number"), element("div", told), minutes)
+    return element("li", element("span", number, class_="number"), element("div", *told), minutes)
 
 
 def _opening_of(about: str) -> str:
@@ -189,12 +169,8 @@ def _box(call: ast.Call, said: str, key: str) -> Markup:
     seal = call.args[1].value if len(call.args) > 1 and isinstance(call.args[1], ast.Constant) else ""
     if not (isinstance(seal, str) and seal.startswith("sealed:")):
         return joined([element("pre", said), element("p", _NEEDS_PYTHON, class_="small")])
-    hints = (
-        each.value.value
-        for each in call.keywords
-        if each.arg == "hint" and isinstance(each.value, ast.Constant)
-    )
-    data: dict[str, Any] = {"view": "answer", "seal": seal, "hint": str(next(hints, "")), "stands_for": key}
+    given = {each.arg: each.value.value for each in call.keywords if isinstance(each.value, ast.Constant)}
+    data = {"view": "answer", "seal": seal, "hint": str(given.get("hint", "")), "stands_for": key}
     return joined([element("pre", said, data_picture=key), place(data)])
 
 
@@ -235,17 +211,14 @@ def execute_live(notebook: NotebookNode, path: Path) -> NotebookNode:
     except ImportError as error:
         raise NotInstalled("lab", "nbclient") from error
     maker: Any = NotebookClient
-    client = maker(
-        notebook, timeout=SECONDS, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}
-    )
+    where = {"metadata": {"path": str(path.parent)}}
+    client = maker(notebook, timeout=SECONDS, kernel_name="python3", resources=where)
     try:
         client.execute(env={**os.environ, FOR_PAGES: "1"})
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         said = f"{error.ename}: {error.evalue}" if isinstance(error, CellExecutionError) else str(error)
-        where = _failed_at(notebook)
-        raise BadInput(
-            f"{path} does not run from its beginning: {where}{shortened(said, 200)}; run it in Jupyter"
-        ) from error
+        told = f"{_failed_at(notebook)}{shortened(said, 200)}"
+        raise BadInput(f"{path} does not run from its beginning: {told}; run it in Jupyter") from error
     return with_answers(_alive(notebook))
 
 
@@ -259,12 +232,8 @@ def _failed_at(notebook: NotebookNode) -> str:
 
 def is_alive(notebook: NotebookNode) -> bool:
     """Whether something on the notebook's page needs the script of the live views."""
-    htmls = (
-        output.get("data", {}).get("text/html", "")
-        for cell in notebook.cells
-        for output in cell.get("outputs", ())
-    )
-    return any("data-view=" in html for html in htmls)
+    outputs = (output for cell in notebook.cells for output in cell.get("outputs", ()))
+    return any("data-view=" in output.get("data", {}).get("text/html", "") for output in outputs)
 
 
 def _alive(notebook: NotebookNode) -> NotebookNode:
@@ -327,9 +296,8 @@ def write_course(
         linked = {other.resolve(): name for other, name in zip(notebooks, names, strict=True)}
         frame = PageFrame(linked, folder, _navigation(names, number))
         if live:
-            frame = replace(
-                frame, style=SHARED_STYLE, script=SHARED_SCRIPT if is_alive(notebook) else "", stays=True
-            )
+            script = SHARED_SCRIPT if is_alive(notebook) else ""
+            frame = replace(frame, style=SHARED_STYLE, script=script, stays=True)
         pages[names[number]] = framed_page(notebook, path, frame)
     texts = {
         **(_shared() if live else {}),
@@ -354,16 +322,10 @@ def _names(notebooks: Sequence[Path]) -> list[str]:
 
 def _navigation(names: Sequence[str], number: int) -> Markup:
     """Links to the page before, to the front page and to the page after."""
-    ends = {
-        "Before": names[number - 1] if number else "",
-        "All notebooks": FRONT_PAGE,
-        "Next": names[number + 1] if number + 1 < len(names) else "",
-    }
-    return element(
-        "nav",
-        *(element("a", said, href=quote(name)) if name else element("span") for said, name in ends.items()),
-        aria_label="Pages",
-    )
+    before, after = names[number - 1] if number else "", "".join(names[number + 1 : number + 2])
+    ends = {"Before": before, "All notebooks": FRONT_PAGE, "Next": after}
+    links = (element("a", said, href=quote(name)) if name else element("span") for said, name in ends.items())
+    return element("nav", *links, aria_label="Pages")
 
 
 def _shared() -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from typing import Any
 from kgot_lab.errors import BadInput, require
 from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import counted, harmless
-from kgot_lab.viz.static.table import Sheet
+from kgot_lab.viz.static.table import Sheet, sheet
 
 # What a reader tried at the exercises of this session, and one small file of it to hand in.
 
@@ -55,20 +55,17 @@ class HandedIn:
 
     def __repr__(self) -> str:
         solved = sum(each.right for each in self.attempts)
-        lines = [
-            f"{self.path.name}: {self.name}, {solved} of {counted(len(self.attempts), 'exercise')} right"
-        ]
-        lines += [
+        head = f"{self.path.name}: {self.name}, {solved} of {counted(len(self.attempts), 'exercise')} right"
+        lines = (
             f"  {each.exercise}  {'right' if each.right else 'not yet'}, {counted(each.tries, 'try', 'tries')}"
             for each in self.attempts
-        ]
-        return "\n".join(lines)
+        )
+        return "\n".join([head, *lines])
 
 
 _attempts: dict[str, Attempt] = {}
-_named: dict[
-    str, tuple[str, str]
-] = {}  # what each exercise of this session is known by besides its name: its seal and its hint
+# what each exercise of this session is known by besides its name: its seal and its hint
+_named: dict[str, tuple[str, str]] = {}
 
 
 def note_name(exercise: str, known_by: tuple[str, str]) -> None:
@@ -118,12 +115,8 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
         raise BadInput(
             f"{path.name} is there already and stays as it is: hand_in({name!r}, again=True) writes it anew"
         )
-    content = {
-        "handed in": HANDED_IN,
-        "name": name,
-        "attempts": [asdict(each) for each in attempts],
-        "note": _NOT_PROOF,
-    }
+    content = {"handed in": HANDED_IN, "name": name, "attempts": [asdict(each) for each in attempts]}
+    content["note"] = _NOT_PROOF
     told = json.dumps({**content, "digest": digest_of(content)}, indent=1, ensure_ascii=False) + "\n"
     return HandedIn(write_whole(path, told, "what is handed in"), name, attempts)
 
@@ -140,11 +133,8 @@ def _as_text(answer: Any, depth: int = 0) -> str:
     """
     if isinstance(answer, str):
         return _shortened(harmless(answer))
-    if (
-        answer is None
-        or isinstance(answer, bool | float)
-        or (isinstance(answer, int) and abs(answer) < 10**50)
-    ):
+    small = isinstance(answer, int) and abs(answer) < 10**50
+    if small or isinstance(answer, bool | float | None):
         return str(answer)
     if isinstance(answer, list | tuple | set | frozenset) and len(answer) <= _MOST_PARTS and depth < 2:
         parts = [_as_text(each, depth + 1) for each in answer]
@@ -291,12 +281,8 @@ class Marks:
 
     def table(self) -> Sheet:
         """The rows under their heads."""
-        return Sheet(
-            ("name", "right", *self.exercises),
-            tuple(self.rows()),
-            len(self.lines),
-            "Marks: the try at which each was right",
-        )
+        columns = ("name", "right", *self.exercises)
+        return sheet(columns, self.rows(), "Marks: the try at which each was right")
 
     def csv(self) -> str:
         """The same for a spreadsheet; a name that it would take for a formula gets an apostrophe before it."""
@@ -353,13 +339,8 @@ def gathered_marks(handed: Sequence[HandedIn]) -> Marks:
 
 def _attempt(told: Any) -> Attempt:
     exercise, answer, right, tries = (told[key] for key in ("exercise", "answer", "right", "tries"))
-    kinds = (
-        isinstance(exercise, str)
-        and isinstance(answer, str)
-        and isinstance(right, bool)
-        and type(tries) is int
-    )
-    if not kinds or tries < 1 or not _one_line(exercise):
+    kinds = [type(each) for each in (exercise, answer, right, tries)]
+    if kinds != [str, str, bool, int] or tries < 1 or not _one_line(exercise):
         raise BadInput("an attempt in it is not one")
     return Attempt(_one_line(exercise), _one_line(answer), right, tries)
 

@@ -244,7 +244,7 @@ def page_head(title: str, css: str, *, script: str = "") -> Markup:
         element(
             "meta",
             http_equiv="Content-Security-Policy",
-            content=f"{policy}; script-src {script}" if script else policy,
+            content=policy + f"; script-src {script}" * bool(script),
         ),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
@@ -273,25 +273,16 @@ def _graphs(events: Sequence[Event], graph: PropertyGraph) -> list[PropertyGraph
 
 def _opening(title: str, events: Sequence[Event], question: str) -> Markup:
     answer = next((event for event in events if isinstance(event, Answered)), None)
-    parts = [
-        element("h1", title),
-        element("h2", "Question"),
-        element("p", question, class_="question"),
-        element("h2", "Answer"),
-    ]
+    asked = element("h2", "Question"), element("p", question, class_="question")
     if answer is None:
-        parts.append(element("p", "This run did not reach an answer.", class_="answer forced"))
+        reached = element("p", "This run did not reach an answer.", class_="answer forced")
+    elif answer.forced:
+        forced = f"Forced: {answer.why_guess}, so this is a guess that does not rest on the graph."
+        words = element("p", forced, class_="small")
+        reached = element("div", element("div", answer.text), words, class_="answer forced")
     else:
-        forced = (
-            f"Forced: {answer.why_guess}, so this is a guess that does not rest on the graph."
-            if answer.forced
-            else ""
-        )
-        words = element("p", forced, class_="small") if forced else Markup()
-        parts.append(
-            element("div", element("div", answer.text), words, class_="answer forced" if forced else "answer")
-        )
-    return joined(parts)
+        reached = element("div", element("div", answer.text), class_="answer")
+    return joined([element("h1", title), *asked, element("h2", "Answer"), reached])
 
 
 def _settings(events: Sequence[Event]) -> Markup:
@@ -319,12 +310,8 @@ def _evidence(events: Sequence[Event]) -> Markup:
     answer = next((event for event in events if isinstance(event, Answered)), None)
     if answer is None or not (answer.evidence or answer.passages):
         return _section("Evidence", element("p", "None: the answer names no fact of the graph."))
-    documents = {
-        document.id: document
-        for event in events
-        if isinstance(event, ToolReturned)
-        for document in event.sources
-    }
+    returned = (event for event in events if isinstance(event, ToolReturned))
+    documents = {document.id: document for event in returned for document in event.sources}
     # a trace from elsewhere may hold fewer
     pairs = zip_longest(answer.evidence, answer.supports[: len(answer.evidence)], fillvalue=())
     told = [format_fact(str(fact), supports) for fact, supports in pairs]
@@ -353,9 +340,8 @@ def _steps(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -> Iterat
         for number, event in group:
             picture = None
             if isinstance(event, Wrote):
-                picture = svg(
-                    next(after), highlight=event.diff, limit=STEP_NODES, positions=last.positions
-                ).svg
+                look = {"highlight": event.diff, "positions": last.positions}
+                picture = svg(next(after), limit=STEP_NODES, **look).svg
             yield entry(event, picture, by_hand=number == written)
 
 
@@ -372,9 +358,8 @@ def _ledger(events: Sequence[Event]) -> Markup:
 
 def _costs(role: str, calls: int, usage: Usage) -> tuple[Cell, ...]:
     counts = f"{calls:,}", f"{usage.prompt_tokens:,}", f"{usage.completion_tokens:,}"
-    return tuple(
-        map(Cell, (role, *counts, f"{usage.seconds:.1f}", f"{usage.cost:.4f}" if usage.cost else "0"))
-    )
+    cost = f"{usage.cost:.4f}" if usage.cost else "0"
+    return tuple(map(Cell, (role, *counts, f"{usage.seconds:.1f}", cost)))
 
 
 def _named(sheet: Sheet, name: str) -> Sheet:
@@ -448,11 +433,7 @@ def export_page(
         element("h1", title),
         element("div", view.picture.svg, class_="still"),
         place({**view.alone(), "stands_for": key_of(view.picture.svg)}),
-        element(
-            "details",
-            element("summary", "The same as tables"),
-            element("div", table(graph, limit=200).html, class_="wide"),
-        ),
+        folded("The same as tables", element("div", table(graph, limit=200).html, class_="wide")),
     )
     page = html_document(title, page_style() + EXPORT_STYLE, body, script=page_script())
     if left := references(page, beside=True):

@@ -207,7 +207,7 @@ def test_a_cosine_is_the_same_whichever_text_comes_first_and_whatever_stands_aro
 # --------------------------------------------------------------------------------------------------------
 
 
-@every("seed", range(12))
+@every("seed", range(4))
 def test_the_edges_are_those_that_a_look_at_each_pair_finds(seed):
     graph = graph_of(chance_texts(seed, 25))
     skeletons = made(described(graph).values())
@@ -220,7 +220,7 @@ def test_the_edges_are_those_that_a_look_at_each_pair_finds(seed):
         assert all(e.properties["band"] == band(e.properties["weight"]) for e in found)
 
 
-@every("seed", range(6))
+@every("seed", range(2))
 def test_the_bands_count_every_pair_that_is_alike_in_skeleton(seed):
     graph = graph_of(chance_texts(seed, 30))
     skeletons = made(described(graph).values())
@@ -432,7 +432,7 @@ def test_a_reader_walks_delta_edges_both_ways_where_the_walk_names_them_beside_c
 # ----------------------------------------------------------------------------------------------------------
 
 
-@every("seed", range(15))
+@every("seed", range(3))
 def test_an_update_gives_exactly_what_making_all_edges_anew_gives(seed):
     chance = random.Random(seed)
     texts = chance_texts(seed, 18)
@@ -599,7 +599,7 @@ def brute(pairs, labels, value) -> tuple[float, float]:
     return max(tried, key=key)
 
 
-@every("seed", range(6))
+@every("seed", range(3))
 @every("aim", AIMS, ids=str)
 def test_calibration_finds_what_a_full_search_finds(seed, aim):
     pairs, labels = chance_pairs(seed)

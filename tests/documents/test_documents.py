@@ -290,11 +290,11 @@ def test_the_first_heading_is_found():
 )
 @pytest.mark.parametrize("end", ["", "x`\n"])
 def test_a_hostile_text_is_cut_in_a_time_that_grows_as_its_length(unit, end):
-    text = unit * (400_000 // len(unit)) + end
+    text = unit * (100_000 // len(unit)) + end
     begun = time.process_time()
     first_heading(text), passages(without_heading(text))
-    assert time.process_time() - begun < 10, (
-        "seconds of work, of which a search from each letter to the end takes hundreds"
+    assert time.process_time() - begun < 5, (
+        "seconds of work, of which a search from each letter to the end takes dozens"
     )
 
 

@@ -10,9 +10,9 @@ import runpy
 from pathlib import Path
 
 import pytest
-from benchmarks.views.run_lessons import LESSONS, KnownAnswer, known_of, lessons_of
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
 
+from benchmarks.views.run_lessons import LESSONS, KnownAnswer, known_of, lessons_of
 from kgot_lab.io.files import bundled
 from kgot_lab.loop.controller import think
 from kgot_lab.loop.events import (

@@ -87,15 +87,6 @@ def test_what_was_said_before_it_was_broken_off_is_an_answer_with_its_citations(
     assert talk.ask("And then?").conversation == answered.conversation
 
 
-def test_one_that_was_broken_off_before_anything_was_kept_has_no_message():
-    talk = talk_of("First.", ANSWER)
-    talk.ask(QUESTION)
-    events = talk.events("And then?")
-    next(events)
-    events.close()
-    assert (talk.turns[1].message, talk.turns[1].text, talk.turns[1].thought) == ("", "", None)
-
-
 def test_a_model_that_fails_leaves_an_answer_that_says_why():
     answered = talk_of().ask(QUESTION)
     assert answered.text == "" and "no reply left" in answered.trouble and answered.thought is not None
@@ -182,9 +173,3 @@ def test_triples_are_a_graph_too_and_what_is_none_is_refused():
         lab.expert(GRAPH, model=Scripted([]), persona=7)
     with pytest.raises(BadInput, match="retrieval"):
         lab.expert(GRAPH, model=Scripted([]), settings={"retrieval": {"limit": 0}})
-
-
-def test_nothing_is_kept_on_disk(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    talk_of("First.").ask(QUESTION)
-    assert list(tmp_path.iterdir()) == []

@@ -10,14 +10,12 @@ import pytest
 from support.every import every
 
 from kgot_lab.benchmark.recall.datasets import load_dataset
-from kgot_lab.errors import BadInput, UnknownName
-from kgot_lab.graph import PropertyGraph
-from kgot_lab.kgos.methods.dimensions import dimensions
+from kgot_lab.errors import BadInput
 from kgot_lab.retrieval import lexical
 from kgot_lab.retrieval.lexical import INTENT_VERBS, bm25, escaped_like, fts5, like
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.words import STOP_WORDS, searched_words
-from kgot_lab.types import Document, Node, Query, full_text, ranked
+from kgot_lab.types import Document, full_text, ranked
 
 with warnings.catch_warnings():
     warnings.filterwarnings("ignore", message="IProgress not found")
@@ -294,75 +292,6 @@ def test_the_database_of_a_forgotten_lane_is_closed(lane, monkeypatch):
     del stage
     gc.collect()
     assert len(closed) == 1
-
-
-# --- dimensions
-# ---------------------------------------------------------------------------------------------------------
-
-GRAPH = PropertyGraph.of(
-    [
-        Node("cheap", properties={"cost": 0.1, "batch": 1}),
-        Node("edge", properties={"cost": 0.3, "batch": 0.7}),
-        Node("dear", properties={"cost": 0.9, "batch": 0.9}),
-        Node("bare", properties={"cost": 0.2}),
-        Node("text", properties={"note": "0.9", "flag": True}),
-    ]
-)
-COSTS = ("cost", "batch")  # no names of the 56
-ALL = Stage(
-    "all",
-    lambda ranking: ranked(
-        ranking.query, {"dear": 5, "cheap": 4, "edge": 3, "bare": 2, "text": 1, "no node": 0}
-    ),
-)
-
-
-def test_a_dimension_filter_keeps_hits_within_inclusive_bounds_in_their_order():
-    assert (ALL >> dimensions(GRAPH, {"cost": (None, 0.3)}, declared=COSTS)).search("?").ids == [
-        "cheap",
-        "edge",
-        "bare",
-    ]
-    assert (ALL >> dimensions(GRAPH, {"cost": (0.3, None)}, declared=COSTS)).search("?").ids == [
-        "dear",
-        "edge",
-    ]
-    assert (ALL >> dimensions(GRAPH, {"cost": (0.1, 0.9), "batch": (0.7, 0.9)}, declared=COSTS)).search(
-        "?"
-    ).ids == ["dear", "edge"]
-
-
-def test_equal_bounds_find_a_computed_value():
-    graph = PropertyGraph.of([Node("dear", properties={"cost": 0.1 + 0.2})])
-    assert (ALL >> dimensions(graph, {"cost": (0.3, 0.3)}, declared=COSTS)).search("?").ids == ["dear"]
-
-
-def test_nodes_without_the_dimension_are_left_out_and_counted():
-    stage = ALL >> dimensions(GRAPH, {"batch": (None, None), "cost": (0.1, None)}, declared=COSTS)
-    assert stage.search("?").ids == ["dear", "cheap", "edge"]
-    assert repr(stage) == "<all >> dimensions(batch, 0.1 <= cost, 2 nodes lack one)>"
-
-
-def test_scores_and_lanes_pass_through_a_filter():
-    kept = (ALL >> dimensions(GRAPH, {"cost": (0.5, 1)}, declared=COSTS)).search(Query("?"))
-    assert [(hit.id, hit.score) for hit in kept.hits] == [("dear", 5)]
-
-
-def test_what_is_no_number_is_left_out_and_counted_and_an_unknown_name_is_refused():
-    for name in ("note", "flag"):
-        stage = ALL >> dimensions(GRAPH, {name: (0.5, None)}, declared=["note", "flag"])
-        assert stage.search("?").hits == () and "5 nodes lack one" in repr(stage)
-    with pytest.raises(UnknownName, match="did you mean 'cost'"):
-        dimensions(GRAPH, {"costs": (None, 0.3)}, declared=COSTS)
-
-
-@pytest.mark.parametrize(
-    "filters",
-    [{}, {"cost": (0.5, 0.1)}, {"cost": (math.nan, 1)}, {"cost": ("0.1", None)}, {"cost": (None, True)}],
-)
-def test_bounds_that_make_no_sense_are_refused(filters):
-    with pytest.raises(BadInput):
-        dimensions(GRAPH, filters, declared=COSTS)
 
 
 @pytest.mark.parametrize("lane", LANES)

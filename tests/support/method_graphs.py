@@ -54,3 +54,15 @@ def as_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
         if edge.source != edge.target
     )
     return made
+
+
+def edges_of(text: str) -> list[Edge]:
+    """Some edges as they are written: "a requires b, b enables c"."""
+    return [Edge(*each.split(" ")) for each in text.split(", ") if each]
+
+
+def linked(text: str, *nodes: Node) -> PropertyGraph:
+    """A graph of the edges of a text, of the nodes at their ends, and of some that are given."""
+    edges = edges_of(text)
+    ends = {end: Node(end) for edge in edges for end in (edge.source, edge.target)}
+    return PropertyGraph.of((ends | {each.id: each for each in nodes}).values(), edges)

@@ -10,9 +10,7 @@ from kgot_lab.errors import BadInput
 from kgot_lab.memory.claims import Claims, ReviewLedger, Span, SQLiteClaims
 from kgot_lab.memory.claims.claim import Fallen
 from kgot_lab.types import Document
-from kgot_lab.viz import claims as before_and_after
-from kgot_lab.viz import claims as over_time
-from kgot_lab.viz import claims as review
+from kgot_lab.viz import claims as views
 from kgot_lab.viz.external_requests import references
 
 EVIL = '<img src=x onerror="alert(1)">'
@@ -54,7 +52,7 @@ def asked(view, **message):
 
 
 def test_a_claim_is_shown_with_its_words_its_confidence_and_what_it_would_change(claims):
-    view = review(claims, by="Grace", documents=[Document("letter", TEXT)])
+    view = views.review(claims, by="Grace", documents=[Document("letter", TEXT)])
     shown = view.live.data["shown"]
     card = shown["claim"]
     assert (shown["place"], shown["left"], card["fact"]) == (1, 3, "Ada – lives_in – London")
@@ -72,7 +70,7 @@ def test_a_claim_is_shown_with_its_words_its_confidence_and_what_it_would_change
 
 
 def test_a_source_that_says_something_else_by_now_is_not_quoted(claims):
-    card = review(claims, by="Grace", documents=[Document("letter", "Nothing of the kind.")]).live.data[
+    card = views.review(claims, by="Grace", documents=[Document("letter", "Nothing of the kind.")]).live.data[
         "shown"
     ]["claim"]
     assert (
@@ -81,7 +79,7 @@ def test_a_source_that_says_something_else_by_now_is_not_quoted(claims):
 
 
 def test_decisions_go_to_the_ledger_with_who_and_can_be_taken_back(claims):
-    view = review(claims, by="Grace")
+    view = views.review(claims, by="Grace")
     shown = asked(view, decide="accept")
     assert (
         claims.holds(fact("Ada lives_in England"))
@@ -99,7 +97,7 @@ def test_decisions_go_to_the_ledger_with_who_and_can_be_taken_back(claims):
 
 
 def test_an_override_gives_another_object_or_another_confidence_and_nonsense_is_said(claims):
-    view = review(claims, by="Grace")
+    view = views.review(claims, by="Grace")
     assert (
         "another confidence or another object"
         in asked(view, decide="override", object="Rome", confidence=0.3)["wrong"]
@@ -119,7 +117,7 @@ def test_what_another_process_decided_is_said_and_not_decided_again(tmp_path):
         Claims(SQLiteClaims(tmp_path / "claims.db")) as theirs,
     ):
         mine.learn([LONDON, KNOWS])
-        view = review(mine, by="Grace")
+        view = views.review(mine, by="Grace")
         ReviewLedger(theirs).reject(LONDON.id, by="Mary")
         shown = asked(view, decide="accept")
         assert (
@@ -137,7 +135,7 @@ def test_what_another_process_decided_is_said_and_not_decided_again(tmp_path):
 
 
 def test_one_looks_at_the_next_and_the_previous_claim_around_the_end(claims):
-    view = review(claims, by="Grace")
+    view = views.review(claims, by="Grace")
     places = [asked(view, move=by)["place"] for by in (1, 1, 1, -1)]
     assert places == [2, 3, 1, 3]
 
@@ -145,7 +143,7 @@ def test_one_looks_at_the_next_and_the_previous_claim_around_the_end(claims):
 def test_without_a_browser_the_queue_and_the_log_stand_there_as_tables_and_no_text_becomes_markup(claims):
     claims.learn(lab_claim := said("a b c", confidence=0.6, said_by=EVIL))
     claims.learn(type(lab_claim)(lab.Triple(EVIL, EVIL, EVIL), EVIL, Span(0, 3, EVIL), confidence=0.3))
-    view = review(claims, by=EVIL)
+    view = views.review(claims, by=EVIL)
     asked(view, decide="accept")
     page = view._still()._repr_html_()
     assert (
@@ -156,12 +154,12 @@ def test_without_a_browser_the_queue_and_the_log_stand_there_as_tables_and_no_te
     )
     assert "lives_in" in repr(view.table()) and "4 claims to decide on, 1 decided" in repr(view)
     with Claims(SQLiteClaims()) as empty:
-        assert "Nothing waits" in review(empty, by="Grace")._still()._repr_html_()
-        assert review(empty, by="Grace").live.data["shown"]["claim"] is None
+        assert "Nothing waits" in views.review(empty, by="Grace")._still()._repr_html_()
+        assert views.review(empty, by="Grace").live.data["shown"]["claim"] is None
 
 
 def test_a_browser_that_says_nonsense_changes_nothing(claims):
-    view = review(claims, by="Grace")
+    view = views.review(claims, by="Grace")
     changes = len(claims.log())
     for message in (
         {"decide": "burn"},
@@ -180,7 +178,7 @@ def test_a_browser_that_says_nonsense_changes_nothing(claims):
 def test_what_fell_is_marked_before_and_gone_after_with_the_answers_that_rested_on_it(claims):
     ReviewLedger(claims).accept(LONDON.id)
     claims.note_answer("a1", "She lives in England.", [fact("Ada lives_in England")])
-    shown = before_and_after(claims, claims.retract_source("letter", by="Grace"))
+    shown = views.before_and_after(claims, claims.retract_source("letter", by="Grace"))
     assert shown.held == (3, 1)
     before, after = shown.pictured
     assert [row[:2] for row in before.table().sheets[0].rows[:2]] == [
@@ -202,14 +200,14 @@ def test_what_fell_is_marked_before_and_gone_after_with_the_answers_that_rested_
 def test_only_what_stands_around_the_change_is_drawn(claims):
     claims.learn([said(f"n{number} is far") for number in range(30)])
     fallen = claims.retract_source("novel")
-    before, after = before_and_after(claims, fallen).pictured
+    before, after = views.before_and_after(claims, fallen).pictured
     assert before.nodes == 2 and after.nodes == 0
     claims.undo(fallen.change)
     claims.learn(
         [said(f"Ada knows n{number}", "list") for number in range(9)]
         + [said(f"Bob{number} knows n{number}", "list") for number in range(3)]
     )
-    shown = before_and_after(claims, claims.retract_source("list"), limit=4)
+    shown = views.before_and_after(claims, claims.retract_source("list"), limit=4)
     assert "Drawn: 4 of 12 that changed, 4 of 4 beside them" in repr(shown)
     page = shown._repr_html_()
     assert shown.pictured[0].edges == 8 and page.index("<li>Bob2 ") < page.index("<li>Ada – knows – n1")
@@ -217,9 +215,9 @@ def test_only_what_stands_around_the_change_is_drawn(claims):
 
 def test_a_report_of_nothing_or_of_another_memory_is_refused(claims):
     with pytest.raises(BadInput, match="changed nothing"):
-        before_and_after(claims, claims.retract_source("no such source"))
+        views.before_and_after(claims, claims.retract_source("no such source"))
     with pytest.raises(BadInput, match="no change 99"):
-        before_and_after(claims, Fallen(99))
+        views.before_and_after(claims, Fallen(99))
 
 
 # --- over time ---
@@ -246,7 +244,7 @@ def moving():
 
 
 def test_each_time_of_a_change_has_its_graph_and_says_what_began_and_ended(moving):
-    shown = over_time(moving)
+    shown = views.over_time(moving)
     assert [each.name for each in shown.moments] == [
         "before the first change", "from 1990-01-01", "from 1995-01-01", "from 2000-01-01", "from 2005-01-01",
     ]  # fmt: skip
@@ -261,14 +259,14 @@ def test_each_time_of_a_change_has_its_graph_and_says_what_began_and_ended(movin
 
 
 def test_names_narrow_it_and_times_are_bounded_with_all_changes_told(moving):
-    narrow = over_time(moving, about="Bob")
+    narrow = views.over_time(moving, about="Bob")
     assert [each.name for each in narrow.moments] == [
         "before the first change",
         "from 1995-01-01",
         "from 2005-01-01",
     ]
     assert narrow.at == narrow.live.data["start"] == 1  # the first moment with facts
-    few = over_time(moving, most=2)
+    few = views.over_time(moving, most=2)
     assert [each.name for each in few.moments] == [
         "before the first change",
         "from 1990-01-01",
@@ -281,7 +279,7 @@ def test_names_narrow_it_and_times_are_bounded_with_all_changes_told(moving):
 
 def test_the_page_needs_nothing_and_has_the_table_too(moving, tmp_path):
     moving.learn(type(LONDON)(lab.Triple(EVIL, "is", "human"), "evil", valid_from=year(2001)))
-    page = over_time(moving).page()
+    page = views.over_time(moving).page()
     assert "<img src=x" not in page.text and "Over valid time" in page.text
     assert references(page.text, beside=True) == ()
     assert page.save(tmp_path / "times.html").exists()
@@ -290,6 +288,6 @@ def test_the_page_needs_nothing_and_has_the_table_too(moving, tmp_path):
 def test_without_times_or_names_it_says_what_to_give():
     with Claims(SQLiteClaims()) as memory, pytest.raises(BadInput, match="valid_from"):
         memory.learn(said("a b c"))
-        over_time(memory)
+        views.over_time(memory)
     with pytest.raises(BadInput):
-        over_time("claims")
+        views.over_time("claims")

@@ -19,9 +19,18 @@ from kgot_lab.viz.stepping.predictions import ASKED_ABOUT, Prediction, predictio
 from kgot_lab.viz.stepping.stepper import stepper
 
 TRACES = sorted(bundled("traces").glob("*.jsonl"))
+QUICK = {
+    "hotpotqa_demo",
+    "same_question_cypher_embedded",
+    "winter_storm",
+}  # the others are in the extended tier
+RUNS = [
+    pytest.param(path, id=path.stem, marks=[pytest.mark.extended] * (path.stem not in QUICK))
+    for path in TRACES
+]
 
 
-@pytest.fixture(params=TRACES, ids=lambda path: path.stem)
+@pytest.fixture(params=RUNS)
 def trace(request):
     return load_run(request.param)
 

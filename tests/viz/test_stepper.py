@@ -43,13 +43,22 @@ from kgot_lab.viz.stepping.data import DRAWN_OF_RUN, polls, repairs_before
 from kgot_lab.viz.stepping.stepper import stepper
 
 TRACES = sorted(bundled("traces").glob("*.jsonl"))
+QUICK = {
+    "hotpotqa_demo",
+    "same_question_cypher_embedded",
+    "winter_storm",
+}  # the others are in the extended tier
+RUNS = [
+    pytest.param(path, id=path.stem, marks=[pytest.mark.extended] * (path.stem not in QUICK))
+    for path in TRACES
+]
 TOOL = search(ADA, bm25(ADA), k=2)
 DEMO = load_run(bundled("traces/hotpotqa_demo.jsonl"))
 STORM = load_run(bundled("traces/winter_storm.jsonl"))
 VOLCANO = recorded_fork(STORM, load_run(bundled("traces/winter_storm_fork_volcano.jsonl")))
 
 
-@pytest.fixture(params=TRACES, ids=lambda path: path.stem, scope="module")
+@pytest.fixture(params=RUNS, scope="module")
 def trace(request):
     return load_run(request.param)
 
@@ -319,7 +328,7 @@ def test_the_picture_of_a_long_run_names_the_first_steps_and_counts_the_others()
 
 
 def test_a_run_that_was_cut_short_anywhere_can_be_stepped_through():
-    for kept in range(1, len(DEMO.events), 3):
+    for kept in range(1, len(DEMO.events), 9):
         view = stepper(DEMO.events[:kept])
         run = view.live.data["run"]
         assert len(run["events"]) == kept and not run["finished"] and run["answer"] == ""

@@ -231,13 +231,13 @@ class QuestionRun:
         except Exception as error:  # a defect on one question must not cost the others
             if _ends_the_run(error):
                 raise
-            remember_failure = (
+            error_text = (
                 words_of(error)
                 if isinstance(error, LabError)
                 else f"{type(error).__name__}: {words_of(error)}"
             )
             receipt, problem = (
-                replace(receipt, correct=None, error=remember_failure or type(error).__name__),
+                replace(receipt, correct=None, error=error_text or type(error).__name__),
                 error,
             )
         seconds: float | None = before + time.perf_counter() - began

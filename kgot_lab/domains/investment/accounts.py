@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, get_args
 
 from kgot_lab.domains.investment import statements as sql
@@ -23,7 +22,7 @@ from kgot_lab.domains.investment.view import LONGEST_ID, storable_text, upper
 from kgot_lab.errors import BadInput, UnknownName, require
 from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import TableStorage
+from kgot_lab.memory.tables import InTables, TableStorage
 from kgot_lab.types import Json
 
 RiskTolerance = Literal["conservative", "moderate", "aggressive"]
@@ -69,7 +68,7 @@ class OutboxEntry:
     sent_at: datetime | None
 
 
-class Accounts:
+class Accounts(InTables):
     """The accounts in some tables; `now` is the clock, `new_owner` makes the keys by which the graph knows an
     owner.
     """
@@ -82,20 +81,6 @@ class Accounts:
         new_owner: Callable[[], str] = lambda: secrets.token_hex(8),
     ) -> None:
         self.storage, self.now, self._new_owner = storage, now, new_owner
-
-    def __repr__(self) -> str:
-        return f"<Accounts in {self.storage!r}>"
-
-    def __enter__(self) -> Accounts:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.storage.close()
 
     # --- reading
     # ------------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 
 from kgot_lab.domains.investment import statements as sql
 from kgot_lab.domains.investment.versions import (
@@ -34,7 +33,7 @@ from kgot_lab.kgos.schemas.check import Fault, faults, refuse_faulty
 from kgot_lab.kgos.schemas.vocabularies import INVESTMENT
 from kgot_lab.memory.claims.claim import instant, open_instant, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import TableStorage
+from kgot_lab.memory.tables import InTables, TableStorage
 from kgot_lab.types import Edge, Node
 
 
@@ -53,7 +52,7 @@ class GraphUpdate:
         return bool(self.nodes or self.edges)
 
 
-class InvestmentGraph:
+class InvestmentGraph(InTables):
     """An investment graph in tables; `now` is its clock, `lifetimes` how long facts stay fresh, `vocabulary`
     what it may hold.
 
@@ -69,20 +68,6 @@ class InvestmentGraph:
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         self.storage, self.vocabulary, self.lifetimes, self.now = storage, vocabulary, tuple(lifetimes), now
-
-    def __repr__(self) -> str:
-        return f"<InvestmentGraph in {self.storage!r}>"
-
-    def __enter__(self) -> InvestmentGraph:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.storage.close()
 
     # --- reading
     # ------------------------------------------------------------------------------------------------------

@@ -50,6 +50,7 @@ from kgot_lab.errors import BadInput, require, shortly
 from kgot_lab.graph.changes import merged_properties
 from kgot_lab.graph.property_graph import Direction
 from kgot_lab.memory.claims.claim import plain_text, probability, utc_now
+from kgot_lab.memory.tables import InTables
 from kgot_lab.types import Json
 
 # How entities and relationships are put into the tables: attributes by key, one row of support for each
@@ -232,7 +233,7 @@ def _named(key: _Key) -> dict[str, Any]:
 _FEW = 8  # steps that one statement walks: it reaches a place once for each number of steps, so it would go round a circle for every step
 
 
-class NpcWorld(EntityGraph):
+class NpcWorld(InTables, EntityGraph):
     """An EntityGraph. Its own methods see everything, as its author does, but for what was rejected; `sight`
     is for those in it.
 
@@ -240,24 +241,13 @@ class NpcWorld(EntityGraph):
     review.
     """
 
+    storage: WorldStorage
+
     def __init__(
         self, storage: WorldStorage, *, accept_from: float = 0.7, now: Callable[[], datetime] = utc_now
     ) -> None:
         self.storage, self.now = storage, now
         self.accept_from = probability(accept_from, "accept_from")
-
-    def __enter__(self) -> NpcWorld:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        return f"<NpcWorld on {self.storage!r}>"
-
-    def close(self) -> None:
-        """Close the storage."""
-        self.storage.close()
 
     # --- changing
     # -----------------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from kgot_lab.io.files import read_regular, utf8_text
 from kgot_lab.io.http_client import UnusableBody, bounded_client, client_library, is_loopback, way_to
 from kgot_lab.memory.claims.claim import instant, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import Layout, TableStorage
+from kgot_lab.memory.tables import InTables, Layout, TableStorage
 
 # Which envelopes were received: each counts once, for all processes of an instance that share the file.
 
@@ -54,7 +54,7 @@ _HELD = "SELECT count(*) FROM nonces WHERE sender = :sender"
 _KEEP = "INSERT INTO nonces (sender, nonce, gone_at) VALUES (:sender, :nonce, :gone_at)"
 
 
-class SeenNonces:
+class SeenNonces(InTables):
     """Remembers the nonces of envelopes until these have expired, at most so many of a sender at a time.
 
     Where it is full, that sender is refused rather than an old nonce forgotten, which could be replayed then;
@@ -64,9 +64,6 @@ class SeenNonces:
     def __init__(self, storage: TableStorage, *, most: int = 10_000) -> None:
         require_count(most, 1, "most", "so many nonces of a sender are remembered")
         self.storage, self.most = storage, most
-
-    def __repr__(self) -> str:
-        return f"<SeenNonces in {self.storage!r}>"
 
     def take(self, envelope: Envelope, now: datetime) -> None:
         """Note an envelope; raises RefusedEnvelope where it was received before, or its sender has sent too
@@ -81,10 +78,6 @@ class SeenNonces:
                 raise refused("too many")
             gone = instant(envelope.expires_at + CLOCK_SKEW, "when an envelope expires")
             self.storage.rows(_KEEP, own | {"gone_at": gone})
-
-    def close(self) -> None:
-        """Let go of the file."""
-        self.storage.close()
 
 
 def open_nonces(place: Path | str = ":memory:", *, most: int = 10_000) -> SeenNonces:

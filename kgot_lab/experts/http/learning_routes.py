@@ -70,15 +70,9 @@ def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue:
         found = gap_report(
             service.graphs.graph(name), asked, config=expert.search_config(), embedder=service.embedder
         )
-        return GapsShown(
-            asked=found.asked,
-            failed=found.failed,
-            gaps=list(map(str, found.gaps)),
-            settings=list(map(str, found.misconfigured)),
-            patterns=list(map(str, found.patterns)),
-            regions=list(map(str, found.regions)),
-            unexplained=len(found.unexplained),
-        )
+        counts = {"asked": found.asked, "failed": found.failed, "unexplained": len(found.unexplained)}
+        told = {name: list(map(str, getattr(found, name))) for name in ("gaps", "patterns", "regions")}
+        return counts | told | {"settings": list(map(str, found.misconfigured))}
 
     @router.post(
         "/conversations/{cid}/learn", response_model=list[ProposalShown], status_code=201, responses=NOT_FOUND

@@ -48,6 +48,9 @@ _Id = Annotated[str, Path(max_length=200)]
 _Json = dict[str, Any]
 
 
+_OwnGraphs = Annotated[dict[str, Annotated[str, Field(max_length=100)]], Field(max_length=20)]
+
+
 class ImportSent(BaseModel):
     """An exported expert; `graphs` says which graph of this server stands for one of its own, `dry` only looks whether it fits.
 
@@ -56,7 +59,7 @@ class ImportSent(BaseModel):
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     expert: _Json
-    graphs: Annotated[dict[str, Annotated[str, Field(max_length=100)]], Field(max_length=20)] = {}
+    graphs: _OwnGraphs = {}
     dry: bool = False
 
     @model_validator(mode="before")
@@ -95,6 +98,13 @@ class TrialShown(BaseModel):
     comparisons: dict[str, _Json]
 
 
+def _imported(service: ExpertService, told: object, sent: ImportSent | MarketImport) -> _Json:
+    """Take an exported expert in, unless it is only looked whether it fits."""
+    found = taken(told, service, graphs=sent.graphs)
+    made = None if sent.dry else service.add(found.config)
+    return {"id": made and made.id, "name": found.config.name, "warnings": list(found.warnings)}
+
+
 def sharing_router(service: ExpertService) -> APIRouter:
     """The routes of experts that are shared."""
     router = APIRouter(prefix="/api", tags=["sharing"])
@@ -107,9 +117,7 @@ def sharing_router(service: ExpertService) -> APIRouter:
     @router.post("/import", response_model=ImportedExpert, status_code=201)
     def import_expert(who: Admin, sent: Annotated[ImportSent, Body()]) -> Any:
         """Take an exported expert in, if it fits; what is lacking is told."""
-        found = taken(sent.expert, service, graphs=sent.graphs)
-        made = None if sent.dry else service.add(found.config)
-        return {"id": made and made.id, "name": found.config.name, "warnings": list(found.warnings)}
+        return _imported(service, sent.expert, sent)
 
     @router.get("/experts/{id}/scores", response_model=_Json, responses=NOT_FOUND)
     def get_scores(who: Caller, id: _Id) -> Any:
@@ -210,7 +218,7 @@ class MarketImport(BaseModel):
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     name: Annotated[str, Field(min_length=1, max_length=200)]
-    graphs: Annotated[dict[str, Annotated[str, Field(max_length=100)]], Field(max_length=20)] = {}
+    graphs: _OwnGraphs = {}
     dry: bool = False
 
 
@@ -237,9 +245,7 @@ def trading_router(service: ExpertService, market: pathlib.Path | str) -> APIRou
             raise NotFound("expert in the marketplace") from None
         except LabError as error:
             raise _away(error) from None
-        found = taken(told, service, graphs=sent.graphs)
-        made = None if sent.dry else service.add(found.config)
-        return {"id": made and made.id, "name": found.config.name, "warnings": list(found.warnings)}
+        return _imported(service, told, sent)
 
     return router
 

@@ -20,7 +20,7 @@ from kgot_lab.kgos.schemas.check import Fault
 from kgot_lab.loop.events import diff_from_json
 from kgot_lab.memory.claims.claim import instant, moment, plain_text, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import ClaimRow, Layout, TableStorage
+from kgot_lab.memory.tables import ClaimRow, InTables, Layout, TableStorage
 from kgot_lab.types import Diff, Edge, Json, Node
 
 # All SQL of proposals and of what was decided on them, in what SQLite and PostgreSQL have in common.
@@ -278,17 +278,11 @@ class ProposalVerdict:
     settled: bool
 
 
-class ProposalLedger:
+class ProposalLedger(InTables):
     """Proposals and decisions in tables; `now` is its clock."""
 
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
         self.storage, self.now = storage, now
-
-    def __repr__(self) -> str:
-        return f"<ProposalLedger in {self.storage!r}>"
-
-    def close(self) -> None:
-        self.storage.close()
 
     # --- what was said
     # ------------------------------------------------------------------------------------------------

@@ -313,10 +313,8 @@ class Grown:
     def __repr__(self) -> str:
         relations = sum(len(each.relations) for each in self.read)
         refused = sum(len(each.refused) for each in self.read)
-        passages, keywords = (
-            len({id(each.passage) for each in self.read}),
-            sum(len(each.keywords) for each in self.read),
-        )
+        passages = len({id(each.passage) for each in self.read})
+        keywords = sum(len(each.keywords) for each in self.read)
         said = f"{passages} passages: {relations} relations, {keywords} keywords"
         return f"<{said}; {refused} refused, {self.unusable} replies were no list; {self.calls} calls, {self.reused} kept replies>"
 
@@ -349,11 +347,8 @@ def read_concepts(
     a second run asks nothing. A reply that is no list is counted and left out. Raises LLMError, also where
     the budget is used up; what was read is kept.
     """
-    kept = (
-        None
-        if cache is False
-        else CacheFile(cache, _REPLIES, called="concept", without="passages are read again")
-    )
+    without = "passages are read again"
+    kept = None if cache is False else CacheFile(cache, _REPLIES, called="concept", without=without)
     state = _Reading(llm, kept)
     read = []
     total = len(passages) * len(_asks(about))
@@ -364,14 +359,8 @@ def read_concepts(
             read.append(ask[1](passage, state.reply(ask[0](passage)).text))
         except BadReply:
             state.unusable += 1
-    return Grown(
-        with_concepts(graph, read, llm.name),
-        tuple(read),
-        state.calls,
-        state.reused,
-        state.unusable,
-        state.usage,
-    )
+    counts = (state.calls, state.reused, state.unusable, state.usage)
+    return Grown(with_concepts(graph, read, llm.name), tuple(read), *counts)
 
 
 def _asks(about: bool) -> tuple[_Ask, ...]:
@@ -446,9 +435,8 @@ def with_concepts(graph: PropertyGraph, read: Iterable[ReadPassage], model: str)
         if passage.node in graph and (each.keywords or each.dimensions):
             held = properties.setdefault(passage.node, {})
             words = held.get("intent_keywords", [])
-            held["intent_keywords"] = list(
-                dict.fromkeys([*(words if isinstance(words, list) else []), *each.keywords])
-            )
+            before = words if isinstance(words, list) else []
+            held["intent_keywords"] = list(dict.fromkeys([*before, *each.keywords]))
             for rated in each.dimensions:
                 held.setdefault(rated.dimension, rated.value)
                 held.setdefault(f"{rated.dimension}_said", rated.quote)
@@ -479,19 +467,8 @@ def _end(
     if len(found) == 1:
         return found[0]
     id = f"concept:{re.sub(r'[^a-z0-9]+', '_', folded).strip('_')[:80] or hashlib.sha256(folded.encode()).hexdigest()[:12]}"
-    nodes.setdefault(
-        id,
-        Node(
-            id,
-            (type,),
-            {
-                "name": " ".join(text.split()),
-                "description": passage.text[:300],
-                "file": passage.file,
-                "line": passage.line,
-            },
-        ),
-    )
+    about = {"name": " ".join(text.split()), "description": passage.text[:300]}
+    nodes.setdefault(id, Node(id, (type,), {**about, "file": passage.file, "line": passage.line}))
     return id
 
 

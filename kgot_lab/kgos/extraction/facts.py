@@ -29,9 +29,7 @@ class Definition:
     signature: str = ""
     decorators: tuple[str, ...] = ()
     attributes: tuple[str, ...] = ()  # of a class, besides its methods
-    marks: tuple[
-        str, ...
-    ] = ()  # what a template of a pattern asks for and structure does not tell, as "abstract"
+    marks: tuple[str, ...] = ()  # what a template asks for and structure does not tell, as "abstract"
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any]) -> Definition:

@@ -9,7 +9,7 @@ import re
 import tokenize
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
@@ -67,16 +67,8 @@ class CachedExtraction:
         """Keep a graph."""
         nodes = [[each.id, list(each.labels), each.properties] for each in found.graph.nodes]
         edges = [[each.source, each.type, each.target, each.properties] for each in found.graph.edges]
-        self._graphs.write(
-            [
-                (
-                    key,
-                    _packed(
-                        {"nodes": nodes, "edges": edges, "sites": found.sites, "resolved": found.resolved}
-                    ),
-                )
-            ]
-        )
+        kept = {"nodes": nodes, "edges": edges, "sites": found.sites, "resolved": found.resolved}
+        self._graphs.write([(key, _packed(kept))])
 
 
 def key_of_parts(*parts: str | bytes) -> bytes:
@@ -170,9 +162,7 @@ def facts_of_file(file: FileToRead) -> FileFacts:
         facts = script_facts(text, path)
     if not found.remark:
         return facts
-    return FileFacts(
-        facts.path, facts.language, facts.definitions, facts.references, found.remark, facts.flow
-    )
+    return replace(facts, remark=found.remark)
 
 
 def read_file_facts(files: Sequence[FileToRead]) -> ExtractedFile:

@@ -76,26 +76,23 @@ class FolderGraph:
         None: all of them.
         """
         found = Counter(label for labels in self.graph.node_labels for label in labels)
+        several = {"class": "classes"}
         kinds = ", ".join(
-            counted(number, kind, "classes" if kind == "class" else "")
-            for kind, number in found.most_common(6)
+            counted(number, kind, several.get(kind, "")) for kind, number in found.most_common(6)
         )
         came = f"{self.read} read now, {self.reused} unchanged"
-        lines = [
-            f"<FolderGraph: {counted(self.files, 'file')} ({came}), {counted(len(self.skipped), 'file')} skipped>"
-        ]
+        files, skipped = counted(self.files, "file"), counted(len(self.skipped), "file")
+        lines = [f"<FolderGraph: {files} ({came}), {skipped} skipped>"]
         lines.append(f"  {len(self.graph):,} nodes ({kinds}), {len(self.graph.edge_keys):,} edges")
         if self.sites:
-            lines.append(
-                f"  of {self.sites:,} calls in Python {self.resolved / self.sites:.0%} are known in what they call"
-            )
-        remarks = [
-            *(f"  skipped {each}" for each in self.skipped),
-            *(f"  note {each}" for each in self.doubtful),
+            share = f"{self.resolved / self.sites:.0%}"
+            lines.append(f"  of {self.sites:,} calls in Python {share} are known in what they call")
+        remarks = [f"  skipped {each}" for each in self.skipped] + [
+            f"  note {each}" for each in self.doubtful
         ]
         hidden = 0 if most is None else len(remarks[most:])
         return "\n".join(
-            lines + remarks[:most] + [f"  and {hidden} more: told(None) names all"] * bool(hidden)
+            [*lines, *remarks[:most], *[f"  and {hidden} more: describe(None) names all"] * bool(hidden)]
         )
 
 
@@ -201,13 +198,9 @@ class _Walk:
                     self.skipped.append(Remark(_name(inside / name), "a link"))
                 else:
                     self.paths.append(_name(inside / name))
-        self.skipped += [
-            Remark(
-                _name(Path(each.filename).relative_to(folder)),
-                f"the folder cannot be opened ({each.strerror})",
-            )
-            for each in refused
-        ]
+        for each in refused:
+            why = f"the folder cannot be opened ({each.strerror})"
+            self.skipped.append(Remark(_name(Path(each.filename).relative_to(folder)), why))
 
 
 def _holds(folder: Path, name: str) -> bool:

@@ -82,9 +82,8 @@ class _Growing:
         self.nodes: dict[str, Node] = {}
         self.about: dict[str, dict[str, Any]] = {}  # the properties of those that files define
         self.edges: dict[tuple[str, str, str], dict[str, set[Any]]] = {}
-        self.id_of: dict[
-            str, str
-        ] = {}  # of a definition that is no module, in the analysis of Python: what it is in the graph
+        # of a definition that is no module, in the analysis of Python: what it is in the graph
+        self.id_of: dict[str, str] = {}
         self.file_of: dict[str, str] = {}  # the file that a node was read in
         modules = {facts.file.id for facts in files}
         for facts in files:
@@ -92,9 +91,7 @@ class _Growing:
         for facts in files:
             for definition in facts.definitions[1:]:
                 # a package may have a function of the name of one of its modules
-                self.id_of[definition.id] = (
-                    f"{definition.id}()" if definition.id in modules else definition.id
-                )
+                self.id_of[definition.id] = definition.id + "()" * (definition.id in modules)
         for facts in files:
             for definition in facts.definitions[1:]:
                 self._define(definition, facts)
@@ -155,11 +152,8 @@ class _Growing:
                 return packages[folder]
             id = ROOT if folder == ROOT else f"{folder}/"
             if id not in self.nodes:
-                self.nodes[id] = Node(
-                    id,
-                    ("folder",),
-                    {"name": self.root if folder == ROOT else PurePosixPath(folder).name, "file": folder},
-                )
+                name = self.root if folder == ROOT else PurePosixPath(folder).name
+                self.nodes[id] = Node(id, ("folder",), {"name": name, "file": folder})
                 if folder != ROOT:
                     self._add(holder(str(PurePosixPath(folder).parent)), "contains", id)
             return id
@@ -193,13 +187,8 @@ class _Growing:
         if found is not None:
             self._add(module, "imports", found, reference.line, reference.said)
         elif not names.is_folder(reference.target):
-            self._add(
-                module,
-                "imports",
-                self._package(reference.target.split(".")[0]),
-                reference.line,
-                reference.said,
-            )
+            package = self._package(reference.target.split(".")[0])
+            self._add(module, "imports", package, reference.line, reference.said)
 
     def _require(self, facts: FileFacts, reference: Mention) -> None:
         """An import of a script: of a file beside it, or of a package."""
@@ -291,9 +280,8 @@ class _Growing:
             for base in those:
                 external = base.startswith("ext:")
                 target = self._package(base[4:].split(".")[0]) if external else self.id_of.get(base, base)
-                self._add(
-                    self.id_of.get(owner, owner), "inherits_from", target, name=base[4:] if external else ""
-                )
+                name = base[4:] if external else ""
+                self._add(self.id_of.get(owner, owner), "inherits_from", target, name=name)
 
     def calls(self, analysis: PointsTo) -> None:
         """Who calls what; a lambda is part of the function around it, and what calls itself says so."""
@@ -346,12 +334,8 @@ class _Growing:
         name = target.replace(":", ".")
         if name in self.nodes:
             return name
-        telling = (
-            "." in name
-            or "_" in name
-            or (len(name) >= _FEWEST_LETTERS and name[:1].isupper())
-            or len(name) > 2 * _FEWEST_LETTERS
-        )
+        fewest = _FEWEST_LETTERS if name[:1].isupper() else 2 * _FEWEST_LETTERS + 1
+        telling = "." in name or "_" in name or len(name) >= fewest
         found = ends.get(name, set()) if telling else set()
         return next(iter(found)) if len(found) == 1 else ""
 

@@ -139,6 +139,7 @@ def cycles_of_imports(view: CodeView) -> list[list[str]]:
 # and says what it saw; it does not know what was meant.
 
 _Found = Iterator[tuple[str, str]]  # the id of what is built so, and what shows it
+_Find = Callable[["CodeView"], _Found]
 _MANY_METHODS = 25
 _LONG = 150  # lines
 _VISITS = re.compile(r"^visit_?[A-Z_]\w*|^visit_\w+$")
@@ -160,21 +161,39 @@ class Template:
     type: str
     description: str
     alternatives: tuple[str, ...]
-    find: Callable[[CodeView], _Found]
+    find: _Find
 
 
+_KNOWN: list[Template] = []
+
+
+def _template(type: str, *alternatives: str) -> Callable[[_Find], _Find]:
+    """Make a template of what finds a pattern: its name is the function's, its description the docstring."""
+
+    def note(find: _Find) -> _Find:
+        id, *others = (
+            f"pattern:{name.strip('_').replace('_', '-')}" for name in (find.__name__, *alternatives)
+        )
+        _KNOWN.append(Template(id, type, find.__doc__ or "", tuple(others), find))
+        return find
+
+    return note
+
+
+@_template("design_pattern", "registry")
 def _singleton(view: CodeView) -> _Found:
+    """One instance of a class for the whole program."""
     for id, methods in view.classes():
         if "__new__" in methods and any("instance" in name for name in view.attributes(id)):
             yield id, "__new__ and an attribute that keeps the one instance"
         elif methods & {"get_instance", "getInstance", "instance"}:
-            yield (
-                id,
-                f"a method that gives the one instance: {min(methods & {'get_instance', 'getInstance', 'instance'})}",
-            )
+            name = min(methods & {"get_instance", "getInstance", "instance"})
+            yield id, f"a method that gives the one instance: {name}"
 
 
-def _factory(view: CodeView) -> _Found:
+@_template("design_pattern", "registry")
+def _factory_method(view: CodeView) -> _Found:
+    """A method that makes an instance from something else."""
     for id, methods in view.classes():
         makers = sorted(
             name
@@ -185,7 +204,9 @@ def _factory(view: CodeView) -> _Found:
             yield id, f"class methods that make instances: {', '.join(makers[:5])}"
 
 
+@_template("design_pattern", "strategy")
 def _abstract_base(view: CodeView) -> _Found:
+    """A class that says what others have to do."""
     for id, _ in view.classes():
         bases = view.external_bases(id) & _BASES_OF_ABSTRACT
         abstract = sorted(name for name in view.methods(id) if "abstract" in view.marks(f"{id}.{name}"))
@@ -193,7 +214,9 @@ def _abstract_base(view: CodeView) -> _Found:
             yield id, f"inherits {min(bases)}" if bases else f"leaves to others: {', '.join(abstract[:5])}"
 
 
+@_template("design_pattern", "template-method", "visitor")
 def _strategy(view: CodeView) -> _Found:
+    """Classes that do one thing in different ways and can be exchanged."""
     for id, methods in view.classes():
         heirs = view.heirs(id)
         public = {name for name in methods if not name.startswith("_")}
@@ -202,7 +225,9 @@ def _strategy(view: CodeView) -> _Found:
             yield id, f"{len(heirs)} classes do {', '.join(shared[:3])} each in its way"
 
 
+@_template("design_pattern", "strategy")
 def _template_method(view: CodeView) -> _Found:
+    """A method whose steps are filled in by those who inherit it."""
     for id, methods in view.classes():
         for name in sorted(methods):
             steps = sorted(
@@ -215,27 +240,35 @@ def _template_method(view: CodeView) -> _Found:
                 break
 
 
+@_template("design_pattern", "strategy")
 def _visitor(view: CodeView) -> _Found:
+    """A method for each kind of thing in a structure, apart from the structure."""
     for id, methods in view.classes():
         visits = sorted(name for name in methods if _VISITS.match(name))
         if len(visits) >= 2:
             yield id, f"a method for each kind of node: {', '.join(visits[:4])}"
 
 
+@_template("design_pattern", "iterator")
 def _observer(view: CodeView) -> _Found:
+    """Others ask to be told of what happens."""
     for id, methods in view.classes():
         seen = next((each for each in _OBSERVES if each <= methods), None)
         if seen:
             yield id, f"others are told: {', '.join(sorted(seen))}"
 
 
+@_template("design_pattern", "visitor")
 def _iterator(view: CodeView) -> _Found:
+    """Things one after another, whatever keeps them."""
     for id, methods in view.classes():
         if {"__iter__", "__next__"} <= methods:
             yield id, "__iter__ and __next__"
 
 
+@_template("design_pattern", "decorator")
 def _context_manager(view: CodeView) -> _Found:
+    """What is opened is closed, whatever happens in between."""
     for id, methods in view.classes():
         if {"__enter__", "__exit__"} <= methods or {"__aenter__", "__aexit__"} <= methods:
             yield id, "__enter__ and __exit__"
@@ -247,198 +280,92 @@ def _context_manager(view: CodeView) -> _Found:
             yield id, "decorated as a context manager"
 
 
+@_template("design_pattern", "context-manager")
 def _decorator(view: CodeView) -> _Found:
+    """A function around a function, which it changes without touching it."""
     used = view.used_as_decorators()
     for id in view.functions():
         if id in used and view.inner(id):
             yield id, f"wraps what it is given, as {used[id]}"
 
 
+@_template("design_pattern")
 def _value_object(view: CodeView) -> _Found:
+    """A value of several parts that never changes."""
     for id, _ in view.classes():
         frozen = [each for each in view.decorators(id) if "dataclass" in each and "frozen=True" in each]
         if frozen or view.external_bases(id) & {"typing.NamedTuple", "NamedTuple"}:
             yield id, "a frozen data class" if frozen else "a named tuple"
 
 
+@_template("design_pattern", "singleton")
 def _registry(view: CodeView) -> _Found:
+    """Things that are found by the name they were registered under."""
     for id, methods in view.classes():
         if {"register", "get"} <= methods or {"register", "unregister"} <= methods:
             yield id, "things are registered by name, and got by it"
 
 
+@_template("architectural_pattern")
 def _command_line(view: CodeView) -> _Found:
+    """A program that is told by words and options what to do."""
     for id in view.modules():
         made = view.packages_called(id) & {"argparse", "click", "typer", "fire"}
         if made and any(name in view.functions_of(id) for name in ("main", "cli", "app")):
             yield id, f"main, with {min(made)}"
 
 
+@_template("anti_pattern")
 def _god_class(view: CodeView) -> _Found:
+    """A class that does too much."""
     for id, methods in view.classes():
         if len(methods) > _MANY_METHODS:
             yield id, f"{len(methods)} methods"
 
 
+@_template("anti_pattern")
 def _long_function(view: CodeView) -> _Found:
+    """A function that nobody reads in one go."""
     for id in view.functions():
         if view.lines(id) > _LONG:
             yield id, f"{view.lines(id)} lines"
 
 
-def _many_parameters(view: CodeView) -> _Found:
+@_template("anti_pattern", "value-object")
+def _long_parameter_list(view: CodeView) -> _Found:
+    """A function that is given more than one keeps in mind."""
     for id in view.functions():
         told = [each for each in view.marks(id) if each.endswith(" parameters")]
         if told:
             yield id, told[0]
 
 
+@_template("anti_pattern")
 def _mutable_default(view: CodeView) -> _Found:
+    """A default that one call changes for the next."""
     for id in view.functions():
         if "mutable default" in view.marks(id):
             yield id, "a default that all calls share"
 
 
+@_template("anti_pattern", "context-manager")
 def _bare_except(view: CodeView) -> _Found:
+    """Errors that nobody hears of."""
     for id in view.functions():
         if "bare except" in view.marks(id):
             yield id, "an except that catches everything, also the end of the program"
 
 
+@_template("anti_pattern", "registry")
 def _circular_import(view: CodeView) -> _Found:
+    """Modules that cannot be understood, or loaded, one by one."""
     for cycle in cycles_of_imports(view):
         for id in cycle:
-            yield (
-                id,
-                f"imports itself through {', '.join(each for each in cycle[:5] if each != id) or 'itself'}",
-            )
+            others = ", ".join(each for each in cycle[:5] if each != id)
+            yield id, f"imports itself through {others or 'itself'}"
 
 
-TEMPLATES: tuple[Template, ...] = (
-    Template(
-        "pattern:singleton",
-        "design_pattern",
-        "One instance of a class for the whole program.",
-        ("pattern:registry",),
-        _singleton,
-    ),
-    Template(
-        "pattern:factory-method",
-        "design_pattern",
-        "A method that makes an instance from something else.",
-        ("pattern:registry",),
-        _factory,
-    ),
-    Template(
-        "pattern:abstract-base",
-        "design_pattern",
-        "A class that says what others have to do.",
-        ("pattern:strategy",),
-        _abstract_base,
-    ),
-    Template(
-        "pattern:strategy",
-        "design_pattern",
-        "Classes that do one thing in different ways and can be exchanged.",
-        ("pattern:template-method", "pattern:visitor"),
-        _strategy,
-    ),
-    Template(
-        "pattern:template-method",
-        "design_pattern",
-        "A method whose steps are filled in by those who inherit it.",
-        ("pattern:strategy",),
-        _template_method,
-    ),
-    Template(
-        "pattern:visitor",
-        "design_pattern",
-        "A method for each kind of thing in a structure, apart from the structure.",
-        ("pattern:strategy",),
-        _visitor,
-    ),
-    Template(
-        "pattern:observer",
-        "design_pattern",
-        "Others ask to be told of what happens.",
-        ("pattern:iterator",),
-        _observer,
-    ),
-    Template(
-        "pattern:iterator",
-        "design_pattern",
-        "Things one after another, whatever keeps them.",
-        ("pattern:visitor",),
-        _iterator,
-    ),
-    Template(
-        "pattern:context-manager",
-        "design_pattern",
-        "What is opened is closed, whatever happens in between.",
-        ("pattern:decorator",),
-        _context_manager,
-    ),
-    Template(
-        "pattern:decorator",
-        "design_pattern",
-        "A function around a function, which it changes without touching it.",
-        ("pattern:context-manager",),
-        _decorator,
-    ),
-    Template(
-        "pattern:value-object",
-        "design_pattern",
-        "A value of several parts that never changes.",
-        (),
-        _value_object,
-    ),
-    Template(
-        "pattern:registry",
-        "design_pattern",
-        "Things that are found by the name they were registered under.",
-        ("pattern:singleton",),
-        _registry,
-    ),
-    Template(
-        "pattern:command-line",
-        "architectural_pattern",
-        "A program that is told by words and options what to do.",
-        (),
-        _command_line,
-    ),
-    Template("pattern:god-class", "anti_pattern", "A class that does too much.", (), _god_class),
-    Template(
-        "pattern:long-function", "anti_pattern", "A function that nobody reads in one go.", (), _long_function
-    ),
-    Template(
-        "pattern:long-parameter-list",
-        "anti_pattern",
-        "A function that is given more than one keeps in mind.",
-        ("pattern:value-object",),
-        _many_parameters,
-    ),
-    Template(
-        "pattern:mutable-default",
-        "anti_pattern",
-        "A default that one call changes for the next.",
-        (),
-        _mutable_default,
-    ),
-    Template(
-        "pattern:bare-except",
-        "anti_pattern",
-        "Errors that nobody hears of.",
-        ("pattern:context-manager",),
-        _bare_except,
-    ),
-    Template(
-        "pattern:circular-import",
-        "anti_pattern",
-        "Modules that cannot be understood, or loaded, one by one.",
-        ("pattern:registry",),
-        _circular_import,
-    ),
-)
+TEMPLATES: tuple[Template, ...] = tuple(_KNOWN)
 
 
 def with_patterns(graph: PropertyGraph, templates: Iterable[Template] = TEMPLATES) -> PropertyGraph:

@@ -17,14 +17,13 @@ from typing import Any
 from kgot_lab.errors import BadInput, NotInstalled
 from kgot_lab.kgos.extraction.facts import PACKAGE, Definition, FileFacts, Mention
 
-_FUNCTIONS = (
-    "function_declaration",
-    "generator_function_declaration",
-    "function_expression",
-    "generator_function",
-    "arrow_function",
+_FUNCTIONS = tuple(
+    "function_declaration generator_function_declaration function_expression generator_function arrow_function".split()
 )
 _CLASSES = ("class_declaration", "abstract_class_declaration", "class")
+_ASSIGNMENTS = tuple(
+    "variable_declarator assignment_expression pair public_field_definition field_definition".split()
+)
 _LONGEST = 300  # characters of a signature
 
 
@@ -96,7 +95,7 @@ class _Script:
 
     def _imported(self, node: Any, place: _Place) -> None:
         """The names that an import, a require or an export from another file gives."""
-        source = node.child_by_field_name("source")
+        source = _field(node, "source")
         if node.type == "import_statement" and source is not None:
             self._import(_string(source), node, place)
         elif node.type == "export_statement" and source is not None:
@@ -104,13 +103,9 @@ class _Script:
             self._refer(self.path, "imports", target, node)
             clause = _child(node, "export_clause")
             for each in clause.named_children if clause is not None else ():
-                name = _text(each.child_by_field_name("name"))
+                name = _name(each)
                 self._refer(
-                    self.path,
-                    "exports",
-                    f"{target}#{name}",
-                    node,
-                    _text(each.child_by_field_name("alias")) or name,
+                    self.path, "exports", f"{target}#{name}", node, _text(_field(each, "alias")) or name
                 )
             if clause is None:
                 self._refer(self.path, "exports", f"{target}#*", node, "*")
@@ -118,19 +113,14 @@ class _Script:
             for (
                 each
             ) in clause.named_children:  # export {a as b}: a name of this file, or one that was imported
-                name = _text(each.child_by_field_name("name"))
-                self._refer(
-                    self.path,
-                    "exports",
-                    place.names.get(name, f"{self.path}#{name}"),
-                    node,
-                    _text(each.child_by_field_name("alias")) or name,
-                )
+                name = _name(each)
+                target = place.names.get(name, f"{self.path}#{name}")
+                self._refer(self.path, "exports", target, node, _text(_field(each, "alias")) or name)
         elif node.type in ("lexical_declaration", "variable_declaration"):
             for each in node.named_children:
-                value = each.child_by_field_name("value") if each.type == "variable_declarator" else None
+                value = _field(each, "value") if each.type == "variable_declarator" else None
                 if value is not None and (asked := _required(value)):
-                    self._bind(each.child_by_field_name("name"), self._target(asked), place)
+                    self._bind(_field(each, "name"), self._target(asked), place)
 
     def _import(self, asked: str, node: Any, place: _Place) -> None:
         target = self._target(asked)
@@ -143,8 +133,8 @@ class _Script:
                     place.names[_text(each.named_children[0])] = f"{target}#*"
                 elif each.type == "named_imports":
                     for one in each.named_children:
-                        name = _text(one.child_by_field_name("name"))
-                        place.names[_text(one.child_by_field_name("alias")) or name] = f"{target}#{name}"
+                        name = _name(one)
+                        place.names[_text(_field(one, "alias")) or name] = f"{target}#{name}"
 
     def _bind(self, pattern: Any, target: str, place: _Place) -> None:
         if pattern.type == "identifier":
@@ -154,9 +144,8 @@ class _Script:
                 if each.type == "shorthand_property_identifier_pattern":
                     place.names[_text(each)] = f"{target}#{_text(each)}"
                 elif each.type == "pair_pattern":
-                    place.names[_text(each.child_by_field_name("value"))] = (
-                        f"{target}#{_text(each.child_by_field_name('key'))}"
-                    )
+                    key = _text(_field(each, "key"))
+                    place.names[_text(_field(each, "value"))] = f"{target}#{key}"
 
     def _target(self, asked: str) -> str:
         """The path that an import means from here, or the package of a bare name."""
@@ -169,16 +158,14 @@ class _Script:
         """The functions and classes that a body declares may be called before their line."""
         for node in body.named_children:
             if node.type == "export_statement":
-                node = node.child_by_field_name("declaration") or node
-            if node.type in (*_FUNCTIONS, *_CLASSES) and (name := _text(node.child_by_field_name("name"))):
+                node = _field(node, "declaration") or node
+            if node.type in (*_FUNCTIONS, *_CLASSES) and (name := _name(node)):
                 place.names[name] = self._id(place, name)
             elif node.type in ("lexical_declaration", "variable_declaration"):
                 for each in node.named_children:
-                    value = each.child_by_field_name("value") if each.type == "variable_declarator" else None
+                    value = _field(each, "value") if each.type == "variable_declarator" else None
                     if value is not None and value.type in (*_FUNCTIONS, *_CLASSES):
-                        place.names[_text(each.child_by_field_name("name"))] = self._id(
-                            place, _text(each.child_by_field_name("name"))
-                        )
+                        place.names[_name(each)] = self._id(place, _name(each))
 
     def _id(self, place: _Place, name: str) -> str:
         return f"{place.id}#{name}" if place.id == self.path else f"{place.id}.{name}"
@@ -191,26 +178,16 @@ class _Script:
 
     def _one(self, node: Any, place: _Place) -> None:
         if node.type in _CLASSES:
-            self._class(node, _text(node.child_by_field_name("name")), place)
+            self._class(node, _name(node), place)
         elif node.type in _FUNCTIONS:
-            self._function(node, _text(node.child_by_field_name("name")), place)
-        elif node.type in (
-            "variable_declarator",
-            "assignment_expression",
-            "pair",
-            "public_field_definition",
-            "field_definition",
-        ):
+            self._function(node, _name(node), place)
+        elif node.type in _ASSIGNMENTS:
             self._assigned(node, place)
         elif node.type == "export_statement":
-            declared = node.child_by_field_name("declaration")
-            named = declared if declared is not None else node.child_by_field_name("value")
+            declared = _field(node, "declaration")
+            named = declared if declared is not None else _field(node, "value")
             if named is not None and any(each.type == "default" for each in node.children):
-                name = (
-                    _text(named)
-                    if named.type == "identifier"
-                    else _text(named.child_by_field_name("name")) or "default"
-                )
+                name = _text(named) if named.type == "identifier" else _name(named) or "default"
                 if name != "default":
                     self._refer(
                         self.path, "exports", place.names.get(name, f"{self.path}#{name}"), node, "default"
@@ -227,14 +204,11 @@ class _Script:
     def _assigned(self, node: Any, place: _Place) -> None:
         """A function or class that is given a name by what it is assigned to."""
         target = (
-            node.child_by_field_name("name")
-            or node.child_by_field_name("left")
-            or node.child_by_field_name("key")
-            or node.child_by_field_name("property")
+            _field(node, "name") or _field(node, "left") or _field(node, "key") or _field(node, "property")
         )
-        value = node.child_by_field_name("value") or node.child_by_field_name("right")
+        value = _field(node, "value") or _field(node, "right")
         name = (
-            _text(target.child_by_field_name("property") or target)
+            _text(_field(target, "property") or target)
             if target is not None and target.type == "member_expression"
             else _text(target)
         )
@@ -255,39 +229,28 @@ class _Script:
         if heritage is not None:
             clause = _child(heritage, "extends_clause")
             base = (
-                clause.child_by_field_name("value")
-                if clause is not None
-                else next(iter(heritage.named_children), None)
+                _field(clause, "value") if clause is not None else next(iter(heritage.named_children), None)
             )
             if base is not None and (target := self._meant(base, place)):
                 self._refer(id, "inherits_from", target, node)
         inner = _Place(id, id, dict(place.names))
-        for each in node.child_by_field_name("body").named_children:
+        for each in _field(node, "body").named_children:
             if each.type == "method_definition":
-                self._function(each, _text(each.child_by_field_name("name")), inner)
+                self._function(each, _name(each), inner)
             else:
                 self._one(each, inner)
 
     def _function(self, node: Any, name: str, place: _Place, from_node: Any = None) -> None:
-        body = node.child_by_field_name("body")
+        body = _field(node, "body")
         if not name or body is None:
             self._walk(node, place)
             return
         id = self._id(place, name)
         type = "method" if place.owner == place.id and place.owner else "function"
-        parameters = (
-            _text(node.child_by_field_name("parameters"))
-            or f"({_text(node.child_by_field_name('parameter'))})"
-        )
-        returned = _text(node.child_by_field_name("return_type"))
-        self._define(
-            from_node or node,
-            id,
-            type,
-            name,
-            place,
-            " ".join(f"{name}{parameters}{returned}".split())[:_LONGEST],
-        )
+        parameters = _text(_field(node, "parameters")) or f"({_text(node.child_by_field_name('parameter'))})"
+        returned = _text(_field(node, "return_type"))
+        signature = " ".join(f"{name}{parameters}{returned}".split())[:_LONGEST]
+        self._define(from_node or node, id, type, name, place, signature)
         inner = _Place(id, place.owner, dict(place.names))
         self._declare(body, inner)
         self._walk(body, inner) if body.type == "statement_block" else self._one(body, inner)
@@ -299,7 +262,7 @@ class _Script:
         )
 
     def _call(self, node: Any, place: _Place) -> None:
-        callee = node.child_by_field_name("function") or node.child_by_field_name("constructor")
+        callee = _field(node, "function") or _field(node, "constructor")
         if callee is not None and (asked := _required(node)):
             self._refer(self.path, "imports", self._target(asked), node)
         elif callee is not None and (target := self._meant(callee, place)):
@@ -310,7 +273,7 @@ class _Script:
         if node.type == "identifier":
             return place.names.get(_text(node), "")
         if node.type == "member_expression":
-            holder, name = node.child_by_field_name("object"), _text(node.child_by_field_name("property"))
+            holder, name = _field(node, "object"), _text(_field(node, "property"))
             if holder.type == "this":
                 return f"{place.owner}.{name}" if place.owner else ""
             held = self._meant(holder, place) if holder.type == "identifier" else ""
@@ -330,6 +293,14 @@ def _text(node: Any) -> str:
     return node.text.decode("utf-8", "replace") if node is not None else ""
 
 
+def _field(node: Any, name: str) -> Any:
+    return node.child_by_field_name(name)
+
+
+def _name(node: Any) -> str:
+    return _text(_field(node, "name"))
+
+
 def _string(node: Any) -> str:
     return _text(node)[1:-1]
 
@@ -342,12 +313,12 @@ def _required(node: Any) -> str:
     """What `require("…")` or `import("…")` asks for; "" for another expression."""
     if node.type == "await_expression":
         node = node.named_children[0]
-    if node.type != "call_expression" or _text(node.child_by_field_name("function")) not in (
+    if node.type != "call_expression" or _text(_field(node, "function")) not in (
         "require",
         "import",
     ):
         return ""
-    given = node.child_by_field_name("arguments").named_children
+    given = _field(node, "arguments").named_children
     return _string(given[0]) if len(given) == 1 and given[0].type == "string" else ""
 
 
@@ -375,14 +346,8 @@ def _first_comment(root: Any) -> str:
     if first is None or first.type != "comment":
         return ""
     rest = first.next_named_sibling
-    return (
-        _comment_before(rest)
-        if rest is not None
-        and rest.type != "comment"
-        and first.start_point[0] == 0
-        and rest.type in ("import_statement", "expression_statement")
-        else ""
-    )
+    is_of_file = rest is not None and rest.type in ("import_statement", "expression_statement")
+    return _comment_before(rest) if is_of_file and first.start_point[0] == 0 else ""
 
 
 def _error_line(root: Any) -> int:

@@ -166,13 +166,9 @@ def prose_facts(text: str, path: str) -> FileFacts:
     )
     itself = Definition(path, "document", title, 1, text.count("\n") + 1, "", about)
     sections = document_sections(tokens, itself, first)
-    return FileFacts(
-        path,
-        "markdown",
-        (itself, *sections[:_MOST_SECTIONS]),
-        tuple(references.values()),
-        f"only its first {_MOST_SECTIONS:,} sections were kept" * (len(sections) > _MOST_SECTIONS),
-    )
+    remark = f"only its first {_MOST_SECTIONS:,} sections were kept" * (len(sections) > _MOST_SECTIONS)
+    definitions = (itself, *sections[:_MOST_SECTIONS])
+    return FileFacts(path, "markdown", definitions, tuple(references.values()), remark)
 
 
 def _mentioned_names(token: object, path: str) -> Iterator[str]:
@@ -199,14 +195,9 @@ def _around(target: str, content: str) -> str:
 
 # The facts of a file of settings: its keys, the packages it requires, and what its values name.
 
-_REQUIRING = {
-    "dependencies",
-    "devdependencies",
-    "peerdependencies",
-    "optionaldependencies",
-    "optional-dependencies",
-    "requires",
-}
+_REQUIRING = set(
+    "dependencies devdependencies peerdependencies optionaldependencies optional-dependencies requires".split()
+)
 _REQUIREMENT = re.compile(r"^(@?[A-Za-z0-9][\w.\-/]*)\s*(?:\[[^\]]*\])?\s*(?:[<>=!~;@ ].*)?$")
 _NAMES = re.compile(r"^[A-Za-z0-9_@./\-]+(?::[\w.]+)?$")  # a path, a dotted name, or module:function
 _MOST_KEYS = 40  # that are told
@@ -220,22 +211,11 @@ def settings_facts(text: str, path: str) -> FileFacts:
     documents = _READERS[form](text)
     whole = documents[0] if len(documents) == 1 else documents
     keys = list(map(str, whole)) if isinstance(whole, Mapping) else []
-    told = (
-        f"settings: {', '.join(keys[:_MOST_KEYS])}"
-        if keys
-        else f"{len(whole)} entries"
-        if isinstance(whole, list)
-        else "one value"
-    )
-    itself = Definition(
-        path,
-        "config",
-        PurePosixPath(path).name,
-        1,
-        text.count("\n") + 1,
-        "",
-        told + ", …" * (len(keys) > _MOST_KEYS),
-    )
+    told = f"{len(whole)} entries" if isinstance(whole, list) else "one value"
+    if keys:
+        told = f"settings: {', '.join(keys[:_MOST_KEYS])}"
+    told += ", …" * (len(keys) > _MOST_KEYS)
+    itself = Definition(path, "config", PurePosixPath(path).name, 1, text.count("\n") + 1, "", told)
     lines = _Lines(text)
     references: dict[str, Mention] = {}
     looked = 0
@@ -247,13 +227,8 @@ def settings_facts(text: str, path: str) -> FileFacts:
             references.setdefault(
                 target, Mention(path, "configures", target, lines.of(value), ".".join(map(str, pointer)))
             )
-    return FileFacts(
-        path,
-        form[1:],
-        (itself,),
-        tuple(references.values()),
-        f"only its first {_MOST_VALUES:,} values were looked at" * (looked > _MOST_VALUES),
-    )
+    remark = f"only its first {_MOST_VALUES:,} values were looked at" * (looked > _MOST_VALUES)
+    return FileFacts(path, form[1:], (itself,), tuple(references.values()), remark)
 
 
 def _named(pointer: tuple[Any, ...], value: str) -> Iterator[str]:

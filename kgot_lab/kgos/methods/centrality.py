@@ -183,14 +183,8 @@ def critical_components(
         if type not in index.of_label:
             raise UnknownName("node type", type, index.of_label)
     sources, targets = pairs_of(graph)
-    near = np.unique(
-        np.concatenate(
-            [
-                sources.astype(np.int64) * max(1, size) + targets,
-                targets.astype(np.int64) * max(1, size) + sources,
-            ]
-        )
-    )
+    ends = [(sources.astype(np.int64), targets), (targets.astype(np.int64), sources)]
+    near = np.unique(np.concatenate([one * max(1, size) + other for one, other in ends]))
     cuts = cut_nodes(graph)
     measures: dict[str, Reals] = {
         "degree": np.bincount(near // max(1, size), minlength=size) / max(1, size - 1),
@@ -199,9 +193,7 @@ def critical_components(
         "dependants": _dependants(graph),
         "bottleneck": np.array([cuts.get(row, 0) for row in range(size)], float),
     }
-    measures["priority"] = sum((_over_largest(each) for each in measures.values()), np.zeros(size)) / len(
-        measures
-    )
+    measures["priority"] = np.mean([_over_largest(each) for each in measures.values()], axis=0)
     order = np.lexsort((index.name_order, -measures[metric])).tolist()
     told = types or [label for label in index.of_label if label != OUTSIDE] or index.of_label
     wanted = {row for type in told for row in index.of_label[type].tolist()} | {
@@ -210,15 +202,9 @@ def critical_components(
     rows = [row for row in order if row in wanted and measures[metric][row] > 0][:top_k]
     shown = tuple(
         (
-            graph.ids[row],
-            index.names[row],
-            index.kinds[row],
-            *(
-                round(float(measures[name][row]), 6)
-                for name in ("priority", "degree", "betweenness", "pagerank")
-            ),
-            int(measures["dependants"][row]),
-            int(measures["bottleneck"][row]),
+            *index.identity(row),
+            *(round(float(measures[name][row]), 6) for name in _COLUMNS[3:7]),
+            *(int(measures[name][row]) for name in _COLUMNS[7:]),
         )
         for row in rows
     )
@@ -228,13 +214,8 @@ def critical_components(
     ]
     if samples < size:
         why.append(f"betweenness is estimated from paths that begin at {samples} of {size:,} nodes")
-    return TableFound(
-        f"critical by {metric}: {counted(len(rows), 'node')}",
-        _COLUMNS,
-        shown,
-        tuple(why),
-        tuple(graph.ids[row] for row in rows),
-    )
+    title = f"critical by {metric}: {counted(len(rows), 'node')}"
+    return TableFound(title, _COLUMNS, shown, tuple(why), tuple(graph.ids[row] for row in rows))
 
 
 def _dependants(graph: PropertyGraph) -> Reals:
@@ -246,9 +227,8 @@ def _dependants(graph: PropertyGraph) -> Reals:
             found.add((ends[1], ends[0]))
         elif graph.type_names[code] in TARGET_DEPENDS:
             found.add(ends)
-    return np.bincount(np.array([on for on, of in found if on != of], int), minlength=len(graph)).astype(
-        float
-    )
+    on = np.array([on for on, of in found if on != of], int)
+    return np.bincount(on, minlength=len(graph)).astype(float)
 
 
 def _over_largest(values: Reals) -> Reals:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from kgot_lab.errors import BadInput, require, require_count
 from kgot_lab.graph import PropertyGraph
@@ -119,7 +119,7 @@ class Composition(MethodResult):
     warnings: tuple[str, ...]
     why: tuple[str, ...]
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("tool", "name", "action", "score", "alternatives", "added")
+    COLUMNS = ("tool", "name", "action", "score", "alternatives", "added")
 
     @property
     def tools(self) -> tuple[str, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,9 +19,7 @@ from kgot_lab.kgos.schemas.dimensions import (
     inside,
     phrase,
     require_bounds,
-    within,
 )
-from kgot_lab.retrieval.stage import Stage
 from kgot_lab.text.cleaning import counted
 
 Filters = Mapping[str, Mapping[str, float]]  # by dimension: min, max or exact
@@ -67,17 +65,9 @@ def dimension_filter(graph: PropertyGraph, filters: Filters, *, limit: int = 20)
             f"{len(rows) - limit:,} more lie within, limit={limit} keeps the first in the order of the graph"
         )
     columns = [index.dimension(name).values for name in bounds]
-    nodes = tuple(
-        (graph.ids[row], index.names[row], index.kinds[row], *(float(column[row]) for column in columns))
-        for row in shown
-    )
-    return NodesWithin(
-        tuple(phrase(name, each) for name, each in bounds.items()),
-        tuple(bounds),
-        nodes,
-        len(rows),
-        tuple(why),
-    )
+    nodes = tuple((*index.identity(row), *(float(column[row]) for column in columns)) for row in shown)
+    phrases = tuple(phrase(name, each) for name, each in bounds.items())
+    return NodesWithin(phrases, tuple(bounds), nodes, len(rows), tuple(why))
 
 
 def bounds_of(filters: Filters) -> dict[str, Bounds]:
@@ -140,7 +130,7 @@ class DimensionProfile(MethodResult):
     dimensions: tuple[ProfileRow, ...]
     why: tuple[str, ...]
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("dimension", "category", "first", "second", "second less first")
+    COLUMNS = ("dimension", "category", "first", "second", "second less first")
 
     @property
     def title(self) -> str:
@@ -182,26 +172,3 @@ def _values(index: GraphIndex, node: str) -> Mapping[str, float]:
     known = index.graph.node_properties[index.row(node)]
     values = {each.name: as_number(known[each.name]) for each in DIMENSIONS if each.name in known}
     return {name: value for name, value in values.items() if 0 <= value <= 1}
-
-
-# Keeping the hits whose nodes lie within bounds on named dimensions.
-
-
-def dimensions(
-    graph: PropertyGraph, filters: Mapping[str, object], *, declared: Collection[str] = ()
-) -> Stage:
-    """Keeps the hits whose node lies within the bounds on every dimension; `within` says how bounds are given
-    and what counts.
-
-    A node that has no number on one of them is left out, and the name of the stage counts such nodes; so is a
-    hit that is no node. Scores stay as they were. Raises UnknownName for a dimension that is neither one of
-    the 56 nor `declared`, and BadInput.
-    """
-    found = within(graph, filters, declared=declared)
-    kept = {graph.ids[row] for row in np.flatnonzero(found.kept)}
-    limits = [phrase(name, bounds) for name, bounds in found.bounds.items()]
-    limits += [f"{found.incomplete} nodes lack one"] * bool(found.incomplete)
-    return Stage(
-        f"dimensions({', '.join(limits)})",
-        lambda ranking: replace(ranking, hits=tuple(hit for hit in ranking.hits if hit.id in kept)),
-    )

@@ -90,7 +90,7 @@ class NodesFound(MethodResult):
     nodes: tuple[NodeHit, ...]
     why: tuple[str, ...] = ()
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("id", "name", "type", "score", "why")
+    COLUMNS = ("id", "name", "type", "score", "why")
 
     @property
     def title(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -120,21 +120,13 @@ class Capability(MethodResult):
     others: tuple[str, ...]
     why: tuple[str, ...]
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("limitation", "name", "description", "workarounds", "blocking")
+    COLUMNS = ("limitation", "name", "description", "workarounds", "blocking")
 
     @property
     def ids(self) -> list[str]:
         """What was asked about, its limitations, their workarounds, and its prerequisites."""
-        return list(
-            dict.fromkeys(
-                [
-                    *([self.node] if self.node else []),
-                    *(each.id for each in self.limitations),
-                    *self.workarounds,
-                    *self.prerequisites,
-                ]
-            )
-        )
+        limits = (each.id for each in self.limitations)
+        return list(dict.fromkeys(filter(None, [self.node, *limits, *self.workarounds, *self.prerequisites])))
 
     @property
     def workarounds(self) -> tuple[str, ...]:
@@ -170,18 +162,14 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -
     limited = {each: row for row, those in index.leads_to("has_limitation").items() for each in those}
     rows = [row for row, share in shares if share >= covered and row not in limited]
     if not rows:
-        near = (
-            f"; nearest is {graph.ids[shares[0][0]]} with {shares[0][1]:.2f}"
-            if shares
-            else ", and none holds a word"
-        )
-        near += (
-            f", which limits {graph.ids[limited[shares[0][0]]]}" if shares and shares[0][0] in limited else ""
-        )
-        who = "no node but a limitation" if shares and shares[0][1] >= covered else "no node"
-        return Capability(
-            capability, "unknown", "", (), (), (), (f"{who} holds {covered:g} of what is asked{near}",)
-        )
+        who, near = "no node", ", and none holds a word"
+        if shares:
+            nearest, share = shares[0]
+            who += " but a limitation" * (share >= covered)
+            near = f"; nearest is {graph.ids[nearest]} with {share:.2f}"
+            near += f", which limits {graph.ids[limited[nearest]]}" if nearest in limited else ""
+        why_unknown = f"{who} holds {covered:g} of what is asked{near}"
+        return Capability(capability, "unknown", "", (), (), (), (why_unknown,))
     row, node = rows[0], graph.ids[rows[0]]
     limitations = limitations_of(index, [row]).get(row, ())
     blocking = [each.id for each in limitations if each.blocking]
@@ -191,15 +179,8 @@ def can_it(graph: PropertyGraph, capability: str, *, covered: float = COVERED) -
     why += ["no limitation is known"] if not limitations else []
     prerequisites = tuple(graph.ids[each] for each in index.outgoing(row, ("requires",)))
     why += [f"requires {', '.join(prerequisites)}"] if prerequisites else []
-    return Capability(
-        capability,
-        status,
-        node,
-        limitations,
-        prerequisites,
-        tuple(graph.ids[each] for each in rows[1:]),
-        tuple(why),
-    )
+    others = tuple(graph.ids[each] for each in rows[1:])
+    return Capability(capability, status, node, limitations, prerequisites, others, tuple(why))
 
 
 def limitations_of(index: GraphIndex, rows: Sequence[int]) -> dict[int, tuple[Limitation, ...]]:
@@ -212,20 +193,11 @@ def limitations_of(index: GraphIndex, rows: Sequence[int]) -> dict[int, tuple[Li
     for row, those in limits.items():
         told = []
         for each in those:
-            workarounds = tuple(
-                graph.ids[other] for other in dict.fromkeys([*around.get(each, ()), *around.get(row, ())])
-            )
-            known = graph.node_properties[each]
+            helping = dict.fromkeys([*around.get(each, ()), *around.get(row, ())])
+            workarounds, known = tuple(graph.ids[other] for other in helping), graph.node_properties[each]
             blocking = not workarounds and known.get("blocking") is not False
-            told.append(
-                Limitation(
-                    graph.ids[each],
-                    index.names[each],
-                    str(known.get("description") or ""),
-                    workarounds,
-                    blocking,
-                )
-            )
+            about = str(known.get("description") or "")
+            told.append(Limitation(graph.ids[each], index.names[each], about, workarounds, blocking))
         found[row] = tuple(told)
     return found
 
@@ -239,24 +211,16 @@ def _matching(index: GraphIndex, capability: str) -> list[tuple[int, float]]:
     said: it has 1, and goes before others that have 1.
     """
     words = {stem(word) for word in content_words(capability)} - _SAID_OF_ANYTHING
-    weight = {
-        word: math.log(1 + len(index.graph) / max(len(index.of_stem.get(word, ())), 1)) for word in words
-    }
+    holding = {word: index.of_stem.get(word, frozenset()) for word in words}
+    weight = {word: math.log(1 + len(index.graph) / max(len(rows), 1)) for word, rows in holding.items()}
     total = sum(weight.values())
     if not total:
         return []
     hits = index.text.search(capability).hits[: 4 * _LOOKED_AT]
     rows = [index.graph.row(hit.id) for hit in hits]
     named = {row for row in rows if _named(index, row, words)}
-    shares = [
-        (
-            row,
-            1.0
-            if row in named
-            else sum(weight[word] for word in words if row in index.of_stem.get(word, ())) / total,
-        )
-        for row in rows
-    ]
+    held = {row: sum(weight[word] for word in words if row in holding[word]) / total for row in rows}
+    shares = [(row, 1.0 if row in named else held[row]) for row in rows]
     # then, that which the text lane has first
     return sorted(shares, key=lambda each: (-each[1], each[0] not in named))[:_LOOKED_AT]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -19,11 +19,7 @@ from kgot_lab.text.cleaning import counted
 
 Towards = Literal["forward", "backward", "both"]
 Follow = Literal["arrows", "dependants"]
-_ARROWS: Mapping[str, tuple[float, float]] = {
-    "forward": (1.0, 0.0),
-    "backward": (0.0, 1.0),
-    "both": (1.0, 1.0),
-}
+_ARROWS = {"forward": (1.0, 0.0), "backward": (0.0, 1.0), "both": (1.0, 1.0)}
 
 # Which end of an edge depends on the other (decision C-M5, ours): A requires B means that a change of B
 # reaches A. An edge of another type, such as relates_to or alternative_to, carries no change.
@@ -65,7 +61,7 @@ class Impact(MethodResult):
     why: tuple[str, ...]
     name: str  # of the node itself
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("id", "name", "depth", "distance risk", "risk", "via", "from")
+    COLUMNS = ("id", "name", "depth", "distance risk", "risk", "via", "from")
 
     @property
     def ids(self) -> list[str]:
@@ -87,10 +83,8 @@ class Impact(MethodResult):
 
     @property
     def title(self) -> str:
-        levels = ", ".join(f"{len(nodes):,} at depth {depth}" for depth, nodes in self.risk_by_depth.items())
-        return f"impact of {self.node} ({self.direction}): {counted(self.total_impacted, 'node')}" + (
-            f", {levels}" if levels else ""
-        )
+        levels = "".join(f", {len(nodes):,} at depth {depth}" for depth, nodes in self.risk_by_depth.items())
+        return f"impact of {self.node} ({self.direction}): {counted(self.total_impacted, 'node')}{levels}"
 
     def rows(self) -> Sequence[Impacted]:
         return self.nodes
@@ -130,18 +124,16 @@ def impact_analysis(
     worth = _followed(index, direction, follow)
     weights = index.weights(weight) if weight else None
     if weights is None and weight not in (None, "", "weight") and graph.edge_properties:
-        raise UnknownName(
-            "property of edges", str(weight), {name for known in graph.edge_properties for name in known}
-        )
+        there = {name for known in graph.edge_properties for name in known}
+        raise UnknownName("property of edges", str(weight), there)
     walk = _Walk(index, index.row(node), worth, max_depth, weights)
     why = [_told(index, direction, follow, worth)]
     if not walk.found.size:
         why.append(f"no such edge touches {node}")
     chain = walk.critical()
     if len(chain) > 1:
-        why.append(
-            f"critical path, product of risks {walk.products[chain[-1]]:.3g}: {' → '.join(graph.ids[row] for row in chain)}"
-        )
+        told = " → ".join(graph.ids[row] for row in chain)
+        why.append(f"critical path, product of risks {walk.products[chain[-1]]:.3g}: {told}")
     path = tuple(graph.ids[row] for row in chain) if len(chain) > 1 else ()
     risk = float(walk.products[chain[-1]]) if path else 0.0
     name = node_name(node, graph.node_properties[walk.root])
@@ -173,10 +165,8 @@ class _Walk:
         riskiest.
         """
         children = reached.children
-        products, heaviest = (
-            self.products[reached.parents] * self.index.centrality[children] / depth,
-            np.ones(len(self.depths)),
-        )
+        products = self.products[reached.parents] * self.index.centrality[children] / depth
+        heaviest = np.ones(len(self.depths))
         if weights is not None:
             heaviest[children] = 0.0
             own = weights[self.index.links.edge_rows[reached.places]]
@@ -227,9 +217,8 @@ class _Walk:
         )
 
     def edge_types(self) -> tuple[str, ...]:
-        return tuple(
-            sorted(self.index.graph.type_names[code] for code in np.flatnonzero(self.types).tolist())
-        )
+        names = self.index.graph.type_names
+        return tuple(sorted(names[code] for code in np.flatnonzero(self.types).tolist()))
 
 
 def _best(children: Ints, values: Reals, rank: Places) -> Places:
@@ -251,9 +240,8 @@ def _followed(index: GraphIndex, direction: Towards, follow: Follow) -> Reals:
     if follow == "arrows":
         return index.ways_of(along=along, against=against)
     # a target that depends lies along the arrow, a source that depends against it
-    return index.ways_of(TARGET_DEPENDS, along=along, against=against) + index.ways_of(
-        SOURCE_DEPENDS, along=against, against=along
-    )
+    targets = index.ways_of(TARGET_DEPENDS, along=along, against=against)
+    return targets + index.ways_of(SOURCE_DEPENDS, along=against, against=along)
 
 
 def _told(index: GraphIndex, direction: Towards, follow: Follow, worth: Reals) -> str:
@@ -265,9 +253,8 @@ def _told(index: GraphIndex, direction: Towards, follow: Follow, worth: Reals) -
         "backward": "to what it depends on",
         "both": "to what depends on it and on what it does",
     }
-    left = [
-        name for code, name in enumerate(index.graph.type_names) if not worth[2 * code : 2 * code + 2].any()
-    ]
-    return f"edges followed {meant[direction]}" + (
-        f"; not followed: {', '.join(sorted(left))}" if left else ""
+    followed = (worth[0::2] + worth[1::2]).tolist()
+    left = sorted(
+        name for name, is_followed in zip(index.graph.type_names, followed, strict=True) if not is_followed
     )
+    return f"edges followed {meant[direction]}" + f"; not followed: {', '.join(left)}" * bool(left)

@@ -184,9 +184,7 @@ class GraphIndex(NodeTexts):
     def __init__(self, graph: PropertyGraph) -> None:
         super().__init__(graph)
         self._columns: dict[str, DimensionColumn] = {}
-        self.of_intent: dict[
-            str, Reals
-        ] = {}  # how far each node is about an intent, as `intent_scores` works it out
+        self.of_intent: dict[str, Reals] = {}  # how far each node is about an intent, by `intent_scores`
         self._weights: dict[str, Reals | None] = {}
         self._leads_to: dict[str, dict[int, list[int]]] = {}
 
@@ -211,6 +209,10 @@ class GraphIndex(NodeTexts):
         near = get_close_matches(str(id)[:60].casefold(), folded, n=5)
         ids = list(dict.fromkeys(self.graph.ids[folded[each]] for each in near))
         raise UnknownName("node", id, ids or self.graph.ids[:20], meant=ids[0] if ids else "") from None
+
+    def identity(self, row: int) -> tuple[str, str, str]:
+        """The id, the name and the type of a node."""
+        return self.graph.ids[row], self.names[row], self.kinds[row]
 
     @cached_property
     def name_order(self) -> Places:
@@ -292,14 +294,10 @@ class GraphIndex(NodeTexts):
         Types with a number each, a mapping, are worth that many times as much. Raises BadInput for one text
         in place of a list.
         """
-        if isinstance(types, str):
-            raise BadInput(f"edge types are a list of names, such as [{types!r}], not one text")
+        _require_list(types)
         worth = np.zeros((len(self.graph.type_names), 2))
-        wanted = (
-            types
-            if isinstance(types, Mapping)
-            else dict.fromkeys(self.graph.type_names if types is None else types, 1.0)
-        )
+        names = self.graph.type_names if types is None else types
+        wanted = names if isinstance(names, Mapping) else dict.fromkeys(names, 1.0)
         for code, name in enumerate(self.graph.type_names):
             if name in wanted:
                 worth[code] = along * wanted[name], against * wanted[name]
@@ -309,8 +307,7 @@ class GraphIndex(NodeTexts):
         """Which of some edge types no edge has, in their order; raises UnknownName where that is all of them,
         BadInput for one text.
         """
-        if isinstance(types, str):
-            raise BadInput(f"edge types are a list of names, such as [{types!r}], not one text")
+        _require_list(types)
         wanted, known = set(types or ()), set(self.graph.type_names)
         if wanted and known and not wanted & known:
             raise UnknownName("edge type", min(wanted), known)
@@ -320,15 +317,11 @@ class GraphIndex(NodeTexts):
         """Some steps as texts: "a --[requires]--> b"."""
         links, names = self.links, self.names
         arrows = [
-            arrow for type in self.graph.type_names for arrow in (f" --[{type}]--> ", f" <--[{type}]-- ")
+            arrow for name in self.graph.type_names for arrow in (f" --[{name}]--> ", f" <--[{name}]-- ")
         ]
         some = np.asarray(places, np.int64)
-        steps = zip(
-            links.origins[some].tolist(),
-            links.ways[some].tolist(),
-            links.ends.indices[some].tolist(),
-            strict=True,
-        )
+        columns = (each[some].tolist() for each in (links.origins, links.ways, links.ends.indices))
+        steps = zip(*columns, strict=True)
         return [f"{names[start]}{arrows[way]}{names[end]}" for start, way, end in steps]
 
     def places(self, rows: Ints, worth: Reals) -> tuple[Places, Places]:
@@ -344,10 +337,7 @@ class GraphIndex(NodeTexts):
         Where fewer edges lead out of what is not reached than out of the level, it is walked from there: the
         same edges are found.
         """
-        level, open = (
-            np.flatnonzero(depths == depth).astype(np.int32),
-            np.flatnonzero(depths < 0).astype(np.int32),
-        )
+        level, open = (np.flatnonzero(each).astype(np.int32) for each in (depths == depth, depths < 0))
         ends, ways, size = self.links.ends, self.links.ways, np.diff(self.links.ends.indptr)
         outwards = size[level].sum() <= size[open].sum()
         start, wanted = (level, -1) if outwards else (open, depth)
@@ -439,6 +429,11 @@ class GraphIndex(NodeTexts):
                 )
             values[row] = value
         return values
+
+
+def _require_list(types: object) -> None:
+    if isinstance(types, str):
+        raise BadInput(f"edge types are a list of names, such as [{types!r}], not one text")
 
 
 def index_of(graph: PropertyGraph) -> GraphIndex:

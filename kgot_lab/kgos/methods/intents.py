@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from kgot_lab.errors import UnknownName, require, require_amount, require_count
 from kgot_lab.kgos.methods.formatting import MethodResult
@@ -35,8 +35,12 @@ class IntentRule:
     dimensions: Mapping[str, Bounds] | None = None
 
 
+def _phrases(text: str) -> tuple[str, ...]:
+    return tuple(text.split(", "))
+
+
 def _said(phrases: str, words: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    return tuple(phrases.split(", ")), tuple(words.split(", "))
+    return _phrases(phrases), _phrases(words)
 
 
 INTENTS: Mapping[str, IntentRule] = {  # in the order of the document's table, which breaks ties
@@ -44,11 +48,7 @@ INTENTS: Mapping[str, IntentRule] = {  # in the order of the document's table, w
         *_said("reduce costs, save money, api costs", "cost, expensive, cheap, budget, pricing"),
         purpose="goal",
         types=("cost_strategy",),
-        edges=(
-            "optimizes",
-            "enables",
-            "reduces",
-        ),  # of the two lists in the document that of section 6 (C-O9)
+        edges=("optimizes", "enables", "reduces"),  # the list of section 6 of the document (C-O9)
         dimensions={"pricing_tier": (None, 0.3)},
     ),
     "coding_help": IntentRule(
@@ -136,33 +136,12 @@ INTENTS: Mapping[str, IntentRule] = {  # in the order of the document's table, w
 # How a query says its purpose whatever it is about (decision C-O1, ours): the first that is found, in this
 # order.
 PURPOSES: Mapping[Purpose, tuple[str, ...]] = {
-    "capability": (
-        *(
-            "can it",
-            "can we",
-            "can you",
-            "can i",
-            "could it",
-            "could we",
-            "does it",
-            "do you support",
-            "is it able",
-            "is it possible",
-        ),
-        *("does it support", "will it", "would it", "is there support"),
+    "capability": _phrases(
+        "can it, can we, can you, can i, could it, could we, does it, do you support, is it able, is it possible, "
+        "does it support, will it, would it, is there support"
     ),
-    "goal": (
-        "i want",
-        "i'd like",
-        "i need",
-        "we want",
-        "we need",
-        "how do i",
-        "how do we",
-        "how can i",
-        "how can we",
-        "how to",
-        "help me",
+    "goal": _phrases(
+        "i want, i'd like, i need, we want, we need, how do i, how do we, how can i, how can we, how to, help me"
     ),
 }
 
@@ -197,7 +176,7 @@ class Intents(MethodResult):
     purpose: Purpose
     why: tuple[str, ...]
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("intent", "score", "confidence", "phrases", "words", "boost")
+    COLUMNS = ("intent", "score", "confidence", "phrases", "words", "boost")
 
     @property
     def title(self) -> str:
@@ -214,10 +193,7 @@ class Intents(MethodResult):
         return []
 
     def rows(self) -> Sequence[tuple[object, ...]]:
-        return [
-            (each.name, each.score, each.confidence, each.phrases, each.words, each.boost)
-            for each in self.intents
-        ]
+        return [(each[0], each.score, each.confidence, *each[2:]) for each in self.intents]
 
 
 def classify_intent(
@@ -234,32 +210,15 @@ def classify_intent(
     require_amount(threshold, "threshold")
     require_count(most, 1, "most", "it is how many intents are kept")
     text = query.lower().replace("’", "'")
-    phrases: dict[str, list[str]] = {}
-    for phrase, names in _PHRASES:
-        if phrase in text:
-            for name in names:
-                phrases.setdefault(name, []).append(phrase)
-    words: dict[str, list[str]] = {}
-    said = dict.fromkeys(_WORDS.findall(text))
-    for word in dict.fromkeys(
-        known for each in said for known in (each, each.removesuffix("s")) if known in _OF_WORD
-    ):
-        for name in _OF_WORD[word]:
-            words.setdefault(name, []).append(word)
+    said = dict.fromkeys(known for each in _WORDS.findall(text) for known in (each, each.removesuffix("s")))
     added = _checked_boosts(boosts) if boosts else {}
-    scored = [
-        Intent(name, score, tuple(phrases.get(name, ())), tuple(words.get(name, ())), added.get(name, 0.0))
-        for name in INTENTS
-        if name in phrases or name in words or name in added
-        for score in [
-            round(
-                _PHRASE * len(phrases.get(name, ()))
-                + _WORD * len(words.get(name, ()))
-                + added.get(name, 0.0),
-                9,
-            )
-        ]
-    ]
+    scored = []
+    for name, rule in INTENTS.items():
+        phrases = tuple(phrase for phrase in rule.phrases if phrase in text)
+        words, boost = tuple(word for word in said if word in rule.words), added.get(name, 0.0)
+        if phrases or words or name in added:
+            score = round(_PHRASE * len(phrases) + _WORD * len(words) + boost, 9)
+            scored.append(Intent(name, score, phrases, words, boost))
     kept = sorted((each for each in scored if each.score >= threshold), key=lambda each: -each.score)[:most]
     purpose, told = _purpose(text, kept)
     return Intents(query, tuple(kept), purpose, (*_reasons(scored, kept, threshold, most), told))
@@ -267,18 +226,13 @@ def classify_intent(
 
 def _purpose(text: str, kept: Sequence[Intent]) -> tuple[Purpose, str]:
     """What is to be done: as the query says it, else as the likeliest intent has it, else a search."""
-    asks = [
-        (purpose, phrase)
-        for purpose, phrases in PURPOSES.items()
-        for phrase in phrases
-        if re.search(rf"\b{phrase}\b", text)
-    ]
     of_intent = INTENTS[kept[0].name].purpose if kept else "search"
-    if asks and (asks[0][0] == "capability" or of_intent in ("search", "goal")):
-        return asks[0][0], f"purpose {asks[0][0]}: the query says {asks[0][1]!r}"
-    return of_intent, f"purpose {of_intent}: " + (
-        f"that of {kept[0].name}" if kept else "no intent, and no phrase that says one"
-    )
+    pairs = ((purpose, phrase) for purpose, phrases in PURPOSES.items() for phrase in phrases)
+    said, phrase = next((each for each in pairs if re.search(rf"\b{each[1]}\b", text)), (of_intent, ""))
+    if phrase and (said == "capability" or of_intent in ("search", "goal")):
+        return said, f"purpose {said}: the query says {phrase!r}"
+    why = f"that of {kept[0].name}" if kept else "no intent, and no phrase that says one"
+    return of_intent, f"purpose {of_intent}: {why}"
 
 
 def _reasons(scored: Sequence[Intent], kept: Sequence[Intent], threshold: float, most: int) -> list[str]:
@@ -298,16 +252,3 @@ def _checked_boosts(boosts: Mapping[str, float]) -> Mapping[str, float]:
             raise UnknownName("intent", str(name), INTENTS)
         require_amount(value, f"the boost of {name}")
     return boosts
-
-
-def _homes(triggers: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """The intents that each trigger stands for, in their order."""
-    found: dict[str, list[str]] = {}
-    for name, said in triggers.items():
-        for each in said:
-            found.setdefault(each, []).append(name)
-    return {each: tuple(names) for each, names in found.items()}
-
-
-_PHRASES = tuple(_homes({name: rule.phrases for name, rule in INTENTS.items()}).items())
-_OF_WORD = _homes({name: rule.words for name, rule in INTENTS.items()})

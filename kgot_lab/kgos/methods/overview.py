@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import networkx as nx
@@ -12,10 +13,11 @@ from kgot_lab.errors import UnknownName, require_count
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.centrality import OUTSIDE, pagerank_shares, pairs_of
 from kgot_lab.kgos.methods.formatting import TableFound
-from kgot_lab.kgos.methods.index import index_of
+from kgot_lab.kgos.methods.index import GraphIndex, index_of
 from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import content_words
 
+PATTERNS = ("pattern", "design_pattern", "architectural_pattern", "anti_pattern")
 _TOLD = 5  # names or words of a cluster
 
 
@@ -32,28 +34,19 @@ def overview(graph: PropertyGraph) -> TableFound:
     busiest = int(index.degrees.argmax()) if len(graph) else -1
     if busiest >= 0:
         rows.append(("most neighbours", f"{graph.ids[busiest]} ({int(index.degrees[busiest])})"))
-    return TableFound(
-        f"{counted(len(graph), 'node')}, {counted(len(graph.edge_keys), 'edge')}",
-        ("measure", "value"),
-        tuple(rows),
-    )
+    title = f"{counted(len(graph), 'node')}, {counted(len(graph.edge_keys), 'edge')}"
+    return TableFound(title, ("measure", "value"), tuple(rows))
 
 
 def types_joined(graph: PropertyGraph) -> TableFound:
     """Which types of nodes each type of edge joins, and how often: the schema that a graph turns out to have."""
-    counts = Counter(
-        (graph.type_names[code], " ".join(graph.node_labels[source]), " ".join(graph.node_labels[target]))
-        for code, source, target in zip(
-            graph.type_codes.tolist(), graph.sources.tolist(), graph.targets.tolist(), strict=True
-        )
-    )
-    rows = tuple(
-        (type, source, target, number)
-        for (type, source, target), number in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-    )
-    return TableFound(
-        f"{counted(len(graph.types()), 'type')} of edges", ("edge type", "from", "to", "edges"), rows
-    )
+    kinds = index_of(graph).kinds
+    columns = (each.tolist() for each in (graph.type_codes, graph.sources, graph.targets))
+    ends = zip(*columns, strict=True)
+    counts = Counter((graph.type_names[code], kinds[source], kinds[target]) for code, source, target in ends)
+    rows = tuple((*each, counts[each]) for each in sorted(counts, key=lambda each: (-counts[each], each)))
+    title = f"{counted(len(graph.types()), 'type')} of edges"
+    return TableFound(title, ("edge type", "from", "to", "edges"), rows)
 
 
 def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
@@ -74,13 +67,8 @@ def starting_points(graph: PropertyGraph, *, each: int = 3) -> TableFound:
             for row in best
         ]
     rows.sort(key=lambda row: (-row[3], row[0]))
-    return TableFound(
-        "where to begin",
-        ("id", "name", "type", "pagerank", "description"),
-        tuple(rows),
-        (),
-        tuple(row[0] for row in rows),
-    )
+    columns = ("id", "name", "type", "pagerank", "description")
+    return TableFound("where to begin", columns, tuple(rows), (), tuple(row[0] for row in rows))
 
 
 def clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
@@ -93,20 +81,18 @@ def clusters(graph: PropertyGraph, *, most: int = 20) -> TableFound:
     groups = sorted(
         (sorted(each) for each in found if len(each) > 1), key=lambda each: (-len(each), graph.ids[each[0]])
     )
-    everywhere = Counter(word for name in index.names for word in set(content_words(name.replace("_", " "))))
+    told = [set(content_words(name.replace("_", " "))) for name in index.names]
+    everywhere = Counter(word for words in told for word in words)
     rows, about = [], []
     for group in groups[:most]:
-        here = Counter(
-            word for row in group for word in set(content_words(index.names[row].replace("_", " ")))
-        )
+        here = Counter(word for row in group for word in told[row])
         words = sorted(here, key=lambda word: (-(here[word] ** 2) / everywhere[word], word))[:_TOLD]
         first = sorted(group, key=lambda row: (-rank[row], graph.ids[row]))[:_TOLD]
         rows.append((len(group), ", ".join(words), [graph.ids[row] for row in first]))
         about += [graph.ids[row] for row in first]
     why = (f"{counted(len(groups), 'cluster')} of two nodes or more",)
-    return TableFound(
-        f"clusters: {len(rows)}", ("nodes", "words", "first"), tuple(rows), why, tuple(dict.fromkeys(about))
-    )
+    columns = ("nodes", "words", "first")
+    return TableFound(f"clusters: {len(rows)}", columns, tuple(rows), why, tuple(dict.fromkeys(about)))
 
 
 def graph_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
@@ -122,22 +108,10 @@ def graph_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
         by_type[f"to {graph.type_names[code]}"].add(int(graph.targets[row]))
         by_type[f"from {graph.type_names[code]}"].add(int(graph.sources[row]))
     limiting = by_type["to has_limitation"]
-    relieved = by_type["from has_workaround"] | {
-        int(graph.targets[row])
-        for row in range(len(graph.edge_keys))
-        if graph.type_names[graph.type_codes[row]] == "has_limitation"
-        and int(graph.sources[row]) in by_type["from has_workaround"]
-    }
-    patterns = {
-        row
-        for label in ("pattern", "design_pattern", "architectural_pattern")
-        for row in index.of_label.get(label, np.empty(0, int)).tolist()
-    }
-    code = {
-        row
-        for label in ("function", "method")
-        for row in index.of_label.get(label, np.empty(0, int)).tolist()
-    }
+    helped = by_type["from has_workaround"]
+    limits = index.leads_to("has_limitation")
+    relieved = helped.union(*(limits.get(row, ()) for row in helped))
+    patterns, code = rows_of(index, PATTERNS[:3]), rows_of(index, ("function", "method"))
     found = {
         "no edge": {row for row in range(len(graph)) if index.degrees[row] == 0},
         "no description": {row for row in range(len(graph)) if not _described(graph, row)},
@@ -150,14 +124,9 @@ def graph_gaps(graph: PropertyGraph, *, most: int = 20) -> TableFound:
         if numbers:
             why.append(f"{kind}: {counted(len(numbers), 'node')} of {len(graph):,}")
         for row in sorted(numbers, key=lambda row: (-index.degrees[row], graph.ids[row]))[:most]:
-            rows.append((graph.ids[row], index.names[row], index.kinds[row], kind))
-    return TableFound(
-        f"gaps: {len(rows)}",
-        ("id", "name", "type", "gap"),
-        tuple(rows),
-        tuple(why),
-        tuple(dict.fromkeys(row[0] for row in rows)),
-    )
+            rows.append((*index.identity(row), kind))
+    about = tuple(dict.fromkeys(row[0] for row in rows))
+    return TableFound(f"gaps: {len(rows)}", ("id", "name", "type", "gap"), tuple(rows), tuple(why), about)
 
 
 def coverage(graph: PropertyGraph) -> TableFound:
@@ -185,15 +154,14 @@ def coverage(graph: PropertyGraph) -> TableFound:
         )
         rows.append((label, len(those), *(round(each / len(those), 3) for each in shares)))
     rows.sort(key=lambda row: (-row[1], row[0]))
-    why = (
-        "a test is code in a file or folder whose name says so; what it runs through other code is not counted",
-    )
-    return TableFound(
-        "coverage by type",
-        ("type", "nodes", "described", "documented", "tested", "after a pattern"),
-        tuple(rows),
-        why,
-    )
+    why = "a test is code in a file or folder whose name says so; what it runs through other code is not counted"
+    columns = ("type", "nodes", "described", "documented", "tested", "after a pattern")
+    return TableFound("coverage by type", columns, tuple(rows), (why,))
+
+
+def rows_of(index: GraphIndex, labels: Iterable[str]) -> set[int]:
+    """The rows of the nodes with one of some labels."""
+    return {row for label in labels for row in index.of_label.get(label, np.empty(0, int)).tolist()}
 
 
 def _is_test(graph: PropertyGraph, row: int) -> bool:
@@ -217,7 +185,6 @@ def _undirected(graph: PropertyGraph) -> nx.Graph[int]:
 
 # From patterns to the code that is built after them, and back (KG-OS, the pattern mapper).
 
-PATTERNS = ("pattern", "design_pattern", "architectural_pattern", "anti_pattern")
 _EDGE = "pattern_instance_of"
 
 
@@ -228,14 +195,11 @@ def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str
     UnknownName for a strange pattern.
     """
     index = index_of(graph)
-    patterns = sorted(
-        {row for label in PATTERNS for row in index.of_label.get(label, ())}, key=lambda row: graph.ids[row]
-    )
+    patterns = sorted(rows_of(index, PATTERNS), key=lambda row: graph.ids[row])
     if pattern:
+        wanted = pattern.casefold()
         named = [
-            row
-            for row in patterns
-            if pattern.casefold() in (graph.ids[row].casefold(), index.names[row].casefold())
+            row for row in patterns if wanted in (graph.ids[row].casefold(), index.names[row].casefold())
         ]
         if not named:
             raise UnknownName("pattern", pattern, [graph.ids[row] for row in patterns])
@@ -246,36 +210,19 @@ def pattern_to_code(graph: PropertyGraph, pattern: str = "", *, source_file: str
             at = graph.row(edge.source)
             held = graph.node_properties[at]
             file = str(held.get("file", ""))
-            if source_file and not (
-                file.endswith(source_file) or file.startswith(source_file.rstrip("/") + "/")
-            ):
+            if not (file.endswith(source_file) or file.startswith(source_file.rstrip("/") + "/")):
                 continue
             followed.add(row)
-            place = f"{file}:{held.get('line', '')}".strip(":")
-            rows.append(
-                (
-                    graph.ids[row],
-                    index.names[row],
-                    edge.source,
-                    index.kinds[at],
-                    place,
-                    str(edge.properties.get("why", "")),
-                )
-            )
+            place, shows = f"{file}:{held.get('line', '')}".strip(":"), str(edge.properties.get("why", ""))
+            rows.append((graph.ids[row], index.names[row], edge.source, index.kinds[at], place, shows))
     rows.sort(key=lambda each: (each[0], each[4], each[2]))
     why = [f"{len(followed)} of {counted(len(patterns), 'pattern')} are followed in the code"]
     if missing := [graph.ids[row] for row in patterns if row not in followed]:
-        why.append(
-            f"nothing follows {', '.join(missing[:10])}"
-            + (f" and {len(missing) - 10} more" if len(missing) > 10 else "")
-        )
+        more = f" and {len(missing) - 10} more" * (len(missing) > 10)
+        why.append(f"nothing follows {', '.join(missing[:10])}{more}")
     if not patterns:
         why = ["the graph holds no pattern"]
     about = tuple(dict.fromkeys(each for row in rows for each in (row[0], row[2])))
-    return TableFound(
-        f"code after patterns: {counted(len(rows), 'place')}",
-        ("pattern", "name", "code", "type", "place", "why"),
-        tuple(rows),
-        tuple(why),
-        about,
-    )
+    columns = ("pattern", "name", "code", "type", "place", "why")
+    title = f"code after patterns: {counted(len(rows), 'place')}"
+    return TableFound(title, columns, tuple(rows), tuple(why), about)

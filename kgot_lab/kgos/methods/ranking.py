@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -116,15 +116,7 @@ class SimilarNodes(MethodResult):
     nodes: tuple[Alike, ...]
     why: tuple[str, ...]
 
-    COLUMNS: ClassVar[tuple[str, ...]] = (
-        "id",
-        "name",
-        "type",
-        "score",
-        "jaccard",
-        "type match",
-        "name overlap",
-    )
+    COLUMNS = ("id", "name", "type", "score", "jaccard", "type match", "name overlap")
 
     @property
     def title(self) -> str:

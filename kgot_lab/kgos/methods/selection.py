@@ -17,8 +17,10 @@ from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Diff, Edge, Node
 
 ALTERNATIVES = ("alternative_to", "pattern_alternative_to")
+_IDENTITY = ("id", "name", "type")
 
 
+# a parameter for each filter, most of them left out
 def selected_nodes(
     graph: PropertyGraph,
     *,
@@ -81,17 +83,9 @@ def selected_nodes(
         rows = rows[:limit]
     if len(rows) < passing:
         why.append(f"{len(rows)} of {counted(passing, 'node')} that pass")
-    found = tuple(
-        (graph.ids[row], index.names[row], index.kinds[row], int(degrees[row]), _about(graph, row))
-        for row in rows
-    )
-    return TableFound(
-        f"{counted(passing, 'node')} of {len(graph):,}",
-        ("id", "name", "type", "edges", "description"),
-        found,
-        tuple(why),
-        tuple(row[0] for row in found),
-    )
+    found = tuple((*index.identity(row), int(degrees[row]), _about(graph, row)) for row in rows)
+    title, columns = f"{counted(passing, 'node')} of {len(graph):,}", (*_IDENTITY, "edges", "description")
+    return TableFound(title, columns, found, tuple(why), tuple(graph.ids[row] for row in rows))
 
 
 def related_nodes(
@@ -113,24 +107,17 @@ def related_nodes(
     rows = []
     for edge in edges:
         other = edge.target if edge.source == id else edge.source
-        at = graph.row(other)
-        rows.append(
-            (
-                other,
-                index.names[at],
-                index.kinds[at],
-                f"-{edge.type}->" if edge.source == id else f"<-{edge.type}-",
-                _where(edge.properties),
-            )
-        )
+        arrow = f"-{edge.type}->" if edge.source == id else f"<-{edge.type}-"
+        rows.append((*index.identity(graph.row(other)), arrow, _where(edge.properties)))
     rows.sort(key=lambda each: (each[3], each[0]))
-    why = (f"{counted(len(rows), 'edge')} of {id}",)
+    shown, edges_told = tuple(rows[:limit]), counted(len(rows), "edge")
+    about = (id, *(row[0] for row in shown))
     return TableFound(
-        f"related to {id}: {counted(len(rows), 'edge')}",
-        ("id", "name", "type", "edge", "where"),
-        tuple(rows[:limit]),
-        why,
-        (id, *(row[0] for row in rows[:limit])),
+        f"related to {id}: {edges_told}",
+        (*_IDENTITY, "edge", "where"),
+        shown,
+        (f"{edges_told} of {id}",),
+        about,
     )
 
 
@@ -153,39 +140,20 @@ def alternatives(graph: PropertyGraph, node: str, *, limit: int = 10) -> TableFo
     for _, type, other, out in roles:
         for edge in graph.neighbours(other, "in" if out else "out", (type,)):
             candidate = edge.source if out else edge.target
-            if (
-                candidate != id
-                and candidate not in said
-                and set(graph.node(candidate).labels) & set(graph.node(id).labels)
-            ):
+            shared = set(graph.node(candidate).labels) & set(graph.node(id).labels)
+            if candidate != id and candidate not in said and shared:
                 scores[candidate] = 0.0
     own = {each[1:] for each in roles}
     for candidate in scores:
         theirs = {each[1:] for each in _roles(graph, candidate)}
         scores[candidate] = len(own & theirs) / len(own | theirs)
     best = sorted(scores, key=lambda each: (-scores[each], each))[:limit]
-    rows = [
-        (each, index.names[graph.row(each)], index.kinds[graph.row(each)], 1.0, type)
-        for each, type in sorted(said.items())
-    ]
-    rows += [
-        (
-            each,
-            index.names[graph.row(each)],
-            index.kinds[graph.row(each)],
-            round(scores[each], 6),
-            "the same edges",
-        )
-        for each in best
-    ]
+    reasons = [(each, 1.0, type) for each, type in sorted(said.items())]
+    reasons += [(each, round(scores[each], 6), "the same edges") for each in best]
+    rows = tuple((*index.identity(graph.row(each)), score, why) for each, score, why in reasons[:limit])
     why = (f"{counted(len(said), 'alternative')} said by an edge",)
-    return TableFound(
-        f"alternatives to {id}: {len(rows)}",
-        ("id", "name", "type", "score", "why"),
-        tuple(rows[:limit]),
-        why,
-        (id, *(row[0] for row in rows[:limit])),
-    )
+    about = (id, *(row[0] for row in rows))
+    return TableFound(f"alternatives to {id}: {len(reasons)}", (*_IDENTITY, "score", "why"), rows, why, about)
 
 
 def what_changed(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
@@ -202,9 +170,8 @@ def what_changed(graph: PropertyGraph, earlier: PropertyGraph) -> TableFound:
         ("changed", "edge", _told(after), _changed(before, after)) for before, after in diff.changed_edges
     ]
     about = tuple(row[2] for row in rows if row[1] == "node" and row[2] in graph)
-    return TableFound(
-        f"{counted(len(rows), 'change')}", ("change", "kind", "what", "how"), tuple(rows), (), about
-    )
+    columns = ("change", "kind", "what", "how")
+    return TableFound(counted(len(rows), "change"), columns, tuple(rows), (), about)
 
 
 def _roles(graph: PropertyGraph, id: str) -> set[tuple[str, str, str, bool]]:
@@ -215,11 +182,8 @@ def _roles(graph: PropertyGraph, id: str) -> set[tuple[str, str, str, bool]]:
 
 
 def _changed(before: Node | Edge, after: Node | Edge) -> str:
-    names = sorted(
-        name
-        for name in {*before.properties, *after.properties}
-        if before.properties.get(name) != after.properties.get(name)
-    )
+    one, other = before.properties, after.properties
+    names = sorted(name for name in {*one, *other} if one.get(name) != other.get(name))
     labels = isinstance(before, Node) and isinstance(after, Node) and before.labels != after.labels
     return ", ".join(["type"] * labels + names)
 

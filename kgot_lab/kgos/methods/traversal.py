@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class PathFound(MethodResult):
     text: str
     why: tuple[str, ...]
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ("from", "edge", "direction", "to")
+    COLUMNS = ("from", "edge", "direction", "to")
 
     @property
     def length(self) -> int:
@@ -53,9 +53,8 @@ class PathFound(MethodResult):
 
     @property
     def title(self) -> str:
-        return f"path from {self.start} to {self.end}: " + (
-            counted(self.length, "edge") if self.found else "none found"
-        )
+        length = counted(self.length, "edge") if self.found else "none found"
+        return f"path from {self.start} to {self.end}: {length}"
 
     def rows(self) -> Sequence[tuple[str, ...]]:
         return [(step.source, step.edge.type, step.direction, step.target) for step in self.steps]
@@ -196,15 +195,7 @@ class Exploration(MethodResult):
     levels: tuple[tuple[Explored, ...], ...]
     why: tuple[str, ...]
 
-    COLUMNS: ClassVar[tuple[str, ...]] = (
-        "id",
-        "depth",
-        "importance",
-        "neighbours",
-        "hub",
-        "edge types",
-        "from",
-    )
+    COLUMNS = ("id", "depth", "importance", "neighbours", "hub", "edge types", "from")
 
     @property
     def nodes(self) -> tuple[Explored, ...]:
@@ -218,12 +209,10 @@ class Exploration(MethodResult):
 
     @property
     def title(self) -> str:
-        levels = ", ".join(
-            f"{len(level):,} at depth {depth}" for depth, level in enumerate(self.levels) if depth
+        levels = "".join(
+            f", {len(level):,} at depth {depth}" for depth, level in enumerate(self.levels) if depth
         )
-        return f"around {self.start}: {counted(len(self.nodes) - 1, 'node')}" + (
-            f", {levels}" if levels else ""
-        )
+        return f"around {self.start}: {counted(len(self.nodes) - 1, 'node')}{levels}"
 
     def rows(self) -> Sequence[Explored]:
         return self.nodes
@@ -256,11 +245,8 @@ def explore_smart(graph: PropertyGraph, start_node: str, *, depth: int = 2) -> E
     formula = f"importance = {_CENTRALITY:g} * degree centrality + {_DIVERSITY:g} * share of the edge types"
     why = [f"{formula}; a hub has over {_HUB:g} times the mean neighbours of its level"]
     hubs = [node.id for level in levels for node in level if node.is_hub]
-    why += (
-        [f"hubs: {', '.join(hubs[:5])}" + f" and {len(hubs) - 5:,} more" * (len(hubs) > 5)]
-        if hubs
-        else ["no hub among them"]
-    )
+    more = f" and {len(hubs) - 5:,} more" * (len(hubs) > 5)
+    why.append(f"hubs: {', '.join(hubs[:5])}{more}" if hubs else "no hub among them")
     if len(levels) == 1:
         why.append(f"no edge joins {start_node} with another node")
     return Exploration(start_node, tuple(levels), tuple(why))

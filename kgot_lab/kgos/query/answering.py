@@ -71,16 +71,9 @@ def answer_in_words(
     context = search_context(found)
     if before and (known := [id for id in before[-1].nodes if id in graph]):
         context += "\nAsked about before:\n" + _nodes(graph, known)
-    nodes = tuple(
-        dict.fromkeys(
-            [
-                *(node.id for node in found.nodes),
-                *(node.id for node in found.neighbours),
-                *(before[-1].nodes if before else ()),
-            ]
-        )
-    )
-    return _told(question, context, nodes, llm, before)
+    nodes = dict.fromkeys([*(node.id for node in found.nodes), *(near.id for near in found.neighbours)])
+    nodes |= dict.fromkeys(before[-1].nodes if before else ())
+    return _told(question, context, tuple(nodes), llm, before)
 
 
 def explained_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> TextAnswer:
@@ -88,14 +81,9 @@ def explained_node(graph: PropertyGraph, node: str, llm: LLM | None = None) -> T
     and LLMError.
     """
     id = meant_node(graph, node)
-    near = tuple(
-        dict.fromkeys(
-            [id, *(end for edge in graph.neighbours(id, "both") for end in (edge.source, edge.target))]
-        )
-    )
-    return _told(
-        f"What is {index_of(graph).names[graph.row(id)]}, and what is it for?", _nodes(graph, [id]), near, llm
-    )
+    ends = (end for edge in graph.neighbours(id, "both") for end in (edge.source, edge.target))
+    question = f"What is {index_of(graph).names[graph.row(id)]}, and what is it for?"
+    return _told(question, _nodes(graph, [id]), tuple(dict.fromkeys([id, *ends])), llm)
 
 
 def summarised(graph: PropertyGraph, llm: LLM | None = None) -> TextAnswer:
@@ -103,15 +91,12 @@ def summarised(graph: PropertyGraph, llm: LLM | None = None) -> TextAnswer:
     model. Raises LLMError.
     """
     parts = [overview(graph), starting_points(graph, each=3), clusters(graph, most=8)]
-    lines = [
-        line
-        for part in parts
-        for line in [f"{part.title}:", *("  " + ", ".join(map(_text, row)) for row in part.rows()[:30])]
-    ]
+    lines: list[str] = []
+    for part in parts:
+        lines += [f"{part.title}:", *("  " + ", ".join(map(_text, row)) for row in part.rows()[:30])]
     nodes = tuple(dict.fromkeys(id for part in parts for id in part.ids))
-    return _told(
-        "What is this graph about? Begin with the whole, then its parts.", "\n".join(lines), nodes, llm
-    )
+    question = "What is this graph about? Begin with the whole, then its parts."
+    return _told(question, "\n".join(lines), nodes, llm)
 
 
 def prompt_for(question: str, context: str, before: tuple[ConversationTurn, ...] = ()) -> Prompt:

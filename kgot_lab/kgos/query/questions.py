@@ -19,7 +19,7 @@ from kgot_lab.kgos.methods import selection
 from kgot_lab.kgos.methods.centrality import OUTSIDE, Metric, critical_components
 from kgot_lab.kgos.methods.compose_for import compose_for
 from kgot_lab.kgos.methods.dimensions import dimension_filter, dimension_profile
-from kgot_lab.kgos.methods.formatting import MethodResult, NodeHit, NodesFound, TableFound
+from kgot_lab.kgos.methods.formatting import MethodResult, NodesFound, TableFound
 from kgot_lab.kgos.methods.goals import can_it, want_to
 from kgot_lab.kgos.methods.impact_analysis import Follow, Towards, impact_analysis
 from kgot_lab.kgos.methods.index import index_of, meant_node
@@ -34,7 +34,11 @@ from kgot_lab.kgos.schemas.extracted_dimensions import extract_dimensions
 
 AskGraph = Callable[..., MethodResult]
 _Node = Annotated[str, "a node, by its id, its name or the end of its id"]
+_Other = Annotated[str, "the node beside it"]
 _Most = Annotated[int, "how many nodes at most"]
+_First = Annotated[int, "how many nodes"]
+_Depth = Annotated[int, "how many edges away"]
+_Metric = Annotated[Metric, "by which measure"]
 _Types = Annotated[list[str] | None, "only nodes of this type; repeat for more"]
 _EdgeTypes = Annotated[list[str] | None, "only edges of this type; repeat for more"]
 
@@ -138,6 +142,7 @@ def _schema(graph: PropertyGraph) -> MethodResult:
     return structure.types_joined(graph)
 
 
+# an argument for each filter of the toolkit's --list
 @_in("discovery")
 def _list(
     graph: PropertyGraph,
@@ -172,7 +177,7 @@ def _list(
 @_in("discovery")
 def _random(
     graph: PropertyGraph,
-    number: Annotated[int, "how many nodes"] = 5,
+    number: _First = 5,
     type: _Types = None,
     seed: Annotated[int, "another draw"] = 0,
 ) -> MethodResult:
@@ -208,15 +213,12 @@ def _why_not(graph: PropertyGraph, capability: Annotated[str, "what does not wor
     found = can_it(graph, capability)
     rows = sorted(found.limitations, key=lambda each: (not each.blocking, each.id))
     why = (f"can it {capability!r}: {found.status}", *found.why)
-    return TableFound(
-        f"in the way of {capability!r}: {len(rows)}", found.COLUMNS, tuple(rows), why, tuple(found.ids)
-    )
+    title = f"in the way of {capability!r}: {len(rows)}"
+    return TableFound(title, found.COLUMNS, tuple(rows), why, tuple(found.ids))
 
 
 @_in("intent")
-def _how_does(
-    graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2
-) -> MethodResult:
+def _how_does(graph: PropertyGraph, node: _Node, depth: _Depth = 2) -> MethodResult:
     """How something works: what it is joined with, the important first, level by level."""
     return explore_smart(graph, meant_node(graph, node), depth=depth)
 
@@ -244,12 +246,8 @@ def _optimize_for(
     limit: _Most = 10,
 ) -> MethodResult:
     """What makes something better: what optimizes, reduces or enables it."""
-    return want_to(
-        graph,
-        goal,
-        limit,
-        boost_types=[each for each in ("optimizes", "reduces", "enables") if each in graph.types()] or None,
-    )
+    types = [each for each in ("optimizes", "reduces", "enables") if each in graph.types()]
+    return want_to(graph, goal, limit, boost_types=types or None)
 
 
 # --- exploration ---
@@ -266,11 +264,8 @@ def _trace(
 ) -> MethodResult:
     """The shortest path between two nodes; not through packages that both use, which says nothing of the two."""
     ends = meant_node(graph, node), meant_node(graph, other)
-    inside = [
-        id
-        for id, labels in zip(graph.ids, graph.node_labels, strict=True)
-        if OUTSIDE not in labels or id in ends
-    ]
+    labels = zip(graph.ids, graph.node_labels, strict=True)
+    inside = [id for id, those in labels if OUTSIDE not in those or id in ends]
     within = graph if len(inside) == len(graph) else graph.subgraph(inside)
     return trace_path(within, *ends, max_depth=max_depth, types=edge_type, directed=directed)
 
@@ -287,29 +282,19 @@ def _related(
 
 
 @_in("exploration")
-def _dependencies(
-    graph: PropertyGraph, node: _Node, max_depth: Annotated[int, "how many edges away"] = 3
-) -> MethodResult:
+def _dependencies(graph: PropertyGraph, node: _Node, max_depth: _Depth = 3) -> MethodResult:
     """What a node depends on, level by level."""
-    return impact_analysis(
-        graph, meant_node(graph, node), direction="backward", max_depth=max_depth, follow="dependants"
-    )
+    return _impact(graph, node, "backward", max_depth)
 
 
 @_in("exploration")
-def _used_by(
-    graph: PropertyGraph, node: _Node, max_depth: Annotated[int, "how many edges away"] = 3
-) -> MethodResult:
+def _used_by(graph: PropertyGraph, node: _Node, max_depth: _Depth = 3) -> MethodResult:
     """What depends on a node, level by level."""
-    return impact_analysis(
-        graph, meant_node(graph, node), direction="forward", max_depth=max_depth, follow="dependants"
-    )
+    return _impact(graph, node, "forward", max_depth)
 
 
 @_in("exploration")
-def _explore(
-    graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2
-) -> MethodResult:
+def _explore(graph: PropertyGraph, node: _Node, depth: _Depth = 2) -> MethodResult:
     """What is around a node, the important first, hubs marked."""
     return explore_smart(graph, meant_node(graph, node), depth=depth)
 
@@ -322,31 +307,25 @@ def _impact(
     graph: PropertyGraph,
     node: _Node,
     direction: Annotated[Towards, "what the change reaches, what reaches it, or both"] = "forward",
-    max_depth: Annotated[int, "how many edges away"] = 3,
+    max_depth: _Depth = 3,
     follow: Annotated[Follow, "along arrows, or by what types of edges say depends on what"] = "dependants",
     risk_threshold: Annotated[float, "only nodes of at least this risk, from 0 to 1"] = 0.0,
 ) -> MethodResult:
     """What a change of a node reaches, with risks and the riskiest chain."""
-    found = impact_analysis(
-        graph, meant_node(graph, node), direction=direction, max_depth=max_depth, follow=follow
-    )
+    id = meant_node(graph, node)
+    found = impact_analysis(graph, id, direction=direction, max_depth=max_depth, follow=follow)
     if risk_threshold <= 0:
         return found
     rows = tuple(each for each in found.nodes if each.risk >= risk_threshold)
-    return TableFound(
-        f"{found.title}; {len(rows)} of risk {risk_threshold:g} or more",
-        found.COLUMNS,
-        rows,
-        found.why,
-        (found.node, *(each.id for each in rows)),
-    )
+    title = f"{found.title}; {len(rows)} of risk {risk_threshold:g} or more"
+    return TableFound(title, found.COLUMNS, rows, found.why, (id, *(each.id for each in rows)))
 
 
 @_in("analysis")
 def _critical(
     graph: PropertyGraph,
-    metric: Annotated[Metric, "by which measure"] = "priority",
-    top_k: Annotated[int, "how many nodes"] = 10,
+    metric: _Metric = "priority",
+    top_k: _First = 10,
     type: _Types = None,
 ) -> MethodResult:
     """The nodes that most depends on: what to test and review first."""
@@ -354,19 +333,15 @@ def _critical(
 
 
 @_in("analysis")
-def _bottleneck(
-    graph: PropertyGraph, top_k: Annotated[int, "how many nodes"] = 10, type: _Types = None
-) -> MethodResult:
+def _bottleneck(graph: PropertyGraph, top_k: _First = 10, type: _Types = None) -> MethodResult:
     """The nodes without which most others would lie apart."""
-    return critical_components(graph, metric="bottleneck", top_k=top_k, types=type or ())
+    return _critical(graph, "bottleneck", top_k, type)
 
 
 @_in("analysis")
-def _risk(
-    graph: PropertyGraph, top_k: Annotated[int, "how many nodes"] = 10, type: _Types = None
-) -> MethodResult:
+def _risk(graph: PropertyGraph, top_k: _First = 10, type: _Types = None) -> MethodResult:
     """The nodes whose change most others depend on directly."""
-    return critical_components(graph, metric="dependants", top_k=top_k, types=type or ())
+    return _critical(graph, "dependants", top_k, type)
 
 
 @_in("analysis")
@@ -405,29 +380,25 @@ def _recommend(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodRe
     id = meant_node(graph, node)
     row = graph.row(id)
     near = index.neighbours
-    own = set(near.indices[near.indptr[row] : near.indptr[row + 1]].tolist())
+
+    def adjacent(row: int) -> list[int]:
+        found: list[int] = near.indices[near.indptr[row] : near.indptr[row + 1]].tolist()
+        return found
+
+    own = set(adjacent(row))
     scores: dict[int, float] = {}
     through: dict[int, list[str]] = {}
     for common in sorted(own):
-        theirs = near.indices[near.indptr[common] : near.indptr[common + 1]].tolist()
-        for other in theirs:
-            if other != row and other not in own:
-                scores[other] = scores.get(other, 0.0) + 1 / log2(1 + len(theirs))
-                through.setdefault(other, []).append(index.names[common])
+        theirs = adjacent(common)
+        for other in (each for each in theirs if each != row and each not in own):
+            scores[other] = scores.get(other, 0.0) + 1 / log2(1 + len(theirs))
+            through.setdefault(other, []).append(index.names[common])
     best = sorted(scores, key=lambda each: (-scores[each], graph.ids[each]))[:limit]
-    hits = tuple(
-        NodeHit(
-            graph.ids[each],
-            index.names[each],
-            index.kinds[each],
-            scores[each],
-            f"through {', '.join(through[each][:3])}",
-        )
-        for each in best
+    hits = index.hits(
+        best, [scores[each] for each in best], [f"through {', '.join(through[each][:3])}" for each in best]
     )
-    return NodesFound(
-        f"recommended beside {id}", hits, ("what common neighbours are joined with, rare ones weighing more",)
-    )
+    why = "what common neighbours are joined with, rare ones weighing more"
+    return NodesFound(f"recommended beside {id}", hits, (why,))
 
 
 @_in("ranking")
@@ -439,18 +410,16 @@ def _similar_to(graph: PropertyGraph, node: _Node, limit: _Most = 10) -> MethodR
 @_in("ranking")
 def _rank(
     graph: PropertyGraph,
-    metric: Annotated[Metric, "by which measure"] = "pagerank",
-    top_k: Annotated[int, "how many nodes"] = 10,
+    metric: _Metric = "pagerank",
+    top_k: _First = 10,
     type: _Types = None,
 ) -> MethodResult:
     """The nodes in the order of a measure."""
-    return critical_components(graph, metric=metric, top_k=top_k, types=type or ())
+    return _critical(graph, metric, top_k, type)
 
 
 @_in("ranking")
-def _explore_smart(
-    graph: PropertyGraph, node: _Node, depth: Annotated[int, "how many edges away"] = 2
-) -> MethodResult:
+def _explore_smart(graph: PropertyGraph, node: _Node, depth: _Depth = 2) -> MethodResult:
     """What is around a node, the important first, hubs marked."""
     return explore_smart(graph, meant_node(graph, node), depth=depth)
 
@@ -470,33 +439,22 @@ def _score_dimensions(graph: PropertyGraph, node: _Node) -> MethodResult:
         if isinstance(value := held.get(each.name), int | float) and not isinstance(value, bool)
     )
     why = () if rows else ("it has none; auto-dimensions computes those that texts and edges tell",)
-    return TableFound(
-        f"dimensions of {index.names[graph.row(id)]}: {len(rows)}",
-        ("dimension", "category", "value", "low", "high"),
-        rows,
-        why,
-        (id,),
-    )
+    title = f"dimensions of {index.names[graph.row(id)]}: {len(rows)}"
+    return TableFound(title, ("dimension", "category", "value", "low", "high"), rows, why, (id,))
 
 
 @_in("dimensions")
-def _dimension_profile(
-    graph: PropertyGraph, node: _Node, other: Annotated[str, "the node beside it"]
-) -> MethodResult:
+def _dimension_profile(graph: PropertyGraph, node: _Node, other: _Other) -> MethodResult:
     """Two nodes beside each other on all dimensions that one of them has."""
     return dimension_profile(graph, meant_node(graph, node), meant_node(graph, other))
 
 
 @_in("dimensions")
-def _compare_dimensions(
-    graph: PropertyGraph, node: _Node, other: Annotated[str, "the node beside it"]
-) -> MethodResult:
+def _compare_dimensions(graph: PropertyGraph, node: _Node, other: _Other) -> MethodResult:
     """Where two nodes lie farthest apart, of the dimensions that both have."""
     found = dimension_profile(graph, meant_node(graph, node), meant_node(graph, other))
-    rows = sorted(
-        (row for row in found.rows() if row[4] is not None),
-        key=lambda row: (-abs(float(str(row[4]))), str(row[0])),
-    )
+    both = (row for row in found.rows() if row[4] is not None)
+    rows = sorted(both, key=lambda row: (-abs(float(str(row[4]))), str(row[0])))
     return TableFound(found.title, found.COLUMNS, tuple(rows), found.why, tuple(found.ids))
 
 
@@ -518,17 +476,11 @@ def _auto_dimensions(graph: PropertyGraph, node: Annotated[str, "only of this no
     if node:
         id = meant_node(graph, node)
         rows: tuple[tuple[Any, ...], ...] = tuple(found.of(id).items())
-        return TableFound(
-            f"computed dimensions of {id}: {len(rows)}", ("dimension", "value"), rows, (silent,), (id,)
-        )
-    counts = tuple(
-        (name, int((~np.isnan(values)).sum()), round(float(values[~np.isnan(values)].mean()), 3))
-        for name, values in found.values.items()
-        if (~np.isnan(values)).any()
-    )
-    return TableFound(
-        f"computed dimensions: {len(counts)}", ("dimension", "nodes", "mean"), counts, (silent,)
-    )
+        title = f"computed dimensions of {id}: {len(rows)}"
+        return TableFound(title, ("dimension", "value"), rows, (silent,), (id,))
+    known = {name: values[~np.isnan(values)] for name, values in found.values.items()}
+    rows = tuple((name, len(each), round(float(each.mean()), 3)) for name, each in known.items() if len(each))
+    return TableFound(f"computed dimensions: {len(rows)}", ("dimension", "nodes", "mean"), rows, (silent,))
 
 
 QUESTIONS: Mapping[str, GraphQuestion] = _ALL

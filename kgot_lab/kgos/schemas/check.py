@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from kgot_lab.errors import BadInput, UnknownName, described_value, shortly
-from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.validation import ANY_TYPE, EdgeType, Ends, PropertyRule, Vocabulary
 from kgot_lab.types import Edge, Json, Node
 
@@ -28,9 +27,8 @@ class Fault:
         return f"{self.level} at {self.where}: {self.what}; {self.do}"
 
 
-def faults_of_graph(vocabulary: Vocabulary, graph: PropertyGraph) -> tuple[Fault, ...]:
-    """All that a vocabulary has against a graph: its nodes first, then its edges."""
-    return faults(vocabulary, graph.nodes, graph.edges)
+def _error(what: str, where: str, do: str) -> Fault:
+    return Fault("error", what, where, do)
 
 
 def faults(
@@ -66,18 +64,12 @@ def node_faults(vocabulary: Vocabulary, node: Node) -> list[Fault]:
     """What a vocabulary has against a node."""
     where = f"node {shortly(node.id)}"
     if len(node.labels) != 1:
-        return [
-            Fault(
-                "error",
-                f"it has {len(node.labels)} types",
-                where,
-                f"give it one type of {vocabulary.name} as its label",
-            )
-        ]
+        do = f"give it one type of {vocabulary.name} as its label"
+        return [_error(f"it has {len(node.labels)} types", where, do)]
     try:
         rules = vocabulary.node_type(node.labels[0]).properties
     except UnknownName as error:
-        return [Fault("error", str(error), where, "give it one of these")]
+        return [_error(str(error), where, "give it one of these")]
     return list(_of_properties(rules, node.properties, where))
 
 
@@ -85,27 +77,15 @@ def edge_faults(vocabulary: Vocabulary, edge: Edge, types: Mapping[str, str]) ->
     """What a vocabulary has against an edge between nodes of these types, by id."""
     where = f"edge {shortly(edge.source)} -{edge.type}-> {shortly(edge.target)}"
     if edge.type in vocabulary.instead:
-        return [
-            Fault(
-                "error",
-                f"{edge.type!r} is no edge type of {vocabulary.name}",
-                where,
-                vocabulary.instead[edge.type],
-            )
-        ]
+        wrong = f"{edge.type!r} is no edge type of {vocabulary.name}"
+        return [_error(wrong, where, vocabulary.instead[edge.type])]
     try:
         kind = vocabulary.edge_type(edge.type)
     except UnknownName as error:
-        return [Fault("error", str(error), where, "write one of these")]
+        return [_error(str(error), where, "write one of these")]
     if missing := [end for end in (edge.source, edge.target) if end not in types]:
-        return [
-            Fault(
-                "error",
-                f"there is no node {shortly(missing[0])}",
-                where,
-                "write the node first, or with the edge",
-            )
-        ]
+        do = "write the node first, or with the edge"
+        return [_error(f"there is no node {shortly(missing[0])}", where, do)]
     found = [*_of_ends(kind, edge, types, where), *_of_properties(kind.properties, edge.properties, where)]
     if kind.symmetric and edge.source >= edge.target:
         found.append(_order(edge, where))
@@ -114,30 +94,25 @@ def edge_faults(vocabulary: Vocabulary, edge: Edge, types: Mapping[str, str]) ->
 
 def _order(edge: Edge, where: str) -> Fault:
     if edge.source == edge.target:
-        return Fault("error", f"{edge.type} joins a node with itself", where, "leave it out")
+        return _error(f"{edge.type} joins a node with itself", where, "leave it out")
     swapped = f"{shortly(edge.target)} -{edge.type}-> {shortly(edge.source)}"
-    return Fault(
-        "error",
-        f"{edge.type} says the same both ways and is stored once, in the order of ids",
-        where,
-        f"write {swapped}",
-    )
+    wrong = f"{edge.type} says the same both ways and is stored once, in the order of ids"
+    return _error(wrong, where, f"write {swapped}")
 
 
 def _of_ends(kind: EdgeType, edge: Edge, types: Mapping[str, str], where: str) -> Iterator[Fault]:
     source, target = types[edge.source], types[edge.target]
     ends = next((each for each in kind.ends if _fits(each, source, target)), None)
     if ends is None:
-        allowed = ", ".join(f"{each.source} to {each.target}" for each in kind.ends).replace(
-            ANY_TYPE, "any node"
-        )
-        yield Fault("error", f"{kind.name} does not join {source} to {target}", where, f"it joins {allowed}")
+        pairs = ", ".join(f"{each.source} to {each.target}" for each in kind.ends)
+        allowed = pairs.replace(ANY_TYPE, "any node")
+        yield _error(f"{kind.name} does not join {source} to {target}", where, f"it joins {allowed}")
         return
     for name, values in ends.only.items():
         given = edge.properties.get(name)
         if given is not None and given not in values:
             do = f"write {' or '.join(map(repr, values))}" if values else "leave it out"
-            yield Fault("error", f"{name} is {shortly(given)} between {source} and {target}", where, do)
+            yield _error(f"{name} is {shortly(given)} between {source} and {target}", where, do)
 
 
 def _fits(ends: Ends, source: str, target: str) -> bool:
@@ -153,9 +128,9 @@ def _of_properties(
             yield told
         elif value is None or value == "":
             if rule.required:
-                yield Fault("error", f"it has no {rule.name}", where, f"give it {rule.name}")
+                yield _error(f"it has no {rule.name}", where, f"give it {rule.name}")
         elif problem := _problem(rule, value):
-            yield Fault("error", f"{rule.name} is {described_value(value)}", where, problem)
+            yield _error(f"{rule.name} is {described_value(value)}", where, problem)
 
 
 def _company(
@@ -166,7 +141,7 @@ def _company(
     here = properties.get(other) == wanted
     if not here and properties.get(rule.name) is not None:
         what = f"{rule.name} belongs to {other} {wanted!r}, and this is {other} {properties.get(other)!r}"
-        return Fault("error", what, where, f"leave {rule.name} out, or make it null")
+        return _error(what, where, f"leave {rule.name} out, or make it null")
     if here and properties.get(rule.name) is None:
         return Fault(
             "warning", f"{other} is {wanted!r} and it has no {rule.name}", where, f"give it {rule.name}"

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from kgot_lab.errors import BadInput, UnknownName, described_value, require
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.text.cleaning import counted
 from kgot_lab.types import Json
 
 
@@ -102,25 +101,17 @@ _TABLE = {  # name | at 0 | at 1
 
 
 def _of_table() -> tuple[Dimension, ...]:
-    lines = (
-        (category, line.split(" | "))
-        for category, text in _TABLE.items()
-        for line in text.strip().splitlines()
+    rows = ((category, line) for category, text in _TABLE.items() for line in text.strip().splitlines())
+    return tuple(
+        Dimension(name.strip(), category, *ends)
+        for category, line in rows
+        for name, *ends in [line.split(" | ")]
     )
-    return tuple(Dimension(name.strip(), category, low, high) for category, (name, low, high) in lines)
 
 
 DIMENSIONS = _of_table()
 DIMENSION_CATEGORIES = tuple(_TABLE)
 BY_NAME = MappingProxyType({each.name: each for each in DIMENSIONS})
-
-
-def dimension(name: str) -> Dimension:
-    """A dimension by its name; raises UnknownName, which lists them."""
-    try:
-        return BY_NAME[name]
-    except (KeyError, TypeError):
-        raise UnknownName("dimension", name, BY_NAME) from None
 
 
 # Bounds on dimensions: what may be asked, and which nodes lie within, in columns of a graph and in SQL of a
@@ -134,30 +125,6 @@ Bounds = tuple[float | None, float | None]  # low and high, both inclusive, None
 _TOLERANCE = 1e-9  # so that exactly .1 finds a node whose .1 was computed
 _MOST = sys.float_info.max  # a number beyond it is infinite to SQLite
 _EXACTLY, _ENDS = {"exact"}, {"min", "max"}
-
-
-@dataclass(frozen=True)
-class Within:
-    """Which nodes lie within bounds (a mask over rows), how many lack each dimension, and how many have there
-    what is no number.
-    """
-
-    kept: NDArray[np.bool_]
-    bounds: Mapping[str, Bounds]
-    lacking: Mapping[str, int]
-    no_number: Mapping[str, int]
-    incomplete: int  # nodes that are left out for lack of a number on one dimension or more
-
-    def __str__(self) -> str:
-        asked = ", ".join(phrase(name, bounds) for name, bounds in self.bounds.items())
-        told = [f"{int(self.kept.sum()):,} of {counted(len(self.kept), 'node')} with {asked}"]
-        told += [f"{counted(count, 'node')} without {name}" for name, count in self.lacking.items() if count]
-        told += [
-            f"{counted(count, 'node')} whose {name} is no number"
-            for name, count in self.no_number.items()
-            if count
-        ]
-        return "; ".join(told)
 
 
 def require_bounds(filters: Mapping[str, object], declared: Collection[str] = ()) -> dict[str, Bounds]:
@@ -175,23 +142,6 @@ def require_bounds(filters: Mapping[str, object], declared: Collection[str] = ()
             "a filter takes at least one dimension with its bounds, such as {'pricing_tier': (None, 0.3)}"
         )
     return {_known(name, declared): _pair(name, given) for name, given in filters.items()}
-
-
-def within(graph: PropertyGraph, filters: Mapping[str, object], *, declared: Collection[str] = ()) -> Within:
-    """The nodes within bounds on all dimensions; one without a number on any is left out and counted. Raises
-    as `require_bounds`.
-    """
-    bounds = require_bounds(filters, declared)
-    complete = kept = np.ones(len(graph), dtype=np.bool_)
-    lacking, no_number = {}, {}
-    for name, (low, high) in bounds.items():
-        values = values_of(graph, name)
-        known = ~np.isnan(values)
-        lacking[name] = sum(properties.get(name) is None for properties in graph.node_properties)
-        no_number[name] = len(graph) - lacking[name] - int(known.sum())
-        complete = complete & known
-        kept = kept & inside(values, (low, high))
-    return Within(kept, bounds, lacking, no_number, len(graph) - int(complete.sum()))
 
 
 def inside(values: NDArray[np.float64], bounds: Bounds) -> NDArray[np.bool_]:

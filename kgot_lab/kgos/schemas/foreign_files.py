@@ -115,33 +115,18 @@ def row_properties(
                 table[text], wrong[text] = {}, str(error)
         of_json = [table[text] for text in texts]
         if wrong:
-            unread += [
-                Unread(
-                    8,
-                    columns.table,
-                    place + 1,
-                    told(place),
-                    f"its {in_json} {wrong[text]}, so it has none of them",
-                )
-                for place, text in enumerate(texts)
-                if text in wrong
-            ]
-    own = {
-        name: _plain(column)
-        for name, column in columns.values.items()
-        if name != in_json and name not in besides
-    }
+            for place, text in enumerate(texts):
+                if text in wrong:
+                    why = f"its {in_json} {wrong[text]}, so it has none of them"
+                    unread.append(Unread(8, columns.table, place + 1, told(place), why))
+    left_out = {in_json, *besides}
+    own = {name: _plain(column) for name, column in columns.values.items() if name not in left_out}
     more = {name: column for name, column in own.items() if any(value is not None for value in column)}
     if not more:
         return of_json, unread
-    rows = zip(*more.values(), strict=True)
-    if not any(None in column for column in more.values()):
-        return [
-            dict(zip(more, row, strict=True)) | known for row, known in zip(rows, of_json, strict=True)
-        ], unread
-    given = (
-        {name: value for name, value in zip(more, row, strict=True) if value is not None} for row in rows
-    )
+    given = (dict(zip(more, row, strict=True)) for row in zip(*more.values(), strict=True))
+    if any(None in column for column in more.values()):
+        given = ({name: value for name, value in each.items() if value is not None} for each in given)
     return [each | known for each, known in zip(given, of_json, strict=True)], unread
 
 
@@ -217,11 +202,9 @@ def graph_of_tables(
     ids = nodes.texts(profile.id)
     kept, unread = _readable_nodes(nodes.table, ids)
     row_of = {id: row for row, id in enumerate(compress(ids, kept)) if id is not None}
+    named_columns = (profile.id, profile.called, profile.type)
     of_nodes, wrong = row_properties(
-        nodes,
-        profile.properties,
-        (profile.id, profile.called, profile.type),
-        lambda row: f"node {shortly(ids[row])}",
+        nodes, profile.properties, named_columns, lambda row: f"node {shortly(ids[row])}"
     )
     names, types = nodes.texts(profile.called), nodes.texts(profile.type)
     named = [
@@ -244,18 +227,10 @@ def graph_of_tables(
         return f"edge {shortly(sources[row])} -{relations[row]}-> {shortly(targets[row])}"
 
     for row in np.flatnonzero(~whole).tolist():
-        gone = [
-            shortly(id) for id, there in ((sources[row], begin[row]), (targets[row], end[row])) if there < 0
-        ]
-        unread.append(
-            Unread(
-                3,
-                edges.table,
-                row + 1,
-                describe_edge(row),
-                f"there is no node {' and no node '.join(gone)}, so it is left out",
-            )
-        )
+        ends = (sources[row], begin[row]), (targets[row], end[row])
+        gone = " and no node ".join(shortly(id) for id, there in ends if there < 0)
+        why = f"there is no node {gone}, so it is left out"
+        unread.append(Unread(3, edges.table, row + 1, describe_edge(row), why))
     besides = (profile.source, profile.target, profile.relation, edges.number)
     of_edges, wrong = row_properties(edges, profile.edge_properties, besides, describe_edge)
     unread += [*wrong, *(_replaced(edges, row, describe_edge(row)) for row in edges.replaced)]
@@ -290,13 +265,8 @@ def _readable_nodes(table: str, ids: Sequence[str | None]) -> tuple[list[bool], 
 
 
 def _replaced(columns: TableColumns, row: int, of: str) -> Unread:
-    return Unread(
-        0,
-        columns.table,
-        row + 1,
-        of,
-        "a text in it is not UTF-8; the letters that could not be read were replaced",
-    )
+    why = "a text in it is not UTF-8; the letters that could not be read were replaced"
+    return Unread(0, columns.table, row + 1, of, why)
 
 
 def _keys(begin: Ints, end: Ints, codes: Ints, nodes: int) -> tuple[str, ...]:
@@ -382,16 +352,7 @@ def _uncollected() -> Iterator[None]:
 
 # The vectors of nodes in an SQLite file of another program, and what the file says of them.
 
-_VECTORS = (
-    "embedding",
-    "embeddings",
-    "vector",
-    "vectors",
-    "embedding_vector",
-    "embedding_blob",
-    "vec",
-    "emb",
-)
+_VECTORS = tuple("embedding embeddings vector vectors embedding_vector embedding_blob vec emb".split())
 _IDS = ("node_id", "entity_id", "id", "item_id", "key", "uid", "uuid", "name")
 _MODELS = ("embedding_model", "model", "model_name", "embedder", "model_id")
 _SIZES = ("embedding_dim", "dimension", "dimensions", "dim", "dims")
@@ -457,10 +418,10 @@ def _columns(tables: Tables, path: Path) -> VectorColumns:
 def _only(problem: str, values: Iterable[object]) -> str:
     counts = Counter(values)
     if len(counts) > 1:
-        told = ", ".join(
-            f"{value if value is not None else 'none said'} ({count:,})"
-            for value, count in counts.most_common(4)
+        common = (
+            (value if value is not None else "none said", count) for value, count in counts.most_common(4)
         )
+        told = ", ".join(f"{value} ({count:,})" for value, count in common)
         raise BadInput(f"{problem}: {told}; vectors of several cannot be compared, so keep those of one")
     (value,) = counts
     return "" if value is None else str(value)

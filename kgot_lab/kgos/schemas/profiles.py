@@ -56,9 +56,7 @@ class Profile:
             if there is None:
                 missing.append(f"table {table}")
             else:
-                missing += [
-                    f"{table}.{column}" for column in columns if actual(column, tables[there]) is None
-                ]
+                missing += [f"{table}.{each}" for each in columns if actual(each, tables[there]) is None]
         return missing
 
     def completed(self, tables: Tables) -> Profile:
@@ -93,22 +91,16 @@ def first_named(wanted: Sequence[str], names: Sequence[str]) -> str:
 
 # `standard`, `claude`, `hal` and `from_node` share the names of their tables: columns decide, those that only
 # one profile has first.
-PROFILES = (
-    Profile(
-        "unified",
-        "unified_nodes",
-        "node_id",
-        "name",
-        "unified_edges",
-        "source_node_id",
-        "target_node_id",
-        "edge_type",
-    ),
-    Profile("claude", "nodes", "node_id", "name", "edges", "source_node_id", "target_node_id", "edge_type"),
-    Profile("hal", "nodes", "id", "name", "edges", "source_id", "target_id", "edge_type"),
-    Profile("from_node", "nodes", "id", "name", "edges", "from_node", "to_node", "type"),
-    Profile("entities", "entities", "id", "name", "relations", "source_id", "target_id", "relation_type"),
-    Profile("standard", "nodes", "id", "name", "edges", "source", "target", "type"),
+PROFILES = tuple(
+    Profile(*row.split())
+    for row in (
+        "unified unified_nodes node_id name unified_edges source_node_id target_node_id edge_type",
+        "claude nodes node_id name edges source_node_id target_node_id edge_type",
+        "hal nodes id name edges source_id target_id edge_type",
+        "from_node nodes id name edges from_node to_node type",
+        "entities entities id name relations source_id target_id relation_type",
+        "standard nodes id name edges source target type",
+    )
 )
 HEURISTIC = "heuristic"
 
@@ -121,31 +113,11 @@ _MANY = 30  # tables that an error tells of
 _IDS = ("id", "node_id", "entity_id", "uid", "uuid", "guid", "key", "code")
 _NAMES = ("name", "title", "label", "entity", "term", "text", "value")
 _SOURCES = (
-    *(
-        "source_node_id",
-        "source_id",
-        "from_node",
-        "from_id",
-        "source_node",
-        "start_id",
-        "src_id",
-        "head_id",
-        "subject_id",
-    ),
+    *"source_node_id source_id from_node from_id source_node start_id src_id head_id subject_id".split(),
     *COLUMNS["source"],
 )
 _TARGETS = (
-    *(
-        "target_node_id",
-        "target_id",
-        "to_node",
-        "to_id",
-        "target_node",
-        "end_id",
-        "dst_id",
-        "tail_id",
-        "object_id",
-    ),
+    *"target_node_id target_id to_node to_id target_node end_id dst_id tail_id object_id".split(),
     *COLUMNS["target"],
 )
 _RELATIONS = ("edge_type", "relation_type", "relationship_type", "rel_type", *COLUMNS["type"], "kind", "name")
@@ -249,12 +221,8 @@ def _worth(tried: Tried) -> tuple[float, int, tuple[str, ...]]:
     names.
     """
     profile = tried.profile
-    there = sum(
-        map(
-            bool,
-            (profile.called, profile.relation, profile.type, profile.properties, profile.edge_properties),
-        )
-    )
+    optional = (profile.called, profile.relation, profile.type, profile.properties, profile.edge_properties)
+    there = sum(map(bool, optional))
     return tried.share, there + (profile.id != profile.called), (profile.nodes, profile.id, profile.edges)
 
 

@@ -9,9 +9,9 @@ cannot hold any more, so whoever reads a file reports the rows that break them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import networkx as nx
 import numpy as np
@@ -30,6 +30,7 @@ from kgot_lab.text.cleaning import counted
 Severity = Literal["error", "warning", "info"]
 On = Literal["nodes", "edges", "rows"]  # rows are those of a file, of what its graph cannot show
 Find = Callable[[PropertyGraph, Vocabulary], Ints]
+Why = Callable[[PropertyGraph, int], str]
 _SHOWN = 3
 
 
@@ -63,7 +64,7 @@ class Rule:
     do: str
     on: On
     find: Find | None = None
-    why: Callable[[PropertyGraph, int], str] = lambda graph, row: ""
+    why: Why = lambda graph, row: ""
 
     def __str__(self) -> str:
         return f"{self.number} {self.severity.upper()}: {self.says}"
@@ -253,16 +254,6 @@ def of_unknown_type(graph: PropertyGraph, vocabulary: Vocabulary) -> Ints:
     return rows_of_types(graph, *(set(graph.type_names) - known))
 
 
-def requires_itself(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """The nodes that require themselves, through others or at once."""
-    return on_circles(graph, "requires")
-
-
-def feeds_itself(graph: PropertyGraph, _: Vocabulary) -> Ints:
-    """The nodes that feed into themselves, through others or at once."""
-    return on_circles(graph, "feeds_into")
-
-
 def workaround_of_nothing(graph: PropertyGraph, _: Vocabulary) -> Ints:
     """The edges has_workaround that leave neither a limitation that something has nor a node that has one."""
     limited, worked = rows_of_types(graph, "has_limitation"), rows_of_types(graph, "has_workaround")
@@ -290,9 +281,6 @@ def _rows(found: Iterable[bool]) -> Ints:
     return np.flatnonzero(np.fromiter(found, np.bool_)).astype(np.int32)
 
 
-_LIST_TYPES = "give it one type of the vocabulary, or extend the vocabulary"
-
-
 def _name(graph: PropertyGraph, row: int) -> str:
     return f"its name is {described_value(graph.node_properties[row].get('name'))}"
 
@@ -310,101 +298,54 @@ def _type(graph: PropertyGraph, row: int) -> str:
     return f"its type is {shortly(graph.type_names[graph.type_codes[row]])}, which is not in the vocabulary"
 
 
-def _circle(type: str, verb: str) -> Callable[[PropertyGraph, int], str]:
+def _always(why: str) -> Why:
+    return lambda graph, row: why
+
+
+def _circle(type: str, verb: str) -> Why:
     def why(graph: PropertyGraph, row: int) -> str:
         return f"it {verb} itself: {f' -{type}-> '.join(map(shortly, circle_through(graph, type, row)))}"
 
     return why
 
 
-TWELVE_RULES = (
-    Rule(1, "error", "every node has a name", "give it one", "nodes", nameless, _name),
-    Rule(
-        2,
-        "error",
-        "every node has a type of the vocabulary",
-        _LIST_TYPES,
-        "nodes",
-        of_no_type,
-        _labels,
-    ),
-    Rule(
-        3, "error", "every edge joins two nodes that are there", "add the node, or leave the edge out", "rows"
-    ),
-    Rule(
-        4,
-        "warning",
-        "no edge joins a node with itself",
-        "leave it out",
-        "edges",
-        loops,
-        lambda *_: "it joins a node with itself",
-    ),
-    Rule(
-        5,
-        "warning",
-        "no edge is there twice",
-        "leave it out, or put what both say into one",
-        "edges",
-        repeated_edges,
-        lambda *_: "an earlier edge has the same ends and type",
-    ),
-    Rule(
-        6,
-        "warning",
-        "every node has an edge",
-        "join it with something",
-        "nodes",
-        orphans,
-        lambda *_: "it has no edge",
-    ),
-    Rule(
-        7,
-        "warning",
-        "every edge has a type of the vocabulary",
-        _LIST_TYPES,
-        "edges",
-        of_unknown_type,
-        _type,
-    ),
-    Rule(8, "error", "the properties of every row are JSON", "mend the JSON in the file", "rows"),
-    Rule(
-        9,
-        "error",
-        "nothing requires itself through others",
-        "take the edge out that is wrong",
-        "nodes",
-        requires_itself,
-        _circle("requires", "requires"),
-    ),
-    Rule(
-        10,
-        "warning",
-        "a workaround is one of a limitation that something has",
-        "add the edge has_limitation that it belongs to",
-        "edges",
-        workaround_of_nothing,
-        lambda *_: "neither end of an edge has_limitation is where it begins",
-    ),
-    Rule(
-        11,
-        "error",
-        "nothing feeds into itself through others",
-        "take the edge out that is wrong",
-        "nodes",
-        feeds_itself,
-        _circle("feeds_into", "feeds into"),
-    ),
-    Rule(
-        12,
-        "info",
-        "what has a limitation has a workaround, or says that there is none",
-        "add an edge has_workaround, or the property no_workaround: true",
-        "nodes",
-        without_way_out,
-        lambda *_: "it has a limitation, no workaround, and does not say that there is none",
-    ),
-)
+_TABLE = """
+    1 | error | nodes | every node has a name | give it one
+    2 | error | nodes | every node has a type of the vocabulary | give it one type of the vocabulary, or extend the vocabulary
+    3 | error | rows | every edge joins two nodes that are there | add the node, or leave the edge out
+    4 | warning | edges | no edge joins a node with itself | leave it out
+    5 | warning | edges | no edge is there twice | leave it out, or put what both say into one
+    6 | warning | nodes | every node has an edge | join it with something
+    7 | warning | edges | every edge has a type of the vocabulary | give it one type of the vocabulary, or extend the vocabulary
+    8 | error | rows | the properties of every row are JSON | mend the JSON in the file
+    9 | error | nodes | nothing requires itself through others | take the edge out that is wrong
+    10 | warning | edges | a workaround is one of a limitation that something has | add the edge has_limitation that it belongs to
+    11 | error | nodes | nothing feeds into itself through others | take the edge out that is wrong
+    12 | info | nodes | what has a limitation has a workaround, or says that there is none | \
+add an edge has_workaround, or the property no_workaround: true"""
+_FINDS: Mapping[int, tuple[Find, Why]] = {  # what breaks a rule, and what is wrong with one of those
+    1: (nameless, _name),
+    2: (of_no_type, _labels),
+    4: (loops, _always("it joins a node with itself")),
+    5: (repeated_edges, _always("an earlier edge has the same ends and type")),
+    6: (orphans, _always("it has no edge")),
+    7: (of_unknown_type, _type),
+    9: (lambda graph, _: on_circles(graph, "requires"), _circle("requires", "requires")),
+    10: (workaround_of_nothing, _always("neither end of an edge has_limitation is where it begins")),
+    11: (lambda graph, _: on_circles(graph, "feeds_into"), _circle("feeds_into", "feeds into")),
+    12: (without_way_out, _always("it has a limitation, no workaround, and does not say that there is none")),
+}
+
+
+def _twelve() -> Iterator[Rule]:
+    for line in _TABLE.strip().splitlines():
+        number, severity, on, says, do = line.strip().split(" | ")
+        yield Rule(
+            int(number), cast(Severity, severity), says, do, cast(On, on), *_FINDS.get(int(number), ())
+        )
+
+
+TWELVE_RULES = tuple(_twelve())
 
 
 def check_rules(

@@ -10,6 +10,7 @@ types of its own extends its vocabulary.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -102,11 +103,13 @@ def _node_types(table: str) -> tuple[NodeType, ...]:
 
 
 def _edge_types(table: str) -> tuple[EdgeType, ...]:
-    rows = (line.strip().split(" |") for line in table.strip().splitlines())
-    return tuple(
-        EdgeType(name, meaning.strip(), _ends(*ends), symmetric=both == " =")
-        for name, meaning, *ends, both in rows
-    )
+    """The edge types of a table; what a type joins may stand in several rows."""
+    found: dict[str, EdgeType] = {}
+    for line in table.strip().splitlines():
+        name, meaning, *ends, both = line.strip().split(" |")
+        new = EdgeType(name, meaning.strip(), _ends(*ends), symmetric=both == " =")
+        found[name] = replace(found[name], ends=found[name].ends + new.ends) if name in found else new
+    return tuple(found.values())
 
 
 def _ends(sources: str, targets: str) -> tuple[Ends, ...]:
@@ -126,62 +129,40 @@ CURATED = Vocabulary(
 # The types of what is extracted from a folder of code: its structure, and the patterns that were recognised
 # in it.
 
-_CODE = ("module", "class", "function", "method")
-_PATTERNS = ("pattern", "design_pattern", "architectural_pattern", "anti_pattern")
-
+_CODE_NODES = """
+    module | a file of code that can be imported
+    class | a class
+    function | a function of a module
+    method | a function of a class
+    folder | a folder of files that is no module itself
+    package | something that is imported and is not among the files
+    config | a file of settings
+    document | a file of prose
+    section | what stands under a heading of a file of prose, or a part of it
+    pattern | a way to put several parts together
+    design_pattern | a pattern among classes and functions
+    architectural_pattern | a pattern among modules and services
+    anti_pattern | a common way of building that does harm"""
+_CODE_EDGES = """
+    imports | names another module, or something of it, to use it | module | _code package |
+    calls | runs another function, or makes an instance | _code | _code package |
+    contains | holds in its text, or in its folder | _code config document folder | _code |
+    contains | | folder module | folder config document |
+    contains | | document | section |
+    inherits_from | is a kind of | class | class package |
+    configures | is a setting of | config | _code package |
+    documents | tells about | document | * |
+    pattern_instance_of | is built after | _code _patterns | _patterns |
+    pattern_alternative_to | is another pattern for the same job as | _patterns | _patterns | ="""
+_CODE = {
+    "_code": "module class function method",
+    "_patterns": "pattern design_pattern architectural_pattern anti_pattern",
+}
 CODE = Vocabulary(
     "the vocabulary of code",
+    _node_types(_CODE_NODES),
     (
-        NodeType("module", "a file of code that can be imported"),
-        NodeType("class", "a class"),
-        NodeType("function", "a function of a module"),
-        NodeType("method", "a function of a class"),
-        NodeType("folder", "a folder of files that is no module itself"),
-        NodeType("package", "something that is imported and is not among the files"),
-        NodeType("config", "a file of settings"),
-        NodeType("document", "a file of prose"),
-        NodeType("section", "what stands under a heading of a file of prose, or a part of it"),
-        NodeType("pattern", "a way to put several parts together"),
-        NodeType("design_pattern", "a pattern among classes and functions"),
-        NodeType("architectural_pattern", "a pattern among modules and services"),
-        NodeType("anti_pattern", "a common way of building that does harm"),
-    ),
-    (
-        EdgeType(
-            "imports",
-            "names another module, or something of it, to use it",
-            tuple(Ends("module", each) for each in (*_CODE, "package")),
-        ),
-        EdgeType(
-            "calls",
-            "runs another function, or makes an instance",
-            tuple(Ends(a, b) for a in _CODE for b in (*_CODE, "package")),
-        ),
-        EdgeType(
-            "contains",
-            "holds in its text, or in its folder",
-            (
-                *(Ends(a, b) for a in (*_CODE, "config", "document", "folder") for b in _CODE),
-                *(Ends(a, b) for a in ("folder", "module") for b in ("folder", "config", "document")),
-                Ends("document", "section"),
-            ),
-        ),
-        EdgeType("inherits_from", "is a kind of", (Ends("class", "class"), Ends("class", "package"))),
-        EdgeType(
-            "configures", "is a setting of", tuple(Ends("config", each) for each in (*_CODE, "package"))
-        ),
-        EdgeType("documents", "tells about", (Ends("document", ANY_TYPE),)),
-        EdgeType(
-            "pattern_instance_of",
-            "is built after",
-            tuple(Ends(a, b) for a in (*_CODE, *_PATTERNS) for b in _PATTERNS),
-        ),
-        EdgeType(
-            "pattern_alternative_to",
-            "is another pattern for the same job as",
-            tuple(Ends(a, b) for a in _PATTERNS for b in _PATTERNS),
-            symmetric=True,
-        ),
+        *_edge_types(re.sub(r"\b_(code|patterns)\b", lambda found: _CODE[found[0]], _CODE_EDGES)),
         COMPUTED_SIMILARITY,
     ),
 )
@@ -198,16 +179,9 @@ def _merged() -> Vocabulary:
 
 
 UNIFIED = _merged()
+_ANYTHING = ("unified", "hal", "from_node", "entities", "standard", "heuristic")
 VOCABULARIES: Mapping[str, Vocabulary] = MappingProxyType(
-    {
-        "unified": UNIFIED,
-        "claude": CURATED,
-        "hal": UNIFIED,
-        "from_node": UNIFIED,
-        "entities": UNIFIED,
-        "standard": UNIFIED,
-        "heuristic": UNIFIED,
-    }
+    {**dict.fromkeys(_ANYTHING, UNIFIED), "claude": CURATED}
 )
 
 

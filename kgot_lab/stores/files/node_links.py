@@ -313,7 +313,7 @@ def _edges(text: str, path: Path) -> Iterator[Edge]:
                 columns = [cell.strip() for cell in row]
                 places = _places(columns, f"{path}, line {rows.line_num}")
                 continue
-            yield _edge(row, columns, places, f"{path}, line {rows.line_num}")
+            yield _row_as_edge(row, columns, places, f"{path}, line {rows.line_num}")
     except csv.Error as error:
         raise BadInput(f"{path}, line {rows.line_num}: not a row of a table: {error}") from None
 
@@ -341,7 +341,7 @@ def _places(columns: list[str], where: str) -> dict[str, int]:
     return found
 
 
-def _edge(row: list[str], columns: list[str], places: dict[str, int], where: str) -> Edge:
+def _row_as_edge(row: list[str], columns: list[str], places: dict[str, int], where: str) -> Edge:
     if len(row) > len(columns) and any(cell.strip() for cell in row[len(columns) :]):
         raise BadInput(
             f"{where}: {len(row)} cells, and the head has {len(columns)}: put a cell that holds the delimiter in quotes"

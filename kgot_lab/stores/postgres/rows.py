@@ -235,11 +235,6 @@ def _copy(connection: Connection, where: str, rows: Iterable[tuple[str, ...]]) -
 
 # What PostgreSQL is asked to find: nodes by words, nodes within hops, and paths.
 
-if TYPE_CHECKING:
-    import psycopg
-
-    Connection = psycopg.Connection[Any]
-
 _MOST_WORDS = 500  # words of a question that are looked up
 
 # Any word will do, as it is in an id and stemmed in the properties. Words that say little (the, who) count

@@ -116,12 +116,8 @@ class Searches:
             return Side("", mixed(working, mix), nothing), [NO_QUESTION]
         searched = self.searched(query)
         ranking = searched.joined(counted)
-        side = Side(
-            "",
-            mixed(working, mix),
-            ranking,
-            lambda id: (searched.parts(id, counted), searched.path(id, counted)),
-        )
+        why = lambda id: (searched.parts(id, counted), searched.path(id, counted))  # noqa: E731
+        side = Side("", mixed(working, mix), ranking, why)
         return side, self._notes(searched, counted, ranking, mix)
 
     def _notes(
@@ -136,20 +132,16 @@ class Searches:
             for name in empty
         ]
         if len(ranking.hits) < mix.k:
-            all_of = (
-                "that is every document"
-                if len(ranking.hits) == len(self.shelf.documents)
-                else "no more were found"
-            )
+            is_all = len(ranking.hits) == len(self.shelf.documents)
+            all_of = "that is every document" if is_all else "no more were found"
             count = "is 1 hit" if len(ranking.hits) == 1 else f"are {len(ranking.hits)} hits"
             notes.append(f"k is {mix.k}, and there {count}: {all_of}.")
         return notes
 
     def hits(self, side: Side, k: int, before: Ranking | None = None) -> list[Shown]:
         """The first k hits of a side."""
-        return shown_hits(
-            side.ranking, k, self.shelf, self.gold(side.ranking.query), why=side.why, before=before
-        )
+        gold = self.gold(side.ranking.query)
+        return shown_hits(side.ranking, k, self.shelf, gold, why=side.why, before=before)
 
     def gold_summary(self, side: Side, k: int) -> str:
         """What a side found of the gold, in words."""
@@ -161,19 +153,15 @@ class Searches:
         """A lane, and why it cannot be used where it cannot."""
         stage = self.lanes.available.get(name)
         missing = "" if stage else f"There is no {name} lane here: its weight goes to the others."
-        return {
-            "name": name,
-            "letter": LETTERS[name],
-            "stage": stage.name if stage else "",
-            "missing": missing,
-        }
+        told = {"name": name, "letter": LETTERS[name], "missing": missing}
+        return told | {"stage": stage.name if stage else ""}
 
     def answer(self, query: Query, mix: Mix, wish: Mapping[str, Json]) -> dict[str, Json]:
         """What is shown for a question and a mix; raises BadInput for a wish that makes no sense."""
         side, notes = self.look(query, mix)
         sides = self._sides(query, mix, wish)
         if sides and all(
-            isinstance(wish.get(which), Mapping) and "system" in wish[which] for which in ("a", "b")
+            isinstance(each, Mapping) and "system" in each for each in (wish["a"], wish.get("b"))
         ):
             notes = [NOT_THE_SLIDERS]
         before = self._before(query, wish.get("before"))
@@ -209,9 +197,8 @@ class Searches:
         }
 
     def _drawn(self, stage: Stage) -> Markup:
-        return pipeline(
-            stage, colours={lane.name: LANE_COLOURS[name] for name, lane in self.lanes.available.items()}
-        ).svg
+        colours = {lane.name: LANE_COLOURS[name] for name, lane in self.lanes.available.items()}
+        return pipeline(stage, colours=colours).svg
 
     # --- two systems side by side ---
 
@@ -307,9 +294,8 @@ def explore(
             f"{len(twice)} query ids occur more than once, for example {twice[0]!r}; ids must be unique"
         )
     shelf = DocumentShelf({document.id: document for document in checked_documents(documents)})
-    return Explorer(
-        Searches(lanes, shelf, known, qrels or {}, systems or {}), known[0] if known else Query(""), Mix()
-    )
+    searches = Searches(lanes, shelf, known, qrels or {}, systems or {})
+    return Explorer(searches, known[0] if known else Query(""), Mix())
 
 
 def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | None = None) -> Explorer:
@@ -383,9 +369,8 @@ class Explorer:
         """
         wanted = weights_of(preset) if preset is not None else weights or self.mix.weights
         mix = Mix(wanted, self.mix.off if off is None else frozenset(off), self.mix.k if k is None else k)
-        return Explorer(
-            self._searches, self.question if question is None else self._searches.query(question), mix
-        )
+        query = self.question if question is None else self._searches.query(question)
+        return Explorer(self._searches, query, mix)
 
     @property
     def stage(self) -> Stage:
@@ -399,22 +384,16 @@ class Explorer:
         if not self.question.text.strip():
             return Ranking(self.question, (), stage.name)
         searched = self._searches.searched(self.question)
-        return replace(
-            best(searched.joined(shares(searched.stages, self.mix)), self.mix.k), system=stage.name
-        )
+        found = searched.joined(shares(searched.stages, self.mix))
+        return replace(best(found, self.mix.k), system=stage.name)
 
     @property
     def picture(self) -> Drawing:
         """What is shown, as a static picture."""
         side, notes = self._searches.look(self.question, self.mix)
         told = [self._searches.gold_summary(side, self.mix.k), *notes] if side.ranking.hits else notes
-        return hits_picture(
-            self.question.text,
-            self._searches.hits(side, self.mix.k),
-            told,
-            side.stage,
-            self._searches.lanes.available,
-        )
+        hits, lanes = self._searches.hits(side, self.mix.k), self._searches.lanes.available
+        return hits_picture(self.question.text, hits, told, side.stage, lanes)
 
     def table(self) -> Table:
         """The hits that are shown, with the exact numbers behind each score."""

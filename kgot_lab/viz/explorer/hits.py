@@ -18,7 +18,7 @@ from kgot_lab.viz.explorer.fusion_weights import LETTERS, ScorePart, Searched, p
 from kgot_lab.viz.static.drawing import WIDE_HALO, Drawing, draw_path, draw_rect, draw_text, drawing
 from kgot_lab.viz.static.markup import Markup, element, escaped, joined, shortened, text_width
 from kgot_lab.viz.static.pipeline import sketch
-from kgot_lab.viz.static.table import Sheet, Table
+from kgot_lab.viz.static.table import Table, sheet
 
 _LONGEST = 210  # characters of a snippet
 LONGEST_TITLE = 120
@@ -66,21 +66,12 @@ class Shown:
     @property
     def to_json(self) -> dict[str, Json]:
         """The hit as JSON."""
-        plain = {
-            "rank": self.rank,
-            "id": self.id,
-            "title": self.title,
-            "snippet": self.snippet,
-            "score": self.score,
-            "gold": self.gold,
-        }
+        names = ("rank", "id", "title", "snippet", "score", "gold", "name", "path")
         parts = [{"lane": part.lane, "value": part.value, "numbers": part.numbers} for part in self.parts]
-        moved = (
-            {"text": str(self.moved), "kind": self.moved.kind, "there": self.moved.there}
-            if self.moved
-            else None
-        )
-        return {**plain, "name": self.name, "path": self.path, "parts": parts, "moved": moved}
+        moved = None
+        if self.moved:
+            moved = {"text": str(self.moved), "kind": self.moved.kind, "there": self.moved.there}
+        return {**{name: getattr(self, name) for name in names}, "parts": parts, "moved": moved}
 
 
 @dataclass(frozen=True)
@@ -93,6 +84,10 @@ class DocumentShelf:
         """What a reader calls a document: its title, or the beginning of its text, or its id."""
         document = self.documents.get(id)
         return shortened((document.title or document.text if document else "") or id, LONGEST_TITLE)
+
+    def missing(self, id: str) -> str:
+        """Say why a document is not among some hits."""
+        return "not found" if id in self.documents else "not among the documents"
 
     def pieces(self, id: str, wanted: frozenset[str]) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
         """The title and a snippet of a document, with some words marked."""
@@ -113,19 +108,14 @@ def excerpt(text: str, wanted: Collection[str], length: int = _LONGEST) -> str:
     line = " ".join(text.split())
     if len(line) <= length:
         return line
-    found = [
-        (match.start(), word)
-        for match in re.finditer(r"\w+", line)
-        if (word := match.group().lower()) in wanted
-    ]
+    words = ((match.start(), match.group().lower()) for match in re.finditer(r"\w+", line))
+    found = [(at, word) for at, word in words if word in wanted]
     starts = [0, *(max(0, line.rfind(" ", 0, max(0, at - 30)) + 1) for at, _ in found)]
-    best = max(
-        starts,
-        key=lambda start: (
-            len({word for at, word in found if start <= at < start + length - len(word)}),
-            -start,
-        ),
-    )
+
+    def holds(start: int) -> int:
+        return len({word for at, word in found if start <= at < start + length - len(word)})
+
+    best = max(starts, key=lambda start: (holds(start), -start))
     end = best + length
     cut = line[best:end] if end >= len(line) else line[best:end].rsplit(" ", 1)[0]
     return "… " * (best > 0) + cut + " …" * (end < len(line))
@@ -162,19 +152,8 @@ def shown_hits(
         title, snippet = shelf.pieces(id, wanted)
         parts, path = why(id)
         moved = None if before is None else move(rank, there.get(id, 0))
-        hits.append(
-            Shown(
-                rank,
-                id,
-                title,
-                snippet,
-                score,
-                gold.get(id, 0) > 0,
-                parts,
-                shortened(path, LONGEST_PATH),
-                moved,
-            )
-        )
+        known, path = gold.get(id, 0) > 0, shortened(path, LONGEST_PATH)
+        hits.append(Shown(rank, id, title, snippet, score, known, parts, path, moved))
     return hits
 
 
@@ -220,16 +199,9 @@ def format_gold(ranking: Ranking, k: int, gold: Gold, shelf: DocumentShelf) -> s
     found = sorted(place[id] for id in relevant if place.get(id, k + 1) <= k)
     at = f", at {'ranks' if len(found) > 1 else 'rank'} {' and '.join(map(str, found))}" if found else ""
     told = f"{len(found)} of {len(relevant)} gold in the first {k}{at} (recall@{k} = {len(found) / len(relevant):.2f})."
-    missed = [
-        f"“{shelf.title(id)}” ({_place(id, place, shelf)})" for id in relevant if place.get(id, k + 1) > k
-    ]
+    far = {id: f"rank {place[id]}" if id in place else shelf.missing(id) for id in relevant}
+    missed = [f"“{shelf.title(id)}” ({where})" for id, where in far.items() if place.get(id, k + 1) > k]
     return told + (f" Missed: {', '.join(missed)}." if missed else "")
-
-
-def _place(id: str, place: Mapping[str, int], shelf: DocumentShelf) -> str:
-    if id in place:
-        return f"rank {place[id]}"
-    return "not found" if id in shelf.documents else "not among the documents"
 
 
 # --- as a table
@@ -240,18 +212,11 @@ def hits_table(hits: Sequence[Shown], caption: str) -> Table:
     """Hits with the exact numbers behind each score, a row each."""
     lanes = [part.lane for part in hits[0].parts] if hits else []
     columns = ("rank", "title", "gold", "score", *(f"{LETTERS[lane]} {lane}" for lane in lanes), "path")
-    rows = tuple(
-        (
-            str(hit.rank),
-            hit.name,
-            "gold" if hit.gold else "",
-            f"{hit.score:.4g}",
-            *(part.numbers for part in hit.parts),
-            hit.path,
-        )
-        for hit in hits
-    )
-    return Table((Sheet(columns, rows, len(rows), caption),))
+    rows = []
+    for hit in hits:
+        parts = (part.numbers for part in hit.parts)
+        rows.append((str(hit.rank), hit.name, "gold" * hit.gold, f"{hit.score:.4g}", *parts, hit.path))
+    return Table((sheet(columns, rows, caption),))
 
 
 # The retrieval explorer as a static picture: the question, the pipeline, and the first hits with what made
@@ -284,13 +249,11 @@ def hits_picture(
     for line in (part for each in told for part in _wrapped(each, 118)):
         parts.append(draw_text(line, _EDGE, y, 12.5, _INK))
         y += 18
-    drawn = sketch(
-        stage, {lanes[name].name: colour for name, colour in LANE_COLOURS.items() if name in lanes}
-    )
+    colours = {lanes[name].name: colour for name, colour in LANE_COLOURS.items() if name in lanes}
+    drawn = sketch(stage, colours)
     scale = min(1.0, (_WIDTH - 2 * _EDGE) / drawn.width)
-    parts.append(
-        element("g", drawn.markup, transform=f"translate({_EDGE - 6:.0f} {y:.0f}) scale({scale:.3f})")
-    )
+    moved = f"translate({_EDGE - 6:.0f} {y:.0f}) scale({scale:.3f})"
+    parts.append(element("g", drawn.markup, transform=moved))
     y += drawn.height * scale + 22
     if hits and hits[0].parts:
         parts.append(_legend(hits[0].parts, y))
@@ -384,9 +347,8 @@ def _marked(pieces: Sequence[Piece], x: float, y: float, size: float) -> Markup:
     spans, room = [], _LINE
     for text, is_marked in pieces:
         kept = text if len(text) <= room else text[: max(room - 1, 0)] + "…"
-        spans.append(
-            element("tspan", kept, font_weight="bold", fill=_INK) if is_marked else Markup(escaped(kept))
-        )
+        bold = element("tspan", kept, font_weight="bold", fill=_INK)
+        spans.append(bold if is_marked else Markup(escaped(kept)))
         room -= len(text)
         if room <= 0:
             break
@@ -394,12 +356,8 @@ def _marked(pieces: Sequence[Piece], x: float, y: float, size: float) -> Markup:
 
 
 def _exact(hit: Shown) -> str:
-    return "\n".join(
-        (
-            f"{hit.name}: {hit.score:.4f}",
-            *(f"{LETTERS[part.lane]} {part.lane}: {part.numbers}" for part in hit.parts),
-        )
-    )
+    parts = (f"{LETTERS[part.lane]} {part.lane}: {part.numbers}" for part in hit.parts)
+    return "\n".join((f"{hit.name}: {hit.score:.4f}", *parts))
 
 
 def _wrapped(text: str, length: int) -> list[str]:
@@ -440,15 +398,8 @@ def lane_sheet(searched: Searched, shelf: DocumentShelf, gold: Gold) -> dict[str
         first = found.ids[:_TOLD]
         told |= dict.fromkeys(first)
         paths = {id: shortened(path, LONGEST_PATH) for id in first if (path := path_to(id, found))}
-        lanes.append(
-            {
-                "name": name,
-                "rows": [row[id] for id in found.ids],
-                "scaled": scaled,
-                "scores": scores,
-                "paths": paths,
-            }
-        )
+        rows = [row[id] for id in found.ids]
+        lanes.append({"name": name, "rows": rows, "scaled": scaled, "scores": scores, "paths": paths})
     wanted = frozenset(searched_words(searched.query.text))
     pieces = {id: shelf.pieces(id, wanted) for id in told}
     return {
@@ -458,11 +409,7 @@ def lane_sheet(searched: Searched, shelf: DocumentShelf, gold: Gold) -> dict[str
         "lanes": lanes,
         "texts": {id: {"title": title, "snippet": snippet} for id, (title, snippet) in pieces.items()},
         "gold": [
-            {
-                "title": shelf.title(id),
-                "row": row.get(id, -1),
-                "missing": "not found" if id in shelf.documents else "not among the documents",
-            }
+            {"title": shelf.title(id), "row": row.get(id, -1), "missing": shelf.missing(id)}
             for id, grade in gold.items()
             if grade > 0
         ],

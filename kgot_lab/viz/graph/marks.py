@@ -251,25 +251,12 @@ def grounds(run: Trace | Iterable[Event]) -> Grounds:
 
 def _joined_to(answer: str, facts: Sequence[Edge], graph: PropertyGraph) -> list[Edge]:
     """The facts that a path of facts joins to a node that is the answer; all of them where no node is."""
-    nearest = max(
-        (_likeness(graph.node(end).text, answer) for edge in facts for end in (edge.source, edge.target)),
-        default=0,
-    )
-    reached = {
-        end
-        for edge in facts
-        for end in (edge.source, edge.target)
-        if nearest == _likeness(graph.node(end).text, answer)
-    }
-    while (
-        more := {
-            end
-            for edge in facts
-            if {edge.source, edge.target} & reached
-            for end in (edge.source, edge.target)
-        }
-        - reached
-    ):
+    ends = {end for edge in facts for end in (edge.source, edge.target)}
+    likenesses = {end: _likeness(graph.node(end).text, answer) for end in ends}
+    nearest = max(likenesses.values(), default=0)
+    reached = {end for end, likeness in likenesses.items() if likeness == nearest}
+    pairs = [{edge.source, edge.target} for edge in facts]
+    while more := {end for pair in pairs if pair & reached for end in pair} - reached:
         reached |= more
     return [edge for edge in facts if edge.source in reached]
 
@@ -322,15 +309,9 @@ def _words(edge: Edge, graph: PropertyGraph) -> set[str]:
 
 def _likeness(text: str, answer: str) -> int:
     one, other = f" {plain_answer(text)} ", f" {plain_answer(answer)} "
-    return (
-        0
-        if not one.strip() or not other.strip()
-        else 3
-        if one == other
-        else 2
-        if other in one
-        else int(one in other)
-    )
+    if not one.strip() or not other.strip():
+        return 0
+    return 3 if one == other else 2 if other in one else int(one in other)
 
 
 def _documents(events: Iterable[Event]) -> list[Document]:

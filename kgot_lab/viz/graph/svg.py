@@ -76,9 +76,11 @@ class Picture(StaticPicture):
 
     def __repr__(self) -> str:
         whole = self.scene.marked.graph
-        return (
-            f"<Picture: {self.nodes:,} of {len(whole):,} nodes, {self.edges:,} of {len(whole.edges):,} edges>"
+        nodes, edges = (
+            f"{self.nodes:,} of {len(whole):,} nodes",
+            f"{self.edges:,} of {len(whole.edges):,} edges",
         )
+        return f"<Picture: {nodes}, {edges}>"
 
 
 def svg(
@@ -104,12 +106,8 @@ def svg(
     plan = sheet.planned(positions or {})
     parts = [sheet.background(), sheet.legend(), *sheet.drawing(plan), sheet.note(plan)]
     drawing = paper(scene.title, width, height, *parts, desc=_description(scene))
-    return Picture(
-        keyed(drawing),
-        f"{scene.title}. {_description(scene)}",
-        {**plan.fractions(), **(positions or {})},
-        replace(scene, plan=plan),
-    )
+    places = {**plan.fractions(), **(positions or {})}
+    return Picture(keyed(drawing), f"{scene.title}. {_description(scene)}", places, replace(scene, plan=plan))
 
 
 def _description(scene: Scene) -> str:
@@ -189,11 +187,8 @@ class _Paper:
             parts.append(badge(MARKS[mark], planned.place, planned.radius))
         if planned.named:
             (x, y), (across, down) = planned.place, planned.beside
-            parts.append(
-                _lines(
-                    planned.lines, (x + across, y + down), plan.name_size, MARKS[mark].ink if mark else "#111"
-                )
-            )
+            ink = MARKS[mark].ink if mark else "#111"
+            parts.append(_lines(planned.lines, (x + across, y + down), plan.name_size, ink))
         return element("g", *parts)
 
     def _edge_style(self, edge: Edge) -> Style:
@@ -216,19 +211,15 @@ class _Paper:
         """The labels drawn, each with its shape and colour, and the marks; and how many rows they take, at
         most two.
         """
-        used = [
-            label
-            for label in self.scene.labels
-            if any(node.labels[:1] == (label,) for node in self.scene.nodes)
-        ]
+        drawn = {node.labels[0] for node in self.scene.nodes if node.labels}
+        used = [label for label in self.scene.labels if label in drawn]
         looks = {label: look_of(number) for number, label in enumerate(self.scene.labels)}
         entries = [(shape(looks[label], (0, 0), 7), shortened(label, 24)) for label in used]
         if any(not node.labels for node in self.scene.nodes) and used:
             entries.append((shape(ROUND, (0, 0), 7), "no label"))
-        entries = [
-            (joined([shape(ROUND, (0, 0), 4), badge(MARKS[word], (0, 0), 4)]), f" {word}")
-            for word in self.scene.kinds_of_marks
-        ] + entries
+        marks = {word: badge(MARKS[word], (0, 0), 4) for word in self.scene.kinds_of_marks}
+        sample = shape(ROUND, (0, 0), 4)
+        entries = [(joined([sample, sign]), f" {word}") for word, sign in marks.items()] + entries
         if self.scene.type_of_all:
             bar = draw_rect(-7, -1, 14, 1.5, styles(faint=False).colour)
             entries.append((bar, f"every line: {shortened(self.scene.type_of_all, 40)}"))
@@ -237,15 +228,13 @@ class _Paper:
             space = text_width(text, 12) + 42
             if x + space > self.width - (110 if y > _FIRST_ROW else 10):
                 if y > _FIRST_ROW:
-                    made.append(
-                        _text(f"… {len(entries) - number} more", x, y + 4, 12, "#333", anchor="start")
-                    )
+                    more = f"… {len(entries) - number} more"
+                    made.append(_text(more, x, y + 4, 12, "#333", anchor="start"))
                     break
                 x, y = 20.0, _FIRST_ROW + _ROW
             made.append(element("g", sample, transform=f"translate({x:.0f} {y:.0f})"))
-            made.append(
-                _text(text, x + (18 if text.startswith(" ") else 13), y + 4, 12, "#333", anchor="start")
-            )
+            left = x + (18 if text.startswith(" ") else 13)
+            made.append(_text(text, left, y + 4, 12, "#333", anchor="start"))
             x += space
         return made, 0 if not made else 1 + (y > _FIRST_ROW)
 
@@ -285,25 +274,19 @@ def _text(line: str, x: float, y: float, size: float, colour: str, anchor: str =
 
 
 def _full_node(node: Node, mark: str, most: int) -> str:
-    return _full(
-        [node.text, f"id: {node.id}", f"labels: {', '.join(node.labels) or 'none'}", mark],
-        node.properties,
-        most,
-    )
+    about = [node.text, f"id: {node.id}", f"labels: {', '.join(node.labels) or 'none'}", mark]
+    return _full(about, node.properties, most)
 
 
 def _full_edge(edge: Edge, mark: str, most: int) -> str:
-    return _full(
-        [f"{edge.source} --[{edge.type}]--> {edge.target}", f"key: {edge.key}" if edge.key else "", mark],
-        edge.properties,
-        most,
-    )
+    key = f"key: {edge.key}" if edge.key else ""
+    about = [f"{edge.source} --[{edge.type}]--> {edge.target}", key, mark]
+    return _full(about, edge.properties, most)
 
 
 def _full(lines: list[str], properties: Mapping[str, Json], most: int) -> str:
     values = (
         f"{name}: {json.dumps(value, ensure_ascii=False, default=str)}" for name, value in properties.items()
     )
-    return "\n".join(
-        line if len(line) <= most else f"{line[: most - 1]}…" for line in (*lines, *values) if line
-    )
+    told = filter(None, (*lines, *values))
+    return "\n".join(line if len(line) <= most else f"{line[: most - 1]}…" for line in told)

@@ -19,7 +19,7 @@ from kgot_lab.viz.graph.svg import Picture, svg
 from kgot_lab.viz.graph.view_data import NAMELESS, data_of, group_views
 from kgot_lab.viz.live import Live, LiveOutput, is_for_pages
 from kgot_lab.viz.static.markup import shortened
-from kgot_lab.viz.static.table import Sheet, Table, cell, properties
+from kgot_lab.viz.static.table import Table, cell, properties, sheet
 
 # What of a graph holds a text, for the search of a graph view: names first, then relations, then what is
 # known of nodes and of edges.
@@ -46,14 +46,16 @@ class TextHolding:
 
     def __getitem__(self, number: int) -> Node | Edge:
         """One of them, in this order; raises IndexError."""
+        nodes, edges = self.graph.nodes, self.graph.edges
         for rows, things in (
-            (self.named, True),
-            (self.typed, False),
-            (self.nodes, True),
-            (self.edges, False),
+            (self.named, nodes),
+            (self.typed, edges),
+            (self.nodes, nodes),
+            (self.edges, edges),
         ):
             if number < len(rows):
-                return self.graph.nodes[rows[number]] if things else self.graph.edges[rows[number]]
+                found: Node | Edge = things[rows[number]]
+                return found
             number -= len(rows)
         raise IndexError(number)
 
@@ -62,21 +64,15 @@ class TextHolding:
         one = self[number]
         nodes, edges = len(self.named) + len(self.nodes), len(self.typed) + len(self.edges)
         kinds = f" ({counted(nodes, 'node')}, {counted(edges, 'relation')})" * bool(nodes and edges)
-        name = (
-            name_of_node(one)
-            if isinstance(one, Node)
-            else walked_names(self.graph, (one.source, one.target), [one])
-        )
+        is_node = isinstance(one, Node)
+        name = name_of_node(one) if is_node else walked_names(self.graph, (one.source, one.target), [one])
         quotation = f" ({self._quotation(one)})" if number >= len(self.named) + len(self.typed) else ""
         return f"{number + 1:,} of {len(self):,} that hold “{self.wanted}”{kinds}: {name}{quotation}"
 
     def _quotation(self, one: Node | Edge) -> str:
-        lines = _known(one.labels, one.properties) if isinstance(one, Node) else _known((), one.properties)
-        return next(
-            quoted_property(name, text, self.wanted)
-            for name, text in lines
-            if self.wanted.casefold() in text.casefold()
-        )
+        lines = _known(one.labels if isinstance(one, Node) else (), one.properties)
+        held = ((name, text) for name, text in lines if self.wanted.casefold() in text.casefold())
+        return quoted_property(*next(held), self.wanted)
 
 
 def holding_text(graph: PropertyGraph, text: str) -> TextHolding:
@@ -151,6 +147,7 @@ AROUND_DRAWING = (
     40  # pixels of the legend and the edges of the still picture, which a live view has outside its drawing
 )
 LEAST_HEIGHT, MOST_HEIGHT = 260, 640
+_NO_NODE = "A path joins two nodes, and this is a group of them: open it and pick one of its nodes."
 AROUND = 40  # neighbours drawn at once
 
 
@@ -209,10 +206,8 @@ class GraphView(LiveOutput):
         rows = (("id", node.id), labels, *((name, cell(value)) for name, value in node.properties.items()))
         edges = self.graph.neighbours(self.picked, "both")
         lines = tuple((edge.source, edge.type, edge.target, properties(edge.properties)) for edge in edges)
-        about = Sheet(("property", "value"), rows, len(rows), node.text)
-        return Table(
-            (about, Sheet(("source", "type", "target", "properties"), lines, len(edges), "Its edges"))
-        )
+        about = sheet(("property", "value"), rows, node.text)
+        return Table((about, sheet(("source", "type", "target", "properties"), lines, "Its edges")))
 
     def _data(self) -> dict[str, Json]:
         return {**self._drawn(), "arrows": self._arrows}
@@ -223,9 +218,8 @@ class GraphView(LiveOutput):
             self._placed = {node["id"]: (node["x"], node["y"]) for node in data["nodes"]}
             return data
         is_as_pictured = not self.view.communities and len(self.view.nodes) == self.picture.nodes
-        return data_of(
-            self.view, self._told, self._positions, self.picture.scene.plan if is_as_pictured else None
-        )
+        plan = self.picture.scene.plan if is_as_pictured else None
+        return data_of(self.view, self._told, self._positions, plan)
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
         """The answer to what a reader did in the browser, where an empty id is called otherwise."""
@@ -241,9 +235,8 @@ class GraphView(LiveOutput):
                 self.picked = id
             case {"expand": str(id)} if id in self.graph:
                 near = self._hidden_around(id)
-                return self._shown(
-                    revealed(self.view, near), f"{len(near)} neighbours of {self._name(id)} now drawn"
-                )
+                said = f"{len(near)} neighbours of {self._name(id)} now drawn"
+                return self._shown(revealed(self.view, near), said)
             case {"open": str(community)} if community in self.view.whole.ids:
                 self._placed = {}  # what is opened, and all around it, is laid out anew
                 return self._shown(entered(self.view, community), "Opened, and laid out anew.")
@@ -252,9 +245,8 @@ class GraphView(LiveOutput):
                 return self._shown(shut(self.view), "Closed: drawn as one again.")
             case {"close": str(id)} if self.view.communities and id in self.graph:
                 self._placed = {}
-                return self._shown(
-                    closed(self.view, self.view.community_of(id)), "Closed: drawn as one again."
-                )
+                view = closed(self.view, self.view.community_of(id))
+                return self._shown(view, "Closed: drawn as one again.")
             case {"path": [str(start), str(end)]}:
                 return self._path(start, end)
             case {"find": str(text)}:
@@ -282,18 +274,13 @@ class GraphView(LiveOutput):
         drawn = [edge.identity for edge in self.view.edges]
         if one.identity in drawn:
             return shown | {"edge": drawn.index(one.identity)}
-        return shown | {
-            "pick": one.source,
-            "said": f"{said}; no line is drawn for it among so many, so its source is marked",
-        }
+        said += "; no line is drawn for it among so many, so its source is marked"
+        return shown | {"pick": one.source, "said": said}
 
     def _path(self, start: str, end: str) -> Json:
         """A shortest path in the whole graph, whichever way its edges point."""
-        groups = [id for id in (start, end) if id not in self.graph]
-        if groups:
-            return {
-                "said": "A path joins two nodes, and this is a group of them: open it and pick one of its nodes."
-            }
+        if start not in self.graph or end not in self.graph:
+            return {"said": _NO_NODE}
         way = shortest_path(self.graph, start, end)
         if not way:
             names = f"{self._name(start)} to {self._name(end)}"
@@ -359,15 +346,7 @@ def show_graph(
     require_count(most, 1, "most", "it is how many nodes are drawn by themselves")
     told = marked(graph, highlight)
     tall = min(max(height + AROUND_DRAWING, LEAST_HEIGHT), MOST_HEIGHT)
-    picture = svg(
-        graph, highlight=highlight, limit=IN_PICTURE, height=tall, positions=positions, arrows=arrows
-    )
-    same_places = len(told.graph) <= IN_PICTURE
-    return GraphView(
-        told,
-        picture,
-        picture.positions if same_places else positions or {},
-        height=height,
-        most=most,
-        arrows=arrows,
-    )
+    look = {"highlight": highlight, "positions": positions, "arrows": arrows}
+    picture = svg(graph, limit=IN_PICTURE, height=tall, **look)
+    places = picture.positions if len(told.graph) <= IN_PICTURE else positions or {}
+    return GraphView(told, picture, places, height=height, most=most, arrows=arrows)

@@ -161,20 +161,14 @@ def _bundle(scene: Scene, bundle: EdgeBundle) -> dict[str, Json]:
 
 def _node_plan(planned: NodePlan) -> dict[str, Json]:
     """How large a node is, and where its name is in how many lines: pixels from its middle to the name's."""
-    beside = [round(along, 1) for along in planned.beside]
-    return {
-        "size": round(2 * planned.radius, 1),
-        "caption": "\n".join(planned.lines),
-        "beside": beside,
-        "named": planned.named,
-    }
+    beside, size = [round(along, 1) for along in planned.beside], round(2 * planned.radius, 1)
+    return {"size": size, "caption": "\n".join(planned.lines), "beside": beside, "named": planned.named}
 
 
 def _edge_plan(planned: EdgePlan, area: Place) -> dict[str, Json]:
     """The bend of an edge, and where its words are, as fractions of the area."""
-    control, at = (
-        [round(place[axis] / area[axis], 4) for axis in (0, 1)] for place in (planned.control, planned.at)
-    )
+    places = (planned.control, planned.at)
+    control, at = ([round(place[axis] / area[axis], 4) for axis in (0, 1)] for place in places)
     return {"caption": "\n".join(planned.lines), "control": control, "at": at, "worded": planned.worded}
 
 
@@ -264,9 +258,8 @@ def group_views(
     level, every = [top], [top]
     kept: dict[str, Json] = {}
     for _ in range(_LEVELS):
-        groups = sorted(
-            ((group, around) for around in level for group in around.own()), key=lambda pair: -pair[0].hidden
-        )
+        pairs = [(group, around) for around in level for group in around.own()]
+        groups = sorted(pairs, key=lambda pair: -pair[0].hidden)
         level = []
         for group, around in groups:
             if missed == _MISSES:
@@ -284,11 +277,8 @@ def group_views(
             every.append(inside)
     for each in every[1:]:
         each.lead_on()
-    return {
-        "opens": top.opens,
-        "kept": kept,
-        "alone": _needing_python(len(kept), sum(len(each.own()) for each in every)),
-    }
+    alone = _needing_python(len(kept), sum(len(each.own()) for each in every))
+    return {"opens": top.opens, "kept": kept, "alone": alone}
 
 
 def _needing_python(opening: int, groups: int) -> str:

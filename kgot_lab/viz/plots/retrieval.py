@@ -138,7 +138,11 @@ def pace(report: Report) -> Plot:
                 axes.plot(x, [row.mean], "o", markersize=4, color=FAINT, zorder=1)
                 continue
             pen, label = _pen(run.system, report, named), _label(run.system, report)
-            look = {"color": pen.colour, "fmt": pen.marker, "markersize": 13 if pen.marker == "*" else 7}
+            look: dict[str, Any] = {
+                "color": pen.colour,
+                "fmt": pen.marker,
+                "markersize": 13 if pen.marker == "*" else 7,
+            }
             look |= {"markeredgecolor": INK, "markeredgewidth": 0.5, "elinewidth": 0.8, "capsize": 2}
             far = [[row.mean - row.low], [row.high - row.mean]]
             axes.errorbar(x, [row.mean], yerr=far, label=label, **look)

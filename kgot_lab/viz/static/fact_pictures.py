@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from kgot_lab.domains.investment.briefing import DISCLAIMER, Briefing
@@ -35,7 +36,7 @@ from kgot_lab.viz.static.drawing import (
     line_width,
 )
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
-from kgot_lab.viz.static.table import Sheet
+from kgot_lab.viz.static.table import Sheet, sheet
 
 # of the picture, around it, of a box; where lines and texts begin
 _WIDTH, _EDGE, _BOX, _SPINE, _TEXT = (760.0, 24.0, 300.0, 64.0, 104.0)
@@ -87,12 +88,8 @@ def certificate_picture(certificate: Certificate, *, question: str = "", answer:
     """
     told, certificate = _told(certificate, answer), certificate.certificate_text(answer)
     y, placed = 18.0, []
-    for piece in (
-        *_heading(question),
-        *_path(certificate.facts),
-        *_ruling(certificate, told),
-        *_legend(certificate),
-    ):
+    parts = (_heading(question), _path(certificate.facts), _ruling(certificate, told), _legend(certificate))
+    for piece in chain(*parts):
         placed.append(element("g", piece.markup, transform=f"translate(0 {y:.1f})"))
         y += piece.height
     return drawing(
@@ -107,13 +104,8 @@ def certificate_in_words(certificate: Certificate, question: str = "") -> str:
         for number, fact in enumerate(certificate.facts, start=1)
     )
     asked = [f"Question: {shortened(question, 300)}"] if question else []
-    return " ".join(
-        [
-            *asked,
-            f"{_RULED[certificate.ruling]}.",
-            *(facts if certificate.facts else ["It rests on no fact."]),
-        ]
-    )
+    said = facts if certificate.facts else ["It rests on no fact."]
+    return " ".join([*asked, f"{_RULED[certificate.ruling]}.", *said])
 
 
 # --- pieces, from top to bottom
@@ -123,9 +115,8 @@ def certificate_in_words(certificate: Certificate, question: str = "") -> str:
 def _heading(question: str) -> Iterator[_Piece]:
     if question.strip():
         lines = fitted(question, _WIDTH - 2 * _EDGE, _QUESTION * 1.08, 3)[0]
-        yield _Piece(
-            draw_lines(lines, _EDGE, 16, _QUESTION, _INK, bold=True), 1.3 * _QUESTION * len(lines) + 12
-        )
+        drawn = draw_lines(lines, _EDGE, 16, _QUESTION, _INK, bold=True)
+        yield _Piece(drawn, 1.3 * _QUESTION * len(lines) + 12)
 
 
 def _path(facts: Sequence[CertifiedFact]) -> Iterator[_Piece]:
@@ -152,9 +143,8 @@ def _box(name: str, *, first: bool = False) -> _Piece:
         {"stroke_width": 1.2, "stroke_dasharray": "4 4"} if name == "?" else {"stroke_width": 2.0}
     )
     rim = draw_rect(_EDGE, gap, _BOX, height, "#FFFFFF", rx=7, stroke=_INK, **look)
-    return _Piece(
-        joined([rim, draw_lines(lines, _EDGE + 12, gap + 7 + _NAME, _NAME, _INK, bold=True)]), height + gap
-    )
+    words = draw_lines(lines, _EDGE + 12, gap + 7 + _NAME, _NAME, _INK, bold=True)
+    return _Piece(joined([rim, words]), height + gap)
 
 
 def _link(fact: CertifiedFact) -> _Piece:
@@ -219,18 +209,15 @@ def _sign(look: LinkLook, x: float, y: float) -> Markup:
 
 
 def _told(certificate: Certificate, answer: str) -> str:
-    return (
-        hedged(answer, certificate)
-        if answer.strip() or certificate.ruling == "withheld"
-        else "; ".join(certificate.reasons)
-    )
+    if answer.strip() or certificate.ruling == "withheld":
+        return hedged(answer, certificate)
+    return "; ".join(certificate.reasons)
 
 
 def _ends(fact: CertifiedFact) -> tuple[str, str]:
     told = fact.fact or fact.needed
-    return getattr(told, "subject", "") or "?", "?" if fact.state == "missing" else getattr(
-        told, "object", "?"
-    )
+    end = "?" if fact.state == "missing" else getattr(told, "object", "?")
+    return getattr(told, "subject", "") or "?", end
 
 
 def _relation(fact: CertifiedFact) -> str:
@@ -244,12 +231,9 @@ def _standing(fact: CertifiedFact) -> str:
     if fact.state == "contested":
         return f"contested: {others} is said as well"
     if fact.state == "out of date":
-        ends = " ".join(
-            f"{word} {time.date()}" for word, time in (("from", fact.since), ("until", fact.until)) if time
-        )
-        return (
-            f"out of date: it holds {ends or 'at another time'}{f', in its place {others}' if others else ''}"
-        )
+        times = (("from", fact.since), ("until", fact.until))
+        ends = " ".join(f"{word} {time.date()}" for word, time in times if time) or "at another time"
+        return f"out of date: it holds {ends}" + f", in its place {others}" * bool(others)
     if fact.state == "missing":
         return "missing: nothing says it"
     return "rests on one source" if fact.state == "one source" else f"holds by {len(fact.sources)} sources"
@@ -274,21 +258,12 @@ def _said(fact: CertifiedFact) -> str:
 
 
 def _sheet(certificate: Certificate) -> Sheet:
-    rows = tuple(
-        (
-            *_said(fact).split(" – ", 2),
-            fact.state,
-            ", ".join(fact.sources),
-            ", ".join(rival.object for rival in fact.rivals),
-        )
-        for fact in certificate.facts
-    )
-    return Sheet(
-        ("subject", "relation", "object", "state", "sources", "others say"),
-        rows,
-        len(rows),
-        _RULED[certificate.ruling],
-    )
+    rows = []
+    for fact in certificate.facts:
+        others = ", ".join(rival.object for rival in fact.rivals)
+        rows.append((*_said(fact).split(" – ", 2), fact.state, ", ".join(fact.sources), others))
+    columns = ("subject", "relation", "object", "state", "sources", "others say")
+    return sheet(columns, rows, _RULED[certificate.ruling])
 
 
 # A briefing at a glance: what the signal says, the paths to what the user holds or watches, and what it was
@@ -604,11 +579,8 @@ def _notes(briefing: Briefing, graph: FactGraph) -> list[str]:
     told = [f"From: {shown_name(node)}{_when(node.properties)}" for node in briefing.evidence[:_EVIDENCE]]
     told += [f"and {len(briefing.evidence) - _EVIDENCE} more"] if len(briefing.evidence) > _EVIDENCE else []
     hops = {(hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path}
-    told += (
-        [f"Not drawn: {counted(len(hops) - len(graph.drawn), 'hop')}; the table lists all."]
-        if len(hops) > len(graph.drawn)
-        else []
-    )
+    if len(hops) > len(graph.drawn):
+        told.append(f"Not drawn: {counted(len(hops) - len(graph.drawn), 'hop')}; the table lists all.")
     until = format_time(briefing.live_until) if briefing.live_until else "no time that is known"
     return [
         *told,
@@ -618,10 +590,8 @@ def _notes(briefing: Briefing, graph: FactGraph) -> list[str]:
 
 
 def _when(properties: Mapping[str, object]) -> str:
-    said = [
-        str(properties.get("source") or ""),
-        str(properties.get("published_at") or properties.get("date") or "")[: len("2026-02-05")],
-    ]
+    date = str(properties.get("published_at") or properties.get("date") or "")[: len("2026-02-05")]
+    said = [str(properties.get("source") or ""), date]
     return f" ({', '.join(filter(None, said))})" if any(said) else ""
 
 
@@ -630,7 +600,7 @@ def _format_path(path: Sequence[PathHop]) -> str:
 
 
 def _hop_sheet(briefing: Briefing) -> Sheet:
-    rows = tuple(
+    rows = (
         (each.symbol, hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path
     )
-    return Sheet(("reaches", "from", "edge", "to"), rows, len(rows), "Hops of the briefing")
+    return sheet(("reaches", "from", "edge", "to"), rows, "Hops of the briefing")

@@ -88,13 +88,8 @@ def _since(events: Sequence[Event]) -> dict[tuple[str, str, str, str], tuple[Edg
 
 def _fact(edge: Edge, since: int, said: list[Json]) -> dict[str, Json]:
     of = {"sentence_of": edge.source} if edge.type == SAYS_SENTENCE and is_place(edge.target) else {}
-    return {
-        "text": fact_of(edge),
-        "edge": [edge.source, edge.type, edge.target],
-        "since": since,
-        "said": said,
-        **of,
-    }
+    ends = [edge.source, edge.type, edge.target]
+    return {"text": fact_of(edge), "edge": ends, "since": since, "said": said, **of}
 
 
 class _Passages:
@@ -127,9 +122,8 @@ class _Passages:
         if source not in self._places:
             self._places[source] = len(self.used)
             document, at = self._read[source]
-            self.used.append(
-                {"title": document.title or source, "text": self._number(document.text), "event": at}
-            )
+            title, text = document.title or source, self._number(document.text)
+            self.used.append({"title": title, "text": text, "event": at})
         return self._places[source]
 
 
@@ -150,11 +144,10 @@ def places_in_run(*graphs: PropertyGraph, known: Mapping[str, Place] | None = No
     )
     placed = [id for id in everything.ids if id in positions]
     missing = [id for id in everything.ids if id not in positions][: max(0, DRAWN_OF_RUN - len(placed))]
-    return (
-        dict(svg(everything.subgraph([*placed, *missing]), limit=DRAWN_OF_RUN, positions=positions).positions)
-        if missing
-        else positions
-    )
+    if not missing:
+        return positions
+    drawn = svg(everything.subgraph([*placed, *missing]), limit=DRAWN_OF_RUN, positions=positions)
+    return dict(drawn.positions)
 
 
 class RunGraphs:
@@ -167,10 +160,8 @@ class RunGraphs:
 
     def add(self, graph: PropertyGraph, highlight: Diff | Trace | None = None) -> int:
         """Take a graph in; its number."""
-        drawn, shown = (
-            self._drawn(graph),
-            self._shown(highlight) if isinstance(highlight, Diff) else highlight,
-        )
+        drawn = self._drawn(graph)
+        shown = self._shown(highlight) if isinstance(highlight, Diff) else highlight
         data = graph_data(drawn, shown, self.positions)
         data["note"] = f"Shows {len(drawn):,} of {len(graph):,} nodes." if len(drawn) < len(graph) else ""
         for kind in ("nodes", "edges"):
@@ -191,19 +182,14 @@ class RunGraphs:
         return self._parts[kind].setdefault(json.dumps(item, default=str), len(self._parts[kind]))
 
     def _drawn(self, graph: PropertyGraph) -> PropertyGraph:
-        return (
-            graph
-            if all(id in self.positions for id in graph.ids)
-            else graph.subgraph(id for id in graph.ids if id in self.positions)
-        )
+        placed = [id for id in graph.ids if id in self.positions]
+        return graph if len(placed) == len(graph) else graph.subgraph(placed)
 
     def _shown(self, diff: Diff) -> Diff:
         """What of a diff can be drawn: what it took away is drawn too, if it has a place."""
         nodes = tuple(node for node in diff.removed_nodes if node.id in self.positions)
         edges = tuple(
-            edge
-            for edge in diff.removed_edges
-            if edge.source in self.positions and edge.target in self.positions
+            edge for edge in diff.removed_edges if {edge.source, edge.target} <= self.positions.keys()
         )
         return replace(diff, removed_nodes=nodes, removed_edges=edges)
 
@@ -304,12 +290,8 @@ def _event(events: Sequence[Event], number: int, texts: _Texts, by_hand: int) ->
     """An event: a line for the list, words for the page, and the text one may change."""
     event, part = events[number], changeable(events[number])
     words, named = _words(events, number, by_hand), caption(event) + f" {BY_HAND}" * (number == by_hand)
-    made: dict[str, Json] = {
-        "kind": type(event).__name__,
-        "step": event.step,
-        "caption": named,
-        "words": words,
-    }
+    made: dict[str, Json] = {"kind": type(event).__name__, "step": event.step}
+    made |= {"caption": named, "words": words}
     if isinstance(event, Ballot):
         made["ballot"] = event.choice
     if isinstance(event, Asked):
@@ -324,13 +306,8 @@ def _event(events: Sequence[Event], number: int, texts: _Texts, by_hand: int) ->
 def _words(events: Sequence[Event], number: int, by_hand: int) -> Markup:
     event = events[number]
     if isinstance(event, Asked):  # prompt and reply stand side by side, and come as texts
-        return element(
-            "div",
-            element("b", "Asked", class_="kind"),
-            " ",
-            format_model_call(event, by_hand=number == by_hand),
-            class_="event asked",
-        )
+        call = format_model_call(event, by_hand=number == by_hand)
+        return element("div", element("b", "Asked", class_="kind"), " ", call, class_="event asked")
     told = entry(event, by_hand=number == by_hand)
     return joined([*_repairs(events, number), told])
 
@@ -374,14 +351,9 @@ def step_costs(events: Iterable[Event]) -> list[dict[str, Json]]:
     for step, group in groupby(events, key=lambda event: event.step):
         asked = [event.usage for event in group if isinstance(event, Asked)]
         total = Usage.total(asked)
-        found.append(
-            {
-                "step": step,
-                "calls": len(asked),
-                "tokens": total.prompt_tokens + total.completion_tokens,
-                "seconds": round(total.seconds, 1),
-            }
-        )
+        tokens = total.prompt_tokens + total.completion_tokens
+        told = {"step": step, "calls": len(asked), "tokens": tokens, "seconds": round(total.seconds, 1)}
+        found.append(told)
     return found
 
 

@@ -58,42 +58,6 @@ def test_a_write_with_an_error_in_it_writes_nothing(graph):
     assert graph.view().nodes() == ()
 
 
-def test_what_expired_is_in_no_answer_and_in_the_history(graph, clock):
-    happened, edges = event("Lantern beats its forecast", LANTERN)
-    with_market(graph).write([happened], edges)
-    clock.time = NOW + 30 * DAY
-    view = graph.view()
-    with pytest.raises(BadInput, match="no live node"):
-        view.node(happened.id)
-    assert len(view.edges()) == len(STRUCTURE) and ids(graph, "MarketEvent") == []
-    assert [each.node for each in view.history(happened.id)] == [happened]
-    assert [each.edge.type for each in view.edge_history(happened.id)] == ["affects"]
-    assert ids(graph, "MarketEvent", at=NOW + 28 * DAY) == [happened.id]
-    assert ids(graph, "MarketEvent", at=NOW - DAY) == []
-
-
-def test_an_edge_is_live_only_if_both_its_ends_are(graph):
-    with_market(graph).expire(LANTERN.id)
-    view = graph.view()
-    assert all(LANTERN.id not in (each.edge.source, each.edge.target) for each in view.edges())
-    assert (
-        view.edges_from([SHARE.id], ["issued_by"]) == () and view.edges_to([LANTERN.id], ["issued_by"]) == ()
-    )
-    graph.write([LANTERN], expires_at={LANTERN.id: None})
-    assert len(graph.view().edges()) == len(STRUCTURE)
-
-
-def test_an_edge_expires_by_itself_and_an_ended_one_can_come_back(graph, clock):
-    edge = (SHARE.id, "issued_by", LANTERN.id)
-    with_market(graph).write(edges=[Edge(*edge)], expires_at={edge: NOW + DAY})
-    clock.time = NOW + DAY
-    assert graph.view().edges_from([SHARE.id], ["issued_by"]) == ()
-    assert graph.view(at=NOW).edges_from([SHARE.id], ["issued_by"])
-    graph.write(edges=[Edge(*edge)], expires_at={edge: None})
-    assert graph.view().edges_from([SHARE.id], ["issued_by"])
-    assert graph.expire(edge).edges == (edge,) and not graph.expire(edge)
-
-
 def test_lifetimes_are_by_type_by_source_and_by_the_class_an_asset_has_itself(graph):
     happened, edges = event("A bank fails", SHARE, COIN, BANK, date="2026-02-06")
     said, about = signal("Coins rise", COIN, generated_at="2026-02-06")
@@ -121,22 +85,6 @@ def test_old_news_is_old_when_it_comes_and_a_date_in_the_future_makes_nothing_fr
 def test_a_lifetime_that_is_none_is_refused():
     with pytest.raises(BadInput, match="a number of days"):
         Lifetime("News", 0)
-
-
-def test_a_clock_that_goes_back_loses_nothing_and_hides_nothing(graph, clock):
-    happened, edges = event("Lantern beats its forecast", LANTERN)
-    with_market(graph)
-    clock.time = NOW - 5 * DAY
-    graph.write([happened], edges)
-    assert ids(graph, "MarketEvent") == [happened.id]
-    assert (
-        ids(graph, "MarketEvent", at=NOW) == [happened.id] and ids(graph, "MarketEvent", at=NOW - DAY) == []
-    )
-    graph.expire(happened.id)
-    assert ids(graph, "MarketEvent") == []
-    assert all(
-        each.closed is None or each.closed >= each.opened for each in graph.view().history(happened.id)
-    )
 
 
 def test_what_is_correlated_is_stored_once_and_read_both_ways(graph):
@@ -252,12 +200,6 @@ def test_an_indicator_is_revised_and_known_as_it_was(graph, clock):
             graph.note_indicator(name, values)
     with pytest.raises(BadInput, match="without a time zone"):
         graph.note_indicator("CPI", {NOW.replace(tzinfo=None): 3})
-
-
-def test_a_type_does_not_change(graph):
-    graph.write([SHARE])
-    with pytest.raises(BadInput, match="it is there with the type Asset"):
-        graph.write([Node(SHARE.id, ("Company",), {"name": "Lantern"})])
 
 
 def test_texts_that_no_database_takes_are_refused_or_not_found(graph):

@@ -59,14 +59,6 @@ def test_an_iteration_leaves_no_user_in_the_files_of_the_graph(tmp_path, clock, 
     assert [word for word in PLANTED if word in told + caplog.text + out + err] == []
 
 
-def test_an_iteration_leaves_no_user_in_the_tables_of_the_graph(graph, accounts, postgres):
-    with_market(graph)
-    assert len(iteration(graph, planted(accounts), USER)) == 1
-    for table in ("changes", "nodes", "edges", "indicators"):
-        kept = repr(graph.storage.rows(f"SELECT * FROM {table}"))
-        assert [word for word in PLANTED if word in kept] == []
-
-
 def test_no_message_repeats_what_an_account_holds(accounts):
     planted(accounts)
     for wrong in (

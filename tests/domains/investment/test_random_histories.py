@@ -124,7 +124,7 @@ def play(graph: InvestmentGraph, clock: SetClock, random: Random, steps: int) ->
     assert seen(graph, "ada", None) == listed.live("ada", listed.time(clock.time))
 
 
-@every("seed", range(40))
+@every("seed", range(16))
 def test_every_history_is_answered_as_a_list_would(seed):
     clock = SetClock(NOW)
     with open_investment_graph(now=clock) as graph:

@@ -20,9 +20,7 @@ from kgot_lab.domains.npc.models import Entity, Provenance, Relationship
 from kgot_lab.domains.npc.policy import DEFAULT_POLICY, PUBLIC_ATTRIBUTES, VisibilityPolicy
 from kgot_lab.errors import BadInput
 
-pytestmark = pytest.mark.extended
-
-WORLDS = 40  # on each engine; benchmarks/npc/npc_visibility.py looks into a thousand
+WORLDS = 16  # on each engine; benchmarks/npc/npc_visibility.py looks into a thousand
 ENGINES = ["sqlite", "postgres"]
 
 
@@ -36,6 +34,13 @@ def test_nobody_is_told_what_it_may_not_know(engine, fields):
             assert told_too_much(fields[engine], world, npc) == [], f"world {seed}"
             asked += 1
     assert asked > 2 * WORLDS, "most worlds have several who ask"
+
+
+def test_in_a_few_worlds_in_memory_everybody_is_told_what_they_may_know():
+    with opening.open_world() as there:
+        for seed in range(3):
+            plant(world := planted(seed), there)
+            assert [told_too_much(there, world, npc) for npc in world.npcs] == [[]] * len(world.npcs)
 
 
 def test_both_engines_tell_the_same(fields):

@@ -125,12 +125,6 @@ def test_system_messages_are_wishes_and_not_the_instructions(client, model):
     assert system.index("You help.") < system.index("Rhyme, please.")
 
 
-def test_a_text_may_come_in_parts(client, model):
-    parts = [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]
-    answer = client.chat.completions.create(model=COOK_ID, messages=[user(parts)])
-    assert answer.choices[0].message.content == "You asked: one\ntwo"
-
-
 def test_a_picture_is_refused_and_nothing_is_kept(client, server):
     before = server.service.conversations(COOK_ID, "local")[1]
     for parts in ([IMAGE], [{"type": "text", "text": "What is this?"}, IMAGE]):

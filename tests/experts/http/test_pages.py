@@ -396,12 +396,6 @@ def test_a_question_that_the_model_did_not_answer_can_be_asked_again(page):
     expect(page.locator("#question")).to_have_value(QUESTION)
 
 
-def test_an_address_that_is_none_shows_the_first_expert(page):
-    page.goto("/#%E0%A4%A")
-    expect(page.locator(".greeting")).to_be_visible()
-    expect(page.locator(".wrong")).to_have_count(0)
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES, ids=["wide", "narrow"])
 def test_every_part_can_be_read_reached_and_named(page, size, scheme):
@@ -421,14 +415,6 @@ def test_every_part_can_be_read_reached_and_named(page, size, scheme):
     page.locator("button.chip").first.click()
     expect(page.locator("#graph .canvas")).to_have_attribute("data-drawn", A_NUMBER)
     assert faults(page.locator("body")) == FINE
-
-
-def test_a_node_with_any_id_can_be_gone_to(page):
-    page.goto("/pages/node.html#odd/odd%3Atwo")
-    page.locator("#graph .linked").get_by_role("button", name="Three").click()
-    expect(page.locator("#graph h2")).to_have_text("Three")
-    page.reload()
-    expect(page.locator("#graph h2")).to_have_text("Three")
 
 
 # --- the server
@@ -509,24 +495,6 @@ def test_pages_make_no_markup_of_texts_and_name_no_other_server():
         assert set(re.findall(r"https?://[^\"' ]+", text)) <= {"http://www.w3.org/2000/svg"}, name
         assert all(each.startswith("/") for each in re.findall(r'(?:src|href)="([^#"]+)"', text)), name
         assert page_file(name).body
-
-
-def test_a_node_comes_with_its_best_linked_neighbours_placed(home):
-    seen = get(f"{home}/api/kgos/node/cookbook/tool%3Alanguage_model_api")
-    links = [each["links"] for each in seen["neighbours"]]
-    assert links == sorted(links, reverse=True) and len(links) == seen["neighbours_in_all"]
-    places = {(each["x"], each["y"]) for each in seen["neighbours"]}
-    assert len(places) == len(links) and all(0 <= x <= 1 and 0 <= y <= 1 for x, y in places)
-    assert {each["name"] for each in seen["limitations"]} >= {"Hallucination"}
-    ids = {seen["node"]["id"], *(each["id"] for each in seen["neighbours"])}
-    assert all(each["source"] in ids and each["target"] in ids for each in seen["edges"])
-    assert get(f"{home}/api/kgos/graphs/cookbook")["nodes"] == len(cookbook())
-    assert (
-        fetched(f"{home}/api/kgos/node/cookbook/none")[0]
-        == fetched(f"{home}/api/kgos/node/none/none")[0]
-        == 404
-    )
-    assert fetched(f"{home}/api/kgos/graphs/none")[0] == 404
 
 
 def test_the_keyboard_goes_through_every_part_and_out_of_it(page, service):

@@ -200,7 +200,7 @@ def test_every_route_that_takes_a_body_is_asked_with_one(world):
     assert len(world.routes) >= 20
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(sequence=st.lists(steps(), min_size=3, max_size=12))
 def test_nothing_of_one_tenant_comes_out_to_the_other(world, sequence):
     experts = world.service.tables.experts()

@@ -33,16 +33,6 @@ def test_looking_after_every_thumb_raises_no_more_than_five_in_a_hundred_false_a
     assert alarms(gaps) <= binomial_bound(0.05, 600)
 
 
-def test_a_test_that_looks_as_often_without_care_raises_many():
-    chance = np.random.default_rng(4)
-    gaps = (chance.random((600, 600)) < 0.5).astype(float) - (chance.random((600, 600)) < 0.5)
-    count = np.arange(1, 601)
-    mean = gaps.cumsum(axis=1) / count
-    deviation = np.sqrt(np.maximum((gaps**2).cumsum(axis=1) / count - mean**2, 1e-9))
-    naive = (np.abs(mean) > 1.96 * deviation / np.sqrt(count))[:, 30:].any(axis=1).sum()
-    assert naive > 5 * alarms(gaps) and naive > 150
-
-
 @pytest.mark.parametrize(("up_a", "up_b"), [(0.6, 0.6), (0.5, 0.7), (0.95, 0.9)])
 def test_the_true_difference_lies_in_the_interval_of_all_looks(up_a, up_b):
     chance = np.random.default_rng(6)
@@ -125,21 +115,6 @@ def test_another_pair_never_widens_the_interval_or_raises_p(a, b, more_a, more_b
         assert before.low <= after.low and after.high <= before.high
 
 
-@given(SHARES, SHARES)
-@SOME
-def test_variants_that_change_places_change_the_sign(a, b):
-    one, other = bounded_comparison(a, b), bounded_comparison(b, a)
-    assert (one.low, one.high, one.p) == pytest.approx((-other.high, -other.low, other.p))
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=20), st.floats(0, 1))
-@SOME
-def test_higher_values_of_b_never_speak_less_for_b(values, lift):
-    a = [0.5] * len(values)
-    lifted = [min(1.0, value + lift) for value in values]
-    assert bounded_comparison(a, values).low <= bounded_comparison(a, lifted).low + 1e-8
-
-
 def test_counts_are_compared_on_their_own_scale():
     a, b = [4.0, 3.0, 4.0, 2.0] * 10, [0.0, 1.0, 0.0, 0.0] * 10
     found = bounded_comparison(a, b, most=4)
@@ -172,11 +147,6 @@ def test_about_the_detectable_difference_is_found_in_four_of_five_trials():
         chance.random((300, 500)) < 0.5 - true / 2
     )
     assert 0.7 < alarms(gaps) / 300 < 0.97
-
-
-def test_an_endless_certainty_is_still_a_number():
-    found = bounded_comparison([0.0] * 5000, [1.0] * 5000)
-    assert math.isfinite(found.e_value) and found.p >= 0 and found.higher == "b"
 
 
 @every(

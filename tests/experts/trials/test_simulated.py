@@ -4,19 +4,12 @@ from statistics import fmean, median
 
 import pytest
 
+from benchmarks.experts.simulated_raters import SimulatedVariant, simulated_outcomes
 from kgot_lab.errors import BadInput
-from kgot_lab.experts.trials.measures import SimulatedVariant, simulated_outcomes
 
 
 def test_a_seed_gives_the_same_outcomes_and_another_one_others():
     assert simulated_outcomes(50, seed=1) == simulated_outcomes(50, seed=1) != simulated_outcomes(50, seed=2)
-
-
-def test_every_outcome_says_that_it_is_a_simulation():
-    assert all(
-        each.test_id.startswith("simulation") and each.digest.startswith("simulation")
-        for each in simulated_outcomes(20)
-    )
 
 
 def test_rates_come_out_as_set():

@@ -37,27 +37,24 @@ def anything(editor, rng, number):
     one, two = rng.choice(editor.graph.ids), rng.choice(editor.graph.ids)
     edge = rng.choice(list(editor.graph.edges))
     type = rng.choice([*editor.graph.types(), "feeds_into", "requires", "odd"])
-    return rng.choice(
-        [
-            lambda: editor.add_node(
-                f"new{number}", rng.choice(["tool", "goal", "nonsense"]), name=rng.choice(["x", ""])
-            ),
-            lambda: editor.change_node(one, name=rng.choice(["y", None, "z"])),
-            lambda: editor.remove_node(one),
-            lambda: editor.add_edge(one, type, two),
-            lambda: editor.add_edge(one, type, two),
-            lambda: editor.remove_edge(edge.source, edge.type, edge.target),
-            editor.undo,
-            editor.redo,
-        ]
-    )
+    kind, name = rng.choice(["tool", "goal", "nonsense"]), rng.choice(["x", ""])
+    changes = [
+        lambda: editor.add_node(f"new{number}", kind, name=name),
+        lambda: editor.change_node(one, name=rng.choice(["y", None, "z"])),
+        lambda: editor.remove_node(one),
+        lambda: editor.add_edge(one, type, two),
+        lambda: editor.remove_edge(edge.source, edge.type, edge.target),
+        editor.undo,
+        editor.redo,
+    ]
+    return rng.choices(changes, [1, 1, 1, 2, 1, 1, 1])[0]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.extended) for seed in (1, 2))])
 def test_what_is_checked_near_a_change_is_what_a_full_check_finds(seed):
     rng, editor = random.Random(seed), Editor(COOKBOOK, by="Ada")
     before, made, refused = set(check_rules(COOKBOOK, UNIFIED).faults), 0, 0
-    for number in range(80):
+    for number in range(60):
         graph = editor.graph
         try:
             edited = anything(editor, rng, number)()
@@ -67,11 +64,10 @@ def test_what_is_checked_near_a_change_is_what_a_full_check_finds(seed):
             continue
         after = set(check_rules(editor.graph, UNIFIED).faults)
         assert (set(edited.broken), set(edited.mended)) == (after - before, before - after), edited
-        assert not [fault for fault in edited.broken if fault.level == "error"] or edited.said.startswith(
-            "took back"
-        )
+        errors = [fault for fault in edited.broken if fault.level == "error"]
+        assert not errors or edited.said.startswith("took back")
         before, made = after, made + 1
-    assert made > 20 and refused > 5
+    assert made > 15 and refused > 5
 
 
 def test_a_change_is_marked_and_taken_back_and_made_again():
@@ -114,10 +110,7 @@ def test_what_cannot_be_is_refused_and_nothing_changes(change, said):
 def test_a_circle_of_requirements_is_refused_however_long():
     editor = Editor(COOKBOOK, by="Ada")
     chain = [edge for edge in COOKBOOK.edges if edge.type == "requires"]
-    ends = {edge.target for edge in chain}
-    first = next(edge for edge in chain if any(other.source == edge.target for other in chain))
-    second = next(edge for edge in chain if edge.source == first.target)
-    assert second.target in ends
+    first, second = next((one, two) for one in chain for two in chain if two.source == one.target)
     with pytest.raises(BadInput, match="requires itself"):
         editor.add_edge(second.target, "requires", first.source)
 
@@ -128,10 +121,7 @@ def test_only_what_changed_is_indexed_and_embedded_again():
     index = editor.index
     assert (index.indexed, index.embedded) == (len(COOKBOOK), len(COOKBOOK))
     editor.change_node(A, description="A zeppelin of savings.")
-    assert (index.indexed, index.embedded) == (
-        len(COOKBOOK) + 1,
-        len(COOKBOOK) + 1,
-    ) and "zeppelin" in embedder.given[-1]
+    assert index.indexed == index.embedded == len(COOKBOOK) + 1 and "zeppelin" in embedder.given[-1]
     assert index.search("zeppelin")[0].id == A
     editor.add_edge(B, "optimizes", A)
     assert index.embedded == len(COOKBOOK) + 1

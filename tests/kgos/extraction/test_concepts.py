@@ -36,33 +36,14 @@ def form(**filled):
     return json.dumps({name: filled.get(name, []) for name in FIELDS})
 
 
-def stated(reply, passage=PASSAGE):
-    return [tuple(each)[:3] for each in read_relations(passage, reply).relations]
-
-
 def test_what_a_passage_says_is_accepted_with_the_sentence_that_says_it():
-    read = read_relations(
-        PASSAGE,
-        form(
-            requires=["a grammar file"],
-            limitations=["does not handle nested comments"],
-            workarounds=["strip comments"],
-        ),
-    )
-    assert [tuple(each) for each in read.relations] == [
-        (
-            "parser",
-            "has_limitation",
-            "does not handle nested comments",
-            "Mind that it does not handle nested comments; as a workaround, strip comments before parsing.",
-        ),
-        (
-            "does not handle nested comments",
-            "has_workaround",
-            "strip comments",
-            "Mind that it does not handle nested comments; as a workaround, strip comments before parsing.",
-        ),
-        ("parser", "requires", "a grammar file", "The parser needs a grammar file."),
+    limit, workaround = "does not handle nested comments", "strip comments"
+    reply = form(requires=["a grammar file"], limitations=[limit], workarounds=[workaround])
+    first, second = (part.strip() for part in TEXT.split(" Mind "))
+    assert [tuple(each) for each in read_relations(PASSAGE, reply).relations] == [
+        ("parser", "has_limitation", limit, f"Mind {second}"),
+        (limit, "has_workaround", workaround, f"Mind {second}"),
+        ("parser", "requires", "a grammar file", first),
     ]
 
 
@@ -84,25 +65,16 @@ def test_what_it_does_not_say_is_refused_with_the_reason(filled, why):
 
 
 def test_keywords_and_dimensions_need_their_words_too():
-    read_by_reading = NOT_EXTRACTABLE[0]
-    rated = [
-        (read_by_reading, "needs a grammar file"),
-        (NOT_EXTRACTABLE[1], "is easily learnt"),
-        ("size", "needs a grammar file"),
-    ]
-    dimensions = [{"dimension": name, "value": 0.4, "quote": quote} for name, quote in rated]
+    first, second = NOT_EXTRACTABLE[:2]
+    said = {first: "needs a grammar file", second: "is easily learnt", "size": "needs a grammar file"}
+    dimensions = [{"dimension": name, "value": 0.4, "quote": quote} for name, quote in said.items()]
     read = read_about(PASSAGE, json.dumps({"keywords": ["grammar", "compiler"], "dimensions": dimensions}))
-    assert read.keywords == ("grammar",) and [(each.dimension, each.value) for each in read.dimensions] == [
-        (read_by_reading, 0.4)
-    ]
-    assert [each.partition(":")[0] for each in read.refused] == [
-        "keyword compiler",
-        f"dimension {NOT_EXTRACTABLE[1]}",
-        "dimension size",
-    ]
+    assert read.keywords == ("grammar",) and [each.dimension for each in read.dimensions] == [first]
+    refused = [each.partition(":")[0] for each in read.refused]
+    assert refused == ["keyword compiler", f"dimension {second}", "dimension size"]
 
 
-@pytest.mark.parametrize("reply", ["no JSON", '{"requires": "x"}', '{"limitations": [], "requires": [1]}'])
+@every("reply", ["no JSON", '{"requires": "x"}', '{"limitations": [], "requires": [1]}'])
 def test_a_reply_that_is_no_form_is_refused(reply):
     with pytest.raises(BadReply):
         read_relations(PASSAGE, reply)
@@ -148,27 +120,21 @@ def test_an_interrupted_reading_goes_on_and_a_second_one_asks_nothing(folder, tm
 
 def test_what_is_read_is_put_at_the_code_that_is_called_so_and_the_graph_is_sound(folder):
     graph = graph_of_folder(folder, cache=False).graph
-    reply = form(
-        requires=["a grammar file"],
-        limitations=["does not handle nested comments"],
-        workarounds=["strip comments before parsing"],
-    )
-    grown = read_concepts(
-        graph, passages_to_read(graph, folder), Scripted(lambda _: reply), about=False, cache=False
-    ).graph
+    limit, workaround = "does not handle nested comments", "strip comments before parsing"
+    reply = form(requires=["a grammar file"], limitations=[limit], workarounds=[workaround])
+    passages, llm = passages_to_read(graph, folder), Scripted(lambda _: reply)
+    grown = read_concepts(graph, passages, llm, about=False, cache=False).graph
     edges = {(edge.source, edge.type, edge.target): edge.properties for edge in grown.edges}
     (needs,) = [edges[each] for each in edges if each[:2] == ("parse.parser", "requires")]
-    assert {where["file"] for where in needs["said"]} == {"notes.md", "parse.py"} and all(
-        where["quote"] for where in needs["said"]
-    )
+    assert {where["file"] for where in needs["said"]} == {"notes.md", "parse.py"}
+    assert all(where["quote"] for where in needs["said"])
     assert check_rules(grown).sound and {"limitation", "workaround"} <= set(grown.labels())
 
 
 def test_replies_that_are_no_form_are_counted_and_the_rest_goes_on(folder):
     graph = graph_of_folder(folder, cache=False).graph
-    grown = read_concepts(
-        graph, passages_to_read(graph, folder), Scripted(lambda _: "sorry"), about=False, cache=False
-    )
+    passages, llm = passages_to_read(graph, folder), Scripted(lambda _: "sorry")
+    grown = read_concepts(graph, passages, llm, about=False, cache=False)
     assert (grown.unusable, grown.read) == (3, ()) and grown.graph == graph
 
 
@@ -182,4 +148,3 @@ def test_the_table_of_the_gold_is_what_its_tape_gives(monkeypatch, capsys):
     report = (BENCHMARK.parents[1] / "results" / "concepts" / "report.md").read_text(encoding="utf-8")
     runpy.run_path(str(BENCHMARK), run_name="__main__")
     assert capsys.readouterr().out == report
-    assert (BENCHMARK.parents[1] / "results" / "concepts" / "report.md").read_text(encoding="utf-8") == report

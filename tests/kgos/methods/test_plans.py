@@ -5,13 +5,13 @@ from itertools import pairwise
 import networkx as nx
 import pytest
 from support.every import every
-from support.method_graphs import chance_graph
+from support.method_graphs import chance_graph, edges_of, linked
 
 from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.compose_for import compose_for, subgoals
 from kgot_lab.kgos.methods.goals import can_it
-from kgot_lab.types import Edge, Node
+from kgot_lab.types import Node
 
 
 @every(
@@ -43,82 +43,49 @@ def tools(*names: str) -> list[Node]:
 
 
 WORK = tools("code_search", "file_index", "edit_tool", "bash_tests", "git_status", "git_repository")
-EDGES = [
-    Edge("code_search", "feeds_into", "edit_tool"),
-    Edge("edit_tool", "feeds_into", "bash_tests"),
-    Edge("edit_tool", "requires", "git_status"),
-    Edge("git_status", "requires", "git_repository"),
-]
+EDGES = "code_search feeds_into edit_tool, edit_tool feeds_into bash_tests"
+MORE = "edit_tool requires git_status, git_status requires git_repository"
+GOAL = "search code and run bash tests"
+
+
+def work(text: str, *more: Node) -> PropertyGraph:
+    return linked(text, *WORK, *more)
 
 
 def test_a_plan_has_the_best_node_of_each_part_its_edges_and_its_prerequisites_in_order():
-    plan = compose_for(PropertyGraph.of(WORK, EDGES), "search code, edit with the tool and run bash tests")
-    assert plan.tools == ("code_search", "edit_tool", "bash_tests")
-    assert [(edge.source, edge.type, edge.target) for edge in plan.edges] == [
-        ("code_search", "feeds_into", "edit_tool"),
-        ("edit_tool", "feeds_into", "bash_tests"),
-    ]
+    plan = compose_for(work(f"{EDGES}, {MORE}"), "search code, edit with the tool and run bash tests")
+    assert plan.tools == ("code_search", "edit_tool", "bash_tests") and list(plan.edges) == edges_of(EDGES)
     assert plan.prerequisites == ("git_repository", "git_status") and plan.sound
 
 
 def test_what_lies_between_two_steps_is_added_and_marked_while_there_is_room():
-    graph = PropertyGraph.of(
-        WORK,
-        [Edge("code_search", "feeds_into", "file_index"), Edge("file_index", "feeds_into", "bash_tests")],
-    )
-    plan = compose_for(graph, "search code and run bash tests")
-    assert [(step.tool, step.added) for step in plan.steps] == [
-        ("code_search", False),
-        ("file_index", True),
-        ("bash_tests", False),
-    ]
-    assert compose_for(graph, "search code and run bash tests", max_tools=2).tools == (
-        "code_search",
-        "bash_tests",
-    )
-    assert (
-        "left out: run bash tests" in compose_for(graph, "search code and run bash tests", max_tools=1).why[1]
-    )
+    graph = work("code_search feeds_into file_index, file_index feeds_into bash_tests")
+    steps = {"code_search": False, "file_index": True, "bash_tests": False}
+    assert {step.tool: step.added for step in compose_for(graph, GOAL).steps} == steps
+    assert compose_for(graph, GOAL, max_tools=2).tools == ("code_search", "bash_tests")
+    assert "left out: run bash tests" in compose_for(graph, GOAL, max_tools=1).why[1]
 
 
 def test_steps_in_conflict_are_warned_of_with_another_candidate():
-    graph = PropertyGraph.of(
-        [*WORK, *tools("code_grep")], [Edge("bash_tests", "conflicts_with", "code_search")]
-    )
-    plan = compose_for(graph, "search code and run bash tests")
+    plan = compose_for(work("bash_tests conflicts_with code_search", *tools("code_grep")), GOAL)
     assert plan.conflicts == (("code_search", "bash_tests"),)
-    assert any(
-        "code_search conflicts with bash_tests; possible: code_grep instead of code_search" in each
-        for each in plan.warnings
-    )
+    said = "code_search conflicts with bash_tests; possible: code_grep instead of code_search"
+    assert any(said in each for each in plan.warnings)
 
 
 def test_what_limits_something_is_no_step():
-    graph = PropertyGraph.of(
-        [*WORK, Node("run_bash_tests_limit")], [Edge("bash_tests", "has_limitation", "run_bash_tests_limit")]
-    )
+    graph = work("bash_tests has_limitation run_bash_tests_limit")
     assert compose_for(graph, "run bash tests limit").tools == ("bash_tests",)
 
 
 def test_a_step_before_what_it_requires_and_cycles_are_warned_of():
-    graph = PropertyGraph.of(
-        WORK,
-        [
-            Edge("code_search", "requires", "bash_tests"),
-            Edge("git_status", "requires", "git_repository"),
-            Edge("git_repository", "requires", "git_status"),
-            Edge("bash_tests", "requires", "git_status"),
-            Edge("code_search", "feeds_into", "bash_tests"),
-            Edge("bash_tests", "feeds_into", "code_search"),
-        ],
-    )
-    plan = compose_for(graph, "search code and run bash tests")
+    circles = "git_status requires git_repository, git_repository requires git_status, bash_tests requires git_status"
+    feeds = "code_search feeds_into bash_tests, bash_tests feeds_into code_search"
+    plan = compose_for(work(f"code_search requires bash_tests, {circles}, {feeds}"), GOAL)
     assert "code_search requires bash_tests, which comes later" in plan.warnings
-    assert ("git_status", "git_repository", "git_status") in plan.cycles and (
-        "code_search",
-        "bash_tests",
-        "code_search",
-    ) in plan.cycles
+    assert {("git_status", "git_repository", "git_status"), ("code_search", "bash_tests", "code_search")} <= {
+        *plan.cycles
+    }
 
 
 @every("seed", range(12))
@@ -140,42 +107,39 @@ def test_prerequisites_are_all_that_networkx_reaches_by_requires_and_a_cycle_is_
 
 
 def test_nothing_in_the_graph_for_a_part_is_said_and_a_blank_goal_refused():
-    plan = compose_for(PropertyGraph.of(WORK, EDGES), "search code and fry eggs")
+    plan = compose_for(work(EDGES), "search code and fry eggs")
     assert plan.tools == ("code_search",)
     with pytest.raises(BadInput, match="blank"):
-        compose_for(PropertyGraph.of(WORK), "  ")
+        compose_for(work(""), "  ")
 
 
 # --- can_it
-# -----------------------------------------------------------------------------------------------------------
 
 
-def capability(*edges: Edge, **properties: object) -> PropertyGraph:
+def capability(text: str = "", **properties: object) -> PropertyGraph:
     names = {
         "edit": "edit binary files",
         "bytes": "text only",
         "base64": "encode to base64",
         "other": "rename files",
     }
-    nodes = [
-        Node(id, (), {"name": name} | (properties if id == "bytes" else {})) for id, name in names.items()
-    ]
-    return PropertyGraph.of(nodes, edges)
+    more = {"bytes": properties}
+    return linked(text, *(Node(id, (), {"name": name, **more.get(id, {})}) for id, name in names.items()))
 
 
-LIMITED, HELPED = Edge("edit", "has_limitation", "bytes"), Edge("bytes", "has_workaround", "base64")
+LIMITED, HELPED = "edit has_limitation bytes", "edit has_limitation bytes, bytes has_workaround base64"
 
 
 @every(
-    ("graph", "status"),
+    "graph, status",
     [
         (capability(), "yes"),
         (capability(LIMITED), "no"),
-        (capability(LIMITED, HELPED), "yes_with_limitations"),
-        (capability(LIMITED, Edge("edit", "has_workaround", "base64")), "yes_with_limitations"),
+        (capability(HELPED), "yes_with_limitations"),
+        (capability(f"{LIMITED}, edit has_workaround base64"), "yes_with_limitations"),
         (capability(LIMITED, blocking=False), "yes_with_limitations"),
         (capability(LIMITED, blocking=True), "no"),
-        (capability(LIMITED, Edge("edit", "has_limitation", "other"), HELPED), "no"),
+        (capability(f"{HELPED}, edit has_limitation other"), "no"),
     ],
 )
 def test_a_limitation_without_a_workaround_blocks_unless_it_says_otherwise(graph, status):
@@ -199,15 +163,7 @@ def test_what_limits_another_is_never_what_can_be_done():
 
 
 def test_a_node_of_that_name_goes_before_one_that_only_speaks_of_it():
-    nodes = [
-        Node(
-            "measure",
-            (),
-            {
-                "name": "hits",
-                "description": "edit binary files, edit binary files: how often these edit binary files",
-            },
-        ),
-        Node("it", (), {"name": "edit binary files"}),
-    ]
+    said = "edit binary files, edit binary files: how often these edit binary files"
+    measure = Node("measure", (), {"name": "hits", "description": said})
+    nodes = [measure, Node("it", (), {"name": "edit binary files"})]
     assert can_it(PropertyGraph.of(nodes), "edit binary files").node == "it"

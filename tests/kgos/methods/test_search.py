@@ -4,13 +4,12 @@ when it finds nothing.
 
 import pickle
 
-import numpy as np
 import pytest
 from support.every import every
-from support.method_graphs import chance_graph
+from support.method_graphs import chance_graph, linked
 from support.searching import Letters
 
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.methods.intents import INTENTS
@@ -21,40 +20,26 @@ from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
 from kgot_lab.kgos.methods.search.results import search_context
 from kgot_lab.kgos.methods.search.retrievers import intent_scores
 from kgot_lab.kgos.schemas.vocabularies import cookbook
-from kgot_lab.retrieval.fusion import WEIGHTS, Weights, lane_weights
+from kgot_lab.retrieval.fusion import WEIGHTS, Weights
 from kgot_lab.types import Edge, Node
 
 COOKBOOK = cookbook()
-QUERIES = [
-    "how do I reduce my API costs",
-    "prompt caching",
-    "what depends on the schema validator",
-    "can it translate",
-    "combine tools and agents",
-]
+QUERIES = ["how do I reduce my API costs", "prompt caching", "what depends on the schema validator"]
+QUERIES += ["can it translate", "combine tools and agents"]
 
 
 def over_largest(scores):
     most = max(scores.values(), default=0)
-    return (
-        {id: max(score, 0) / most for id, score in scores.items()} if most > 0 else dict.fromkeys(scores, 0.0)
-    )
-
-
-# --- the formula
-# ------------------------------------------------------------------------------------------------------
+    return {id: max(score, 0) / most if most > 0 else 0.0 for id, score in scores.items()}
 
 
 @every("query", QUERIES)
 @every("preset", WEIGHTS)
 def test_the_score_is_the_weighted_sum_of_the_lanes_each_over_its_maximum(query, preset):
-    result = intent_search(
-        COOKBOOK, query, config=RetrievalConfig(weights=preset, limit=300), embedder=Letters()
-    )
-    index = index_of(COOKBOOK)
-    text = over_largest(dict(index.text.search(query).hits))
+    config, index = RetrievalConfig(weights=preset, limit=300), index_of(COOKBOOK)
+    result = intent_search(COOKBOOK, query, config=config, embedder=Letters())
+    weights, text = result.weights, over_largest(dict(index.text.search(query).hits))
     meaning = over_largest(dict(index.meaning(Letters()).search(query).hits))
-    weights = result.weights
     both = {
         id: weights.embedding * meaning.get(id, 0) + weights.text * text.get(id, 0) for id in COOKBOOK.ids
     }
@@ -65,85 +50,48 @@ def test_the_score_is_the_weighted_sum_of_the_lanes_each_over_its_maximum(query,
         assert node.text == pytest.approx(weights.text * text.get(node.id, 0))
         assert node.graph == pytest.approx(weights.graph * graph.get(node.id, 0))
         assert node.score == pytest.approx(node.embedding + node.text + node.graph + node.intent)
-        assert node.method == "+".join(
+        assert node.method.split("+") == [
             lane for lane in ("text", "embedding", "graph", "intent") if getattr(node, lane) > 0
-        )
-    assert [(-node.score, node.id) for node in result.nodes] == sorted(
-        (-node.score, node.id) for node in result.nodes
-    )
+        ]
+    assert list(result.nodes) == sorted(result.nodes, key=lambda node: (-node.score, node.id))
 
 
-def test_a_full_preset_keeps_its_weights_and_delta_counts_as_far_as_the_intent_is_sure():
-    sure = intent_search(COOKBOOK, "reduce api costs", embedder=Letters())
-    assert sure.weights == WEIGHTS["default"]
-    unsure = intent_search(COOKBOOK, "a cheap budget", embedder=Letters())
-    assert unsure.intents.best.score == 0.6 and unsure.weights.intent == pytest.approx(0.1 * 0.6)
-    none = intent_search(
-        COOKBOOK, "prompts", config=RetrievalConfig(intent_threshold=0.5), embedder=Letters()
-    )
-    assert none.weights.intent == 0 and none.weights.text == pytest.approx(0.40 / 0.90)
+def test_a_preset_keeps_its_weights_and_delta_counts_as_far_as_the_intent_is_sure():
+    def weights(query, **config):
+        return intent_search(COOKBOOK, query, config=RetrievalConfig(**config), embedder=Letters()).weights
+
+    assert weights("reduce api costs") == WEIGHTS["default"]
+    assert weights("a cheap budget").intent == pytest.approx(0.1 * 0.6)
+    none = weights("prompts", intent_threshold=0.5)
+    assert none.intent == 0 and none.text == pytest.approx(0.40 / 0.90)
+    assert weights("reduce api costs", weights="backward-compatible") == Weights(0.40, 0.45, 0.15, 0.0)
+    hybrid = weights("reduce api costs", methods=("hybrid",))
+    assert hybrid.embedding == pytest.approx(0.35 / 0.9) and hybrid.intent == 0
+    doubled = weights("reduce api costs", weights=Weights(0.7, 0.8, 0.3, 0.2))
+    assert vars(doubled) == pytest.approx(vars(WEIGHTS["default"]))
 
 
-def test_the_three_weight_form_is_exact_and_the_renormalised_default_is_another():
-    three = intent_search(
-        COOKBOOK,
-        "reduce api costs",
-        config=RetrievalConfig(weights="backward-compatible"),
-        embedder=Letters(),
-    )
-    assert three.weights == Weights(0.40, 0.45, 0.15, 0.0)
-    hybrid = intent_search(
-        COOKBOOK, "reduce api costs", config=RetrievalConfig(methods=("hybrid",)), embedder=Letters()
-    )
-    assert hybrid.weights.embedding == pytest.approx(0.35 / 0.9) and hybrid.weights.intent == 0
-
-
-def test_weights_of_ones_own_are_divided_by_their_sum():
-    doubled = RetrievalConfig(weights=Weights(0.7, 0.8, 0.3, 0.2))
-    one, other = (
-        intent_search(COOKBOOK, "reduce api costs", config=config, embedder=Letters())
-        for config in (doubled, None)
-    )
-    assert [node.id for node in one.nodes] == [node.id for node in other.nodes]
-    assert [node.score for node in one.nodes] == pytest.approx([node.score for node in other.nodes])
-
-
-def test_without_an_embedder_its_weight_goes_to_the_others():
+def test_without_an_embedder_its_weight_goes_to_the_others_and_without_any_words_are_searched():
     result = intent_search(COOKBOOK, "prompt caching")
     assert result.weights.embedding == 0 and sum(vars(result.weights).values()) > 0.6
     assert any(each.method == "embedding" and "no embedder" in each.reason for each in result.trace)
-
-
-def test_where_only_what_cannot_be_asked_weighs_anything_words_are_searched():
     for weights in (Weights(1, 0, 0, 0), Weights(0, 0, 0, 1)):
         result = intent_search(COOKBOOK, "reranking", config=RetrievalConfig(weights=weights))
         assert result.ids and {node.method for node in result.nodes} == {"text"}
 
 
 def test_an_empty_text_lane_leaves_seeds_to_keyword_matches():
-    graph = PropertyGraph.of([Node("precaching"), Node("disk")], [Edge("precaching", "requires", "disk")])
-    result = intent_search(graph, "caching", config=RetrievalConfig(weights=Weights(0, 0, 1, 0)))
+    config = RetrievalConfig(weights=Weights(0, 0, 1, 0))
+    result = intent_search(linked("precaching requires disk"), "caching", config=config)
     assert result.ids == ["disk"], "'caching' stands inside a word, which only LIKE finds"
 
 
-# --- intents and mappings
-# ---------------------------------------------------------------------------------------------
-
-
 def test_the_intent_score_is_one_for_a_type_seven_tenths_for_an_edge_and_a_half_for_a_dimension():
-    graph = PropertyGraph.of(
-        [
-            Node("a", ("cost_strategy",)),
-            Node("b", (), {"pricing_tier": 0.1}),
-            Node("c", (), {"pricing_tier": 0.9}),
-            Node("d"),
-            Node("e"),
-        ],
-        [Edge("b", "optimizes", "a"), Edge("d", "optimizes", "a"), Edge("e", "relates_to", "a")],
-    )
-    assert intent_scores(graph := index_of(graph), "cost_optimization") == pytest.approx(
-        np.array([1, 1.2, 0, 0.7, 0]) / 1.2
-    )
+    nodes = (Node("b", (), {"pricing_tier": 0.1}), Node("c", (), {"pricing_tier": 0.9}))
+    text = "b optimizes a, d optimizes a, e relates_to a"
+    graph = index_of(linked(text, Node("a", ("cost_strategy",)), *nodes))
+    found = dict(zip(graph.graph.ids, intent_scores(graph, "cost_optimization").tolist(), strict=True))
+    assert found == pytest.approx({"a": 1 / 1.2, "b": 1, "c": 0, "d": 0.7 / 1.2, "e": 0})
     for intent in INTENTS:
         assert 0 <= intent_scores(graph, intent).min() <= intent_scores(graph, intent).max() <= 1
 
@@ -163,10 +111,9 @@ def test_the_intent_score_is_one_for_a_type_seven_tenths_for_an_edge_and_a_half_
 def test_what_the_purpose_calls_for_is_invoked_and_the_trace_says_why(query, method):
     result = intent_search(COOKBOOK, query)
     assert list(result.answers) == ([method] if method else [])
-    told = [each for each in result.trace if each.method == method]
-    assert [each.reason.startswith(f"the purpose is {result.intents.purpose}") for each in told] == [
-        True
-    ] * bool(method)
+    reasons = [each.reason for each in result.trace if each.method == method]
+    assert len(reasons) == bool(method)
+    assert all(reason.startswith(f"the purpose is {result.intents.purpose}") for reason in reasons)
 
 
 def test_a_goal_mapping_applies_to_any_ending_of_its_word_and_the_first_counts():
@@ -176,82 +123,42 @@ def test_a_goal_mapping_applies_to_any_ending_of_its_word_and_the_first_counts()
     assert config.mapping_for("rebuild") is None
 
 
-# --- filters
-# ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_filter_comes_before_the_scores_so_that_the_best_of_what_is_left_has_the_full_weight():
     config = RetrievalConfig(dimension_filters={"pricing_tier": {"max": 0.3}}, methods=("hybrid",))
     result = intent_search(COOKBOOK, "cache and batch work", config=config)
     tiers = {node.id: node.properties.get("pricing_tier") for node in COOKBOOK.nodes}
     assert result.ids and all(tiers[id] is not None and tiers[id] <= 0.3 for id in result.ids)
     alone = COOKBOOK.subgraph(id for id, tier in tiers.items() if tier is not None and tier <= 0.3)
-    bm25 = {
-        id: score for id, score in index_of(COOKBOOK).bm25.search("cache and batch work").hits if id in alone
-    }
-    fts5 = {
-        id: score for id, score in index_of(COOKBOOK).fts5.search("cache and batch work").hits if id in alone
-    }
-    larger = {id: max(over_largest(bm25).get(id, 0), over_largest(fts5).get(id, 0)) for id in {*bm25, *fts5}}
+    lanes = (index_of(COOKBOOK).bm25, index_of(COOKBOOK).fts5)
+    found = [
+        over_largest({id: s for id, s in each.search("cache and batch work").hits if id in alone})
+        for each in lanes
+    ]
+    larger = {id: max(each.get(id, 0) for each in found) for id in {*found[0], *found[1]}}
     for node in result.nodes:
         assert node.text == pytest.approx(result.weights.text * larger.get(node.id, 0))
     assert max(node.text for node in result.nodes) == pytest.approx(result.weights.text)
-    assert all(
-        near.within == (tiers[near.id] is not None and tiers[near.id] <= 0.3) for near in result.neighbours
-    )
-
-
-def test_an_empty_result_says_which_filter_left_nothing():
-    config = RetrievalConfig(dimension_filters={"pricing_tier": {"min": 1}})
-    result = intent_search(COOKBOOK, "cache", config=config)
-    assert not result.nodes and result.frame().empty
-    assert any("1 <= pricing_tier leaves out" in line and "0 of 291 left" in line for line in result.why)
-    assert (
-        result.why[-1]
-        == "result: nothing was found → no lane found a node within the filters; words looked for: cache"
-    )
-
-
-def test_a_query_of_which_nothing_is_known_says_so():
-    assert (
-        intent_search(COOKBOOK, "xylophone").why[-1]
-        == "result: nothing was found → no lane found a node; words looked for: xylophone"
-    )
-
-
-# --- expansion
-# --------------------------------------------------------------------------------------------------------
+    for near in result.neighbours:
+        assert near.within == (tiers[near.id] is not None and tiers[near.id] <= 0.3)
 
 
 def test_the_neighbours_of_the_first_nodes_are_told_and_none_where_the_depth_is_0():
     result = intent_search(COOKBOOK, "prompt caching")
-    near = {
-        edge.source if edge.target in result.ids[:3] else edge.target
-        for id in result.ids[:3]
-        for edge in COOKBOOK.neighbours(id, "both")
-    }
-    assert {each.id for each in result.neighbours} <= near and near - {
-        each.id for each in result.neighbours
-    } <= set(result.ids)
-    assert all(
-        edge.source in {*result.ids, *(each.id for each in result.neighbours)} for edge in result.edges
-    )
+    first, found = result.ids[:3], {each.id for each in result.neighbours}
+    edges = [edge for id in first for edge in COOKBOOK.neighbours(id, "both")]
+    near = {edge.source if edge.target in first else edge.target for edge in edges}
+    assert found <= near and near - found <= set(result.ids)
+    assert all(edge.source in {*result.ids, *found} for edge in result.edges)
     alone = intent_search(COOKBOOK, "prompt caching", config=RetrievalConfig(expand_depth=0))
     assert not alone.neighbours and all({edge.source, edge.target} <= set(alone.ids) for edge in alone.edges)
     deep = intent_search(COOKBOOK, "prompt caching", config=RetrievalConfig(expand_depth=2))
-    assert {each.id for each in result.neighbours} < {each.id for each in deep.neighbours}
+    assert found < {each.id for each in deep.neighbours}
 
 
-# --- several graphs
-# ---------------------------------------------------------------------------------------------------
-
-PYTHON = PropertyGraph.of(
-    [Node("cache", ("tool",), {"name": "Function cache"}), Node("dup", ("concept",), {"name": "Caching"})],
-    [Edge("cache", "implements", "dup")],
-)
-TESTING = PropertyGraph.of(
-    [Node("cache", ("check",), {"name": "Cache test"}), Node("c", ("concept",), {"name": "caching"})]
-)
+CACHING = Node("dup", ("concept",), {"name": "Caching"})
+PYTHON = linked("cache implements dup", Node("cache", ("tool",), {"name": "Function cache"}), CACHING)
+TEST = Node("cache", ("check",), {"name": "Cache test"})
+TESTING = PropertyGraph.of([TEST, Node("c", ("concept",), {"name": "caching"})])
 ACROSS = [Edge("python:cache", "requires", "testing:cache")]
 
 
@@ -280,13 +187,8 @@ def test_one_thing_in_two_graphs_is_one_hit_that_cites_both():
 
 
 def test_what_any_of_the_merged_nodes_is_limited_by_is_in_the_context():
-    limited = PropertyGraph.of(
-        [
-            Node("c", ("concept",), {"name": "caching"}),
-            Node("stale", ("limitation",), {"name": "Stale answers"}),
-        ],
-        [Edge("c", "has_limitation", "stale")],
-    )
+    stale = Node("stale", ("limitation",), {"name": "Stale answers"})
+    limited = linked("c has_limitation stale", Node("c", ("concept",), {"name": "caching"}), stale)
     for graphs in ({"python": PYTHON, "testing": limited}, {"atesting": limited, "python": PYTHON}):
         result = intent_search(SeveralGraphs.of(graphs), "caching", config=RetrievalConfig(expand_depth=0))
         assert "Limitation: Stale answers" in search_context(result)
@@ -294,13 +196,10 @@ def test_what_any_of_the_merged_nodes_is_limited_by_is_in_the_context():
 
 def test_scores_are_normalised_over_all_graphs_and_then_weighed():
     graphs = {"python": PYTHON, "testing": TESTING}
-    plain, heavy = (
-        intent_search(SeveralGraphs.of(graphs, weights=weights), "cache")
-        for weights in ({}, {"testing": 3.0})
-    )
-    assert max(node.text for node in plain.nodes) == pytest.approx(plain.weights.text), (
-        "one maximum, not one for each graph"
-    )
+    weighed = (SeveralGraphs.of(graphs, weights=weights) for weights in ({}, {"testing": 3.0}))
+    plain, heavy = (intent_search(each, "cache") for each in weighed)
+    # one maximum, not one for each graph
+    assert max(node.text for node in plain.nodes) == pytest.approx(plain.weights.text)
     scores = [{node.id: node.score for node in result.nodes} for result in (plain, heavy)]
     assert scores[1]["testing:cache"] == pytest.approx(3 * scores[0]["testing:cache"])
     assert scores[1]["python:cache"] == pytest.approx(scores[0]["python:cache"])
@@ -308,54 +207,54 @@ def test_scores_are_normalised_over_all_graphs_and_then_weighed():
 
 
 @every(
-    ("make", "said"),
+    "given, said",
     [
-        (lambda: SeveralGraphs.of({}), "dictionary"),
-        (lambda: SeveralGraphs.of({"a:b": PYTHON}), "without ':'"),
-        (lambda: SeveralGraphs.of({"a": "graph"}), "is a PropertyGraph"),
-        (lambda: SeveralGraphs.of({"a": PYTHON}, weights={"b": 1}), "unknown graph"),
-        (lambda: SeveralGraphs.of({"a": PYTHON}, weights={"a": 0}), "more than 0"),
-        (
-            lambda: SeveralGraphs.of({"a": PYTHON}, [Edge("cache", "requires", "a:dup")]),
-            "names none of them first",
-        ),
-        (
-            lambda: SeveralGraphs.of({"a": PYTHON}, [Edge("a:cache", "requires", "a:none")]),
-            "no node 'a:none'",
-        ),
+        (({},), "dictionary"),
+        (({"a:b": PYTHON},), "without ':'"),
+        (({"a": "graph"},), "is a PropertyGraph"),
+        (({"a": PYTHON}, [Edge("cache", "requires", "a:dup")]), "names none of them first"),
+        (({"a": PYTHON}, [Edge("a:cache", "requires", "a:none")]), "no node 'a:none'"),
     ],
 )
-def test_graphs_that_cannot_be_put_together_are_refused(make, said):
+def test_graphs_that_cannot_be_put_together_are_refused(given, said):
     with pytest.raises(BadInput, match=said):
-        make()
-
-
-# --- what is given
-# ----------------------------------------------------------------------------------------------------
+        SeveralGraphs.of(*given)
+    for weights, told in (({"b": 1}, "unknown graph"), ({"a": 0}, "more than 0")):
+        with pytest.raises(BadInput, match=told):
+            SeveralGraphs.of({"a": PYTHON}, weights=weights)
 
 
 @every(
-    ("make", "said"),
+    "given, said",
     [
-        (lambda: RetrievalConfig(weights="defualt"), "did you mean 'default'"),
-        (lambda: RetrievalConfig(weights=Weights(0, 0, 0, 0)), "at least one lane that weighs more than 0"),
+        ({"weights": "defualt"}, "did you mean 'default'"),
+        ({"weights": Weights(0, 0, 0, 0)}, "at least one lane that weighs more than 0"),
+        ({"weights": Weights(-0.1, 0.5, 0.5, 0)}, "weight of embedding must be a number, 0 or more"),
         (
-            lambda: RetrievalConfig(weights=Weights(-0.1, 0.5, 0.5, 0)),
-            "weight of embedding must be a number, 0 or more",
-        ),
-        (
-            lambda: RetrievalConfig(weights="highly-connected", methods=("intent",)),
+            {"weights": "highly-connected", "methods": ("intent",)},
             "at least one lane that weighs more than 0",
         ),
-        (lambda: RetrievalConfig(methods=("vector",)), "unknown method of retrieval"),
-        (lambda: RetrievalConfig(methods=()), "methods are a list"),
-        (lambda: RetrievalConfig(limit=0), "limit must be 1 or more"),
-        (lambda: RetrievalConfig(expand_depth=-1), "expand_depth"),
-        (lambda: RetrievalConfig(boost_types="requires"), "list of edge types"),
-        (lambda: RetrievalConfig(boost_types=5), "list of edge types"),
-        (lambda: RetrievalConfig(methods=5), "methods are a list"),
-        (lambda: RetrievalConfig(dimension_filters={"cost": 1}), "are a pair \\(low, high\\)"),
-        (lambda: RetrievalConfig(goal_mappings={"debug": ["requires"]}), "is a GoalMapping"),
+        ({"weights": Weights(float("nan"), 1, 1, 1)}, "weight of embedding"),
+        ({"methods": ("vector",)}, "unknown method of retrieval"),
+        ({"methods": ()}, "methods are a list"),
+        ({"methods": 5}, "methods are a list"),
+        ({"limit": 0}, "limit must be 1 or more"),
+        ({"expand_depth": -1}, "expand_depth"),
+        ({"boost_types": "requires"}, "list of edge types"),
+        ({"boost_types": 5}, "list of edge types"),
+        ({"dimension_filters": {"cost": 1}}, r"are a pair \(low, high\)"),
+        ({"dimension_filters": {"pricing_teir": {"max": 0.3}}}, "did you mean 'pricing_tier'"),
+        ({"goal_mappings": {"debug": ["requires"]}}, "is a GoalMapping"),
+    ],
+)
+def test_a_configuration_that_makes_no_sense_is_refused_with_a_sentence(given, said):
+    with pytest.raises(BadInput, match=said):
+        intent_search(COOKBOOK, "cache", config=RetrievalConfig(**given))
+
+
+@every(
+    "make, said",
+    [
         (lambda: GoalMapping(()), "would change nothing"),
         (lambda: GoalMapping("requires"), "not one text"),
         (lambda: intent_search(COOKBOOK, " "), "blank"),
@@ -363,7 +262,6 @@ def test_graphs_that_cannot_be_put_together_are_refused(make, said):
         (lambda: intent_search("graph", "x"), "PropertyGraph"),
         (lambda: intent_search(COOKBOOK, "x", config={"limit": 3}), "RetrievalConfig"),
         (lambda: intent_search(COOKBOOK, "x", embedder="minilm"), "an embedder is"),
-        (lambda: lane_weights(Weights(float("nan"), 1, 1, 1), "text"), "weight of embedding"),
     ],
 )
 def test_a_search_that_makes_no_sense_is_refused_with_a_sentence(make, said):
@@ -371,34 +269,24 @@ def test_a_search_that_makes_no_sense_is_refused_with_a_sentence(make, said):
         make()
 
 
-def test_a_filter_on_a_dimension_that_no_node_has_names_those_there_are():
-    with pytest.raises(UnknownName, match="did you mean 'pricing_tier'"):
-        intent_search(
-            COOKBOOK, "cache", config=RetrievalConfig(dimension_filters={"pricing_teir": {"max": 0.3}})
-        )
-
-
-@pytest.mark.parametrize(
-    ("query", "filters", "why"),
+@every(
+    "query, filters, why",
     [
-        ("xylophone zither", {}, "no lane found a node; words looked for: xylophone, zither"),
-        ("is it in the", {}, "no lane found a node; the query has no word but stop words"),
-        (
-            "xylophone",
-            {"pricing_tier": {"max": 0.3}},
-            "no lane found a node within the filters; words looked for: xylophone",
-        ),
-        (
-            "reranking",
-            {"pricing_tier": {"min": 1}},
-            "no lane found a node within the filters; words looked for: reranking",
-        ),
+        ("xylophone zither", {}, "; words looked for: xylophone, zither"),
+        ("is it in the", {}, "; the query has no word but stop words"),
+        ("xylophone", {"max": 0.3}, " within the filters; words looked for: xylophone"),
+        ("reranking", {"min": 1}, " within the filters; words looked for: reranking"),
     ],
 )
 def test_an_empty_result_says_which_words_and_whether_filters_were_in_force(query, filters, why):
-    result = intent_search(COOKBOOK, query, config=RetrievalConfig(dimension_filters=filters))
-    assert not result.nodes and result.trace[-1] == ("result", "nothing was found", why)
-    assert ("dimension_filter" in [each.method for each in result.trace]) == bool(filters)
+    config = RetrievalConfig(dimension_filters={"pricing_tier": filters} if filters else {})
+    result = intent_search(COOKBOOK, query, config=config)
+    assert not result.nodes and result.frame().empty
+    assert result.trace[-1] == ("result", "nothing was found", f"no lane found a node{why}")
+    filtered = [each.found for each in result.trace if each.method == "dimension_filter"]
+    assert len(filtered) == bool(filters)
+    if filters == {"min": 1}:
+        assert "1 <= pricing_tier leaves out" in filtered[0] and "0 of 291 left" in filtered[0]
 
 
 def test_the_trace_counts_in_plain_words():
@@ -411,19 +299,10 @@ def test_the_trace_counts_in_plain_words():
 @every("seed", range(6))
 def test_graphs_with_loops_parallel_edges_and_no_descriptions_are_searched(seed):
     graph = chance_graph(seed)
-    for query in (
-        "agent cache",
-        "can it cache",
-        "combine tools, then cache tokens",
-        "what depends on the cache",
-        "show me prompts",
-    ):
+    for query in QUERIES:
         result = intent_search(graph, query)
-        assert (
-            repr(result).startswith("<search for")
-            and "<table" in result._repr_html_()
-            and len(result.frame()) == len(result.nodes)
-        )
+        assert repr(result).startswith("<search for") and "<table" in result._repr_html_()
+        assert len(result.frame()) == len(result.nodes)
 
 
 def test_the_index_is_made_once_for_a_graph_goes_with_it_and_is_left_out_of_a_pickle():

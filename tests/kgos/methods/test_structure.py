@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from support.every import every
+from support.method_graphs import edges_of, linked
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
@@ -39,22 +40,15 @@ CODE = PropertyGraph.of(
         Node("shop", ("module",), {"name": "shop", "file": "shop.py", "description": "A shop."}),
         Node("shop.buy", ("function",), {"name": "buy", "file": "shop.py", "line": 3}),
         Node("tests.test_shop", ("module",), {"name": "test_shop", "file": "tests/test_shop.py"}),
-        Node(
-            "pattern:strategy",
-            ("design_pattern",),
-            {"name": "strategy", "description": "Ways that can be exchanged."},
-        ),
-        Node(
-            "pattern:visitor", ("design_pattern",), {"name": "visitor", "description": "A method for each."}
-        ),
+        Node("pattern:strategy", ("design_pattern",), {"name": "strategy", "description": "Ways."}),
+        Node("pattern:visitor", ("design_pattern",), {"name": "visitor", "description": "A method each."}),
         Node("slow", ("limitation",), {"name": "slow", "description": "It is slow."}),
         Node("alone", ("concept",), {"name": "alone"}),
     ],
     [
-        Edge("shop", "contains", "shop.buy"),
-        Edge("tests.test_shop", "calls", "shop.buy"),
+        *edges_of("shop contains shop.buy, tests.test_shop calls shop.buy"),
         Edge("shop.buy", "pattern_instance_of", "pattern:strategy", {"why": "two classes do it"}),
-        Edge("shop.buy", "has_limitation", "slow"),
+        *edges_of("shop.buy has_limitation slow"),
     ],
 )
 
@@ -108,11 +102,8 @@ def test_a_graph_without_edges_has_an_answer_and_an_empty_one_is_refused(ask):
 
 def test_gaps_name_what_is_missing():
     found = {(row[0], row[3]) for row in graph_gaps(CODE).rows()}
-    assert {
-        ("alone", "no edge"),
-        ("slow", "a limitation without a workaround"),
-        ("pattern:visitor", "a pattern that nothing follows"),
-    } <= found
+    pattern = ("pattern:visitor", "a pattern that nothing follows")
+    assert {("alone", "no edge"), ("slow", "a limitation without a workaround"), pattern} <= found
     assert ("shop.buy", "nothing is known to call it") not in found
 
 
@@ -122,21 +113,21 @@ def test_coverage_tells_what_tests_run():
 
 
 def test_a_pattern_leads_to_its_code_and_a_strange_one_is_refused():
-    assert pattern_to_code(CODE).rows() == (
-        ("pattern:strategy", "strategy", "shop.buy", "function", "shop.py:3", "two classes do it"),
-    )
+    (row,) = pattern_to_code(CODE).rows()
+    assert row == ("pattern:strategy", "strategy", "shop.buy", "function", "shop.py:3", "two classes do it")
     assert pattern_to_code(CODE, "Strategy", source_file="other.py").rows() == ()
     with pytest.raises(UnknownName, match="strategy"):
         pattern_to_code(CODE, "singleton")
 
 
 def test_nodes_are_selected_by_all_that_is_asked():
-    assert [
-        row[0] for row in selected_nodes(CODE, types=["function"], edge_types=["calls"], min_edges=4).rows()
-    ] == ["shop.buy"]
-    assert [row[0] for row in selected_nodes(CODE, properties={"name": "BUY"}).rows()] == ["shop.buy"]
-    assert [row[0] for row in selected_nodes(CODE, has_property=["line"]).rows()] == ["shop.buy"]
-    assert [row[0] for row in selected_nodes(CODE, max_edges=0).rows()] == ["pattern:visitor", "alone"]
+    for filters, ids in (
+        ({"types": ["function"], "edge_types": ["calls"], "min_edges": 4}, ["shop.buy"]),
+        ({"properties": {"name": "BUY"}}, ["shop.buy"]),
+        ({"has_property": ["line"]}, ["shop.buy"]),
+        ({"max_edges": 0}, ["pattern:visitor", "alone"]),
+    ):
+        assert selected_nodes(CODE, **filters).ids == ids
     assert selected_nodes(CODE, sample=3, seed=2).ids == selected_nodes(CODE, sample=3, seed=2).ids
     for wrong in ({"types": ["klass"]}, {"edge_types": ["call"]}, {"has_property": ["lines"]}):
         with pytest.raises(UnknownName):
@@ -151,14 +142,10 @@ def test_related_nodes_say_over_which_edge():
 
 
 def test_an_alternative_is_what_an_edge_says_or_what_does_the_same():
-    graph = PropertyGraph.of(
-        [Node(id, (type,), {}) for id, type in (("a", "tool"), ("b", "tool"), ("c", "tool"), ("g", "goal"))],
-        [Edge("a", "alternative_to", "c"), Edge("a", "enables", "g"), Edge("b", "enables", "g")],
-    )
-    assert [(row[0], row[4]) for row in alternatives(graph, "a").rows()] == [
-        ("c", "alternative_to"),
-        ("b", "the same edges"),
-    ]
+    tools = (Node(id, ("tool",)) for id in "abc")
+    graph = linked("a alternative_to c, a enables g, b enables g", *tools, Node("g", ("goal",)))
+    found = [(row[0], row[4]) for row in alternatives(graph, "a").rows()]
+    assert found == [("c", "alternative_to"), ("b", "the same edges")]
 
 
 def test_what_changed_is_told_both_ways():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 
+import numpy as np
 import pytest
+from support.every import every
 from support.searching import Letters
 
 from kgot_lab.embedding.embedders import query_embedder
@@ -34,10 +35,6 @@ def file_of(path, rows, columns="id TEXT, name TEXT, embedding BLOB", more=""):
     return path
 
 
-# --- the search
-# ---------------------------------------------------------------------------------------------------------
-
-
 def test_stored_vectors_give_the_lane_of_meaning_that_embedding_the_names_would_give():
     stored = StoredVectors.of(NAMES, LETTERS)
     result = intent_search(GRAPH, "zebras", embedder=Letters(), vectors=stored)
@@ -56,35 +53,31 @@ def test_a_node_without_a_vector_is_found_by_the_other_lanes_and_a_vector_withou
     stored = StoredVectors.of(["n1", "other"], LETTERS[:2])
     result = intent_search(GRAPH, "zebra index caching", embedder=Letters(), vectors=stored)
     found = {node.id: node for node in result.nodes}
-    assert (
-        found["n3"].text > 0
-        and found["n3"].embedding == 0
-        and "other" not in found
-        and found["n1"].embedding > 0
-    )
-    assert any("2 nodes have none" in each.reason for each in result.trace)
+    assert found["n3"].text > 0 and found["n3"].embedding == 0 and found["n1"].embedding > 0
+    assert "other" not in found and any("2 nodes have none" in each.reason for each in result.trace)
 
 
-def test_vectors_of_another_graph_and_of_another_embedder_are_refused():
-    with pytest.raises(
-        BadInput,
-        match=r"none of the 3 stored vectors is of a node: their ids are 'x1', .* those of nodes 'n1'",
-    ):
-        intent_search(
-            GRAPH, "zebra", embedder=Letters(), vectors=StoredVectors.of(["x1", "x2", "x3"], LETTERS)
-        )
-    with pytest.raises(BadInput, match="letters gives 26 numbers, and the stored vectors have 2"):
-        intent_search(GRAPH, "zebra", embedder=Letters(), vectors=StoredVectors.of(["n1"], [[1.0, 0.0]]))
-    with pytest.raises(BadInput, match="stored vectors are StoredVectors"):
-        intent_search(GRAPH, "zebra", embedder=Letters(), vectors=LETTERS)
+@every(
+    "vectors, said",
+    [
+        (
+            StoredVectors.of(["x1", "x2", "x3"], LETTERS),
+            r"none of the 3 stored vectors is of a node: .* 'x1', .* 'n1'",
+        ),
+        (StoredVectors.of(["n1"], [[1.0, 0.0]]), "letters gives 26 numbers, and the stored vectors have 2"),
+        (LETTERS, "stored vectors are StoredVectors"),
+    ],
+)
+def test_vectors_of_another_graph_and_of_another_embedder_are_refused(vectors, said):
+    with pytest.raises(BadInput, match=said):
+        intent_search(GRAPH, "zebra", embedder=Letters(), vectors=vectors)
 
 
 def test_without_an_embedder_the_vectors_bring_theirs_and_an_error_where_they_do_not_fit():
     pytest.importorskip("wordllama")
     static = query_embedder()
-    stored = StoredVectors.of(
-        NAMES, static.embed(list(NAMES.values())), model=static.name, digest=static.digest
-    )
+    matrix = static.embed(list(NAMES.values()))
+    stored = StoredVectors.of(NAMES, matrix, model=static.name, digest=static.digest)
     result = intent_search(GRAPH, "striped animal", vectors=stored)
     assert result.ids[0] == "n3" and result.nodes[0].method == "embedding"
     with pytest.raises(BadInput, match="do not say what made them"):
@@ -92,30 +85,17 @@ def test_without_an_embedder_the_vectors_bring_theirs_and_an_error_where_they_do
 
 
 def test_the_lane_of_stored_vectors_is_made_once_for_a_graph():
-    stored, letters = StoredVectors.of(NAMES, LETTERS), Letters()
-    assert (
-        lane_of_meaning(index_of(GRAPH), letters, stored).lane
-        is lane_of_meaning(index_of(GRAPH), letters, stored).lane
-    )
+    given = index_of(GRAPH), Letters(), StoredVectors.of(NAMES, LETTERS)
+    assert lane_of_meaning(*given).lane is lane_of_meaning(*given).lane
     assert lane_of_meaning(index_of(GRAPH), None, None) is None
 
 
-# --- files of other programs
-# --------------------------------------------------------------------------------------------
-
-
 def test_vectors_in_a_column_of_bytes_are_found_beside_the_graph_and_searched(tmp_path):
-    rows = [
-        (id, name, row.astype("<f4").tobytes())
-        for (id, name), row in zip(NAMES.items(), LETTERS, strict=True)
-    ]
-    path = file_of(tmp_path / "g.db", rows)
+    named = zip(NAMES.items(), LETTERS, strict=True)
+    path = file_of(tmp_path / "g.db", [(*each, row.astype("<f4").tobytes()) for each, row in named])
     stored, read = vectors_in_file(path), read_foreign(path)
-    assert (
-        stored.ids == tuple(NAMES)
-        and stored.matrix == pytest.approx(LETTERS, abs=1e-6)
-        and stored.model == ""
-    )
+    assert (stored.ids, stored.model) == (tuple(NAMES), "")
+    assert stored.matrix == pytest.approx(LETTERS, abs=1e-6)
     assert intent_search(read.graph, "zebras", embedder=Letters(), vectors=stored).ids[0] == "n3"
     assert {path.name for path in tmp_path.iterdir()} == {"g.db"}, "nothing is written beside it"
 
@@ -124,31 +104,22 @@ def test_vectors_in_a_column_of_bytes_are_found_beside_the_graph_and_searched(tm
 def test_a_column_of_sizes_says_how_many_bytes_a_number_has(tmp_path, bytes_each, kind):
     rows = [(id, row.astype(kind).tobytes(), 26, "letters") for id, row in zip(NAMES, LETTERS, strict=True)]
     assert len(rows[0][1]) == 26 * bytes_each
-    stored = vectors_in_file(
-        file_of(tmp_path / "g.db", rows, "id TEXT, vector BLOB, dim INTEGER, model TEXT")
-    )
+    columns = "id TEXT, vector BLOB, dim INTEGER, model TEXT"
+    stored = vectors_in_file(file_of(tmp_path / "g.db", rows, columns))
     assert stored.matrix == pytest.approx(LETTERS, abs=1e-3) and stored.model == "letters"
 
 
 def test_vectors_as_json_in_a_table_of_their_own_are_found_and_rows_without_one_are_left_out(tmp_path):
-    more = "CREATE TABLE node_embeddings (node_id TEXT, embedding TEXT, model_name TEXT);"
+    more = """CREATE TABLE node_embeddings (node_id TEXT, embedding TEXT, model_name TEXT);
+        INSERT INTO node_embeddings VALUES ('n1', '[3, 4]', 'm'), ('n2', NULL, 'm'), ('n3', '[0, 2]', 'm')"""
     path = file_of(tmp_path / "g.db", [("n1", "A")], "id TEXT, name TEXT", more)
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executemany(
-            "INSERT INTO node_embeddings VALUES (?, ?, 'm')",
-            [("n1", "[3, 4]"), ("n2", None), ("n3", "[0, 2]")],
-        )
-        connection.commit()
     stored = vectors_in_file(path)
     assert (stored.ids, stored.model) == (("n1", "n3"), "m")
-    assert stored.matrix.tolist() == [
-        [pytest.approx(0.6), pytest.approx(0.8)],
-        [0, 1],
-    ]
+    assert stored.matrix == pytest.approx(np.array([[0.6, 0.8], [0, 1]]))
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
+@every(
+    "rows, said",
     [
         ([("a", "A", b"123")], "the embedding of 'a' has 3 bytes, which are no numbers of 4 bytes"),
         ([("a", "A", "x")], "neither bytes nor a JSON list"),
@@ -156,25 +127,22 @@ def test_vectors_as_json_in_a_table_of_their_own_are_found_and_rows_without_one_
         ([("a", "A", None)], "no row of nodes has a vector in embedding"),
         ([("a", "A", "[1, 2]"), ("b", "B", "[1]")], r"have several sizes: 2 \(1\), 1 \(1\)"),
         ([("a", "A", "[1, 2]"), ("a", "B", "[1, 3]")], "the id 'a' has two vectors"),
-        ([("a", "A", json.dumps([1, None]))], "NaN"),
+        ([("a", "A", "[1, null]")], "NaN"),
     ],
 )
-def test_vectors_that_cannot_be_read_are_named(tmp_path, rows, said):
+def test_vectors_that_cannot_be_read_are_named(tmp_path_factory, rows, said):
     with pytest.raises(BadInput, match=said):
-        vectors_in_file(file_of(tmp_path / "g.db", rows))
+        vectors_in_file(file_of(tmp_path_factory.mktemp("odd") / "g.db", rows))
 
 
 def test_vectors_of_several_makers_are_refused_and_a_file_without_any_says_what_was_looked_for(tmp_path):
-    rows = [("a", "[1]", "one"), ("b", "[2]", "two")]
-    with pytest.raises(BadInput, match=r"come from several makers: one \(1\), two \(1\)"):
-        vectors_in_file(file_of(tmp_path / "two.db", rows, "id TEXT, embedding TEXT, model TEXT"))
-    with pytest.raises(
-        BadInput,
-        match=r"no table has a column of vectors \(embedding, .*It has 2 tables: edges\(source, target",
-    ):
-        vectors_in_file(file_of(tmp_path / "none.db", [("a", "A")], "id TEXT, name TEXT"))
+    two = file_of(tmp_path / "two.db", [("a", "[1]", "one"), ("b", "[2]", "two")], "id, embedding, model")
+    (tmp_path / "text.db").write_text("no database" * 200)
+    none = file_of(tmp_path / "none.db", [("a", "A")], "id TEXT, name TEXT")
+    looked = r"no table has a column of vectors \(embedding, .*It has 2 tables: edges\(source, target"
+    makers = r"come from several makers: one \(1\), two \(1\)"
+    for path, said in ((two, makers), (none, looked), (tmp_path / "text.db", "not a database")):
+        with pytest.raises(BadInput, match=said):
+            vectors_in_file(path)
     with pytest.raises(StoreUnavailable, match="gone"):
         vectors_in_file(tmp_path / "gone.db")
-    (tmp_path / "text.db").write_text("no database" * 200)
-    with pytest.raises(BadInput, match="not a database"):
-        vectors_in_file(tmp_path / "text.db")

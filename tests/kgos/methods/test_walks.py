@@ -9,7 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from support.every import every
-from support.method_graphs import TYPES, as_networkx, chance_graph
+from support.method_graphs import TYPES, as_networkx, chance_graph, linked
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
@@ -24,7 +24,6 @@ CASES = [(seed, *size) for seed in SEEDS for size in SIZES]
 
 
 # --- trace_path
-# -------------------------------------------------------------------------------------------------------
 
 
 @every(("seed", "nodes", "edges"), CASES)
@@ -56,33 +55,23 @@ def test_a_path_over_some_types_takes_no_other_edge(seed):
         assert {step.edge.type for step in path.steps} <= set(TYPES[:2])
 
 
-def test_of_parallel_edges_a_path_names_one_that_goes_forward():
-    graph = PropertyGraph.from_triples([("b", "old", "a"), ("a", "new", "b"), ("a", "newer", "b")])
-    assert [(step.edge.type, step.direction) for step in trace_path(graph, "a", "b").steps] == [
-        ("new", "forward")
-    ]
-    assert [
-        (step.edge.type, step.direction) for step in trace_path(graph, "a", "b", types=["old"]).steps
-    ] == [("old", "backward")]
-
-
-def test_a_node_is_no_step_from_itself_even_with_a_loop():
-    graph = PropertyGraph.from_triples([("a", "likes", "a"), ("a", "likes", "b")])
+def test_of_parallel_edges_a_path_names_one_that_goes_forward_and_a_loop_is_no_step():
+    graph = linked("b old a, a new b, a newer b, a old a")
+    for types, edges in ((None, [("new", "forward")]), (["old"], [("old", "backward")])):
+        steps = trace_path(graph, "a", "b", types=types).steps
+        assert [(step.edge.type, step.direction) for step in steps] == edges
     path = trace_path(graph, "a", "a")
     assert path.found and path.length == 0 and path.ids == ["a"]
 
 
 def test_where_there_is_no_path_it_is_said_whether_the_depth_is_why():
-    chain = PropertyGraph.from_triples(
-        [(f"n{i}", "leads to", f"n{i + 1}") for i in range(9)] + [("x", "leads to", "y")]
-    )
+    chain = linked(", ".join(f"n{i} leads_to n{i + 1}" for i in range(9)) + ", x leads_to y")
     assert "no path within max_depth=3" in trace_path(chain, "n0", "n9", max_depth=3).why[0]
     assert "join x with 1 other node only" in trace_path(chain, "n0", "x", max_depth=9).why[0]
     assert "in the direction of the arrows" in trace_path(chain, "n9", "n0", directed=True).why[0]
 
 
 # --- impact_analysis
-# --------------------------------------------------------------------------------------------------
 
 
 def plain_impact(graph, root, direction, depth, follow):
@@ -141,38 +130,26 @@ def test_an_impact_has_the_levels_risks_and_riskiest_chain_of_the_plain_walk(
 
 
 def test_the_documents_example_has_the_risks_by_distance_and_a_chain_that_ends_where_nothing_follows():
-    graph = PropertyGraph.from_triples(
-        [
-            ("authentication_module", "feeds_into", "api_router"),
-            ("authentication_module", "feeds_into", "session_handler"),
-            ("api_router", "feeds_into", "user_endpoint"),
-            ("session_handler", "feeds_into", "admin_endpoint"),
-            ("admin_endpoint", "feeds_into", "frontend_auth"),
-            ("logger", "feeds_into", "user_endpoint"),
-        ]
+    graph = linked(
+        "authentication_module feeds_into api_router, authentication_module feeds_into session_handler, "
+        "api_router feeds_into user_endpoint, session_handler feeds_into admin_endpoint, "
+        "admin_endpoint feeds_into frontend_auth, logger feeds_into user_endpoint"
     )
     found = impact_analysis(graph, "authentication_module", direction="forward")
-    assert {
-        depth: [node.distance_risk for node in nodes] for depth, nodes in found.risk_by_depth.items()
-    } == {
-        1: [1.0, 1.0],
-        2: [0.5, 0.5],
-        3: [pytest.approx(1 / 3)],
-    }
+    levels = {depth: [node.distance_risk for node in nodes] for depth, nodes in found.risk_by_depth.items()}
+    assert levels == {1: [1.0, 1.0], 2: [0.5, 0.5], 3: [pytest.approx(1 / 3)]}
     assert found.critical_path == ("authentication_module", "api_router", "user_endpoint")
 
 
 def test_what_requires_a_node_depends_on_it_though_the_arrow_points_the_other_way():
-    graph = PropertyGraph.from_triples(
-        [("app", "requires", "library"), ("library", "enables", "speed"), ("app", "relates_to", "other")]
-    )
+    graph = linked("app requires library, library enables speed, app relates_to other")
     ids = lambda **asked: {node.id for node in impact_analysis(graph, "library", **asked).nodes}  # noqa: E731
     assert ids(direction="forward") == {"speed"}
     assert ids(direction="forward", follow="dependants") == {"app", "speed"}
     assert ids(direction="backward", follow="dependants") == set()
 
 
-@pytest.mark.parametrize("weight", [0, -1, "heavy", True, float("nan")])
+@every("weight", [0, -1, "heavy", True, float("nan")])
 def test_a_weight_that_is_not_above_0_is_named_with_its_edge(weight):
     graph = PropertyGraph.of([Node("a"), Node("b")], [Edge("a", "requires", "b", {"weight": weight})])
     with pytest.raises(BadInput, match=r"'a' --\[requires\]--> 'b' is .*above 0.*weight=None"):
@@ -181,7 +158,6 @@ def test_a_weight_that_is_not_above_0_is_named_with_its_edge(weight):
 
 
 # --- explore_smart
-# ----------------------------------------------------------------------------------------------------
 
 
 @every(("seed", "nodes", "edges"), CASES)
@@ -191,50 +167,43 @@ def test_an_exploration_has_the_levels_importance_and_hubs_of_the_plain_walk(see
     simple = nx.Graph(plain)
     root = f"n{seed}"
     central = nx.degree_centrality(simple)
-    of_node = {
-        id: {type for *_, type in [*plain.in_edges(id, data="type"), *plain.out_edges(id, data="type")]}
-        for id in graph.ids
-    }
+    both = {id: [*plain.in_edges(id, data="type"), *plain.out_edges(id, data="type")] for id in graph.ids}
+    of_node = {id: {type for *_, type in edges} for id, edges in both.items()}
     importance = {id: 0.6 * central[id] + 0.4 * len(of_node[id]) / len(graph.types()) for id in graph.ids}
     distance = nx.single_source_shortest_path_length(simple, root, cutoff=2)
     found = explore_smart(graph, root)
     for depth, level in enumerate(found.levels):
-        ids = sorted(
-            (id for id, d in distance.items() if d == depth), key=lambda id: (-round(importance[id], 9), id)
+        ids = [id for id, d in distance.items() if d == depth]
+        assert [round(node.importance, 9) for node in level] == sorted(
+            (round(importance[id], 9) for id in ids), reverse=True
         )
-        assert [round(node.importance, 9) for node in level] == [round(importance[id], 9) for id in ids]
         assert {node.id for node in level} == set(ids)
         mean = sum(simple.degree(id) for id in ids) / len(ids)
         for node in level if depth else ():
-            assert node.is_hub == (simple.degree(node.id) > 2 * mean) and node.degree == simple.degree(
-                node.id
-            )
+            assert node.degree == simple.degree(node.id) and node.is_hub == (node.degree > 2 * mean)
             parents = [id for id in simple[node.id] if distance.get(id) == depth - 1]
             assert importance[node.parent] == pytest.approx(max(importance[id] for id in parents))
             between = [*plain.edges(parents, data="type"), *plain.edges([node.id], data="type")]
-            assert node.edge_types == tuple(
-                sorted({t for u, v, t in between if {u, v} & {node.id} and {u, v} & set(parents)})
-            )
+            types = {t for u, v, t in between if {u, v} & {node.id} and {u, v} & set(parents)}
+            assert node.edge_types == tuple(sorted(types))
     assert sum(map(len, found.levels)) == len(distance)
 
 
 def test_twice_the_mean_of_its_level_is_no_hub_and_more_than_that_is():
     ends = {"a": 3, "b": 0, "c": 0}  # neighbours besides the start: 4, 1 and 1, whose mean is 2
-    edges = [("start", "has", name) for name in ends] + [
-        (name, "has", f"{name}{i}") for name, count in ends.items() for i in range(count)
-    ]
-    assert not explore_smart(PropertyGraph.from_triples(edges), "start", depth=1).hubs
-    (hub,) = explore_smart(PropertyGraph.from_triples([*edges, ("a", "has", "a9")]), "start", depth=1).hubs
+    text = ", ".join(f"start has {name}" for name in ends)
+    text += "".join(f", {name} has {name}{i}" for name, count in ends.items() for i in range(count))
+    assert not explore_smart(linked(text), "start", depth=1).hubs
+    (hub,) = explore_smart(linked(f"{text}, a has a9"), "start", depth=1).hubs
     assert hub.id == "a"
 
 
 def test_of_equally_important_nodes_the_first_by_id_comes_first():
-    graph = PropertyGraph.from_triples([("hub", "has", name) for name in ("c", "a", "b")])
-    assert [node.id for node in explore_smart(graph, "hub").levels[1]] == ["a", "b", "c"]
+    found = explore_smart(linked("hub has c, hub has a, hub has b"), "hub")
+    assert [node.id for node in found.levels[1]] == ["a", "b", "c"]
 
 
 # --- edge_type_boost
-# --------------------------------------------------------------------------------------------------
 
 
 @every(("seed", "nodes", "edges"), CASES)
@@ -253,48 +222,36 @@ def test_boosts_are_those_of_counting_edges(seed, nodes, edges, types):
 
 
 def test_types_may_count_unlike_and_a_weight_of_0_is_refused():
-    graph = PropertyGraph.from_triples([("a", "enables", "b"), ("a", "relates_to", "c"), ("a", "likes", "d")])
+    graph = linked("a enables b, a relates_to c, a likes d")
     assert edge_type_boost(graph, ["a"], {"enables": 1, "relates_to": 0.5}).scores == {"b": 1.0, "c": 0.5}
     for weight in (0, -1, "much"):
         with pytest.raises(BadInput, match="weight of enables must be a number, more than 0"):
             edge_type_boost(graph, ["a"], {"enables": weight})
 
 
-def test_a_path_over_types_that_no_edge_has_is_refused_and_one_over_some_says_which_are_not_there():
-    graph = PropertyGraph.from_triples([("a", "enables", "b"), ("b", "requires", "c")])
-    with pytest.raises(UnknownName, match="did you mean 'enables'"):
-        trace_path(graph, "a", "b", types=["enable"])
-    assert (
-        trace_path(graph, "a", "c", types=["enables", "likes"]).why[1]
-        == "no edge of the graph has the type likes"
-    )
+def test_types_that_no_edge_has_are_refused_and_some_of_them_said():
+    graph = linked("a enables b, b requires c")
+    for ask in (
+        lambda types: trace_path(graph, "a", "c", types=types),
+        lambda types: edge_type_boost(graph, ["a"], types),
+    ):
+        with pytest.raises(UnknownName, match="did you mean 'enables'"):
+            ask(["enable"])
+        assert "no edge of the graph has the type likes" in ask(["enables", "likes"]).why
     assert trace_path(graph, "a", "b", types=["enables", "likes"]).found
 
 
 def test_an_impact_by_a_weight_that_no_edge_has_is_refused_unless_it_is_the_usual_one():
     graph = PropertyGraph.of([Node("a"), Node("b")], [Edge("a", "enables", "b", {"strength": 0.5})])
-    assert (
-        impact_analysis(graph, "a").nodes[0].risk
-        == 2 * impact_analysis(graph, "a", weight="strength").nodes[0].risk
-    )
+    usual, strong = (impact_analysis(graph, "a", weight=name).nodes[0] for name in ("weight", "strength"))
+    assert usual.risk == 2 * strong.risk
     with pytest.raises(UnknownName, match="did you mean 'strength'"):
         impact_analysis(graph, "a", weight="strengh")
     with pytest.raises(BadInput, match="name of a property of edges"):
         impact_analysis(graph, "a", weight=5)  # type: ignore[arg-type]
 
 
-def test_a_boost_over_types_that_no_edge_has_is_refused_and_says_which_there_are():
-    graph = PropertyGraph.from_triples([("a", "enables", "b")])
-    with pytest.raises(UnknownName, match="did you mean 'enables'"):
-        edge_type_boost(graph, ["a"], ["enable"])
-    assert (
-        "no edge of the graph has the type optimizes"
-        in edge_type_boost(graph, ["a"], ["enables", "optimizes"]).why
-    )
-
-
 # --- similar_to
-# -------------------------------------------------------------------------------------------------------
 
 
 @every(("seed", "nodes", "edges"), CASES)

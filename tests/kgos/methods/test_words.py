@@ -3,18 +3,15 @@
 import json
 import re
 
-import networkx as nx
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.every import every
+from support.method_graphs import linked
 
 from kgot_lab.errors import BadInput, UnknownName
 from kgot_lab.graph import PropertyGraph
-from kgot_lab.graph.exchange import as_graph
 from kgot_lab.io.files import bundled
-from kgot_lab.kgos.methods.dimensions import dimension_filter
 from kgot_lab.kgos.methods.goals import want_to
 from kgot_lab.kgos.methods.impact_analysis import impact_analysis
 from kgot_lab.kgos.methods.intents import INTENTS, classify_intent
@@ -22,10 +19,9 @@ from kgot_lab.kgos.methods.ranking import edge_type_boost, keyword_match, simila
 from kgot_lab.kgos.methods.traversal import explore_smart, trace_path
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.text.words import searched_words
-from kgot_lab.types import Edge, Node
+from kgot_lab.types import Node
 
 # --- classify_intent
-# --------------------------------------------------------------------------------------------------
 
 
 def test_there_are_fourteen_intents_with_phrases_and_words():
@@ -55,19 +51,13 @@ def brute_intents(query):
     text = query.lower().replace("’", "'")
     scores = {}
     for name, rule in INTENTS.items():
-        score = sum(phrase in text for phrase in rule.phrases)
-        score += 0.3 * sum(
-            bool(re.search(rf"(?<![^\W_]){re.escape(word)}s?(?![^\W_])", text)) for word in rule.words
-        )
-        if score:
-            scores[name] = score
-    return scores
+        words = [re.search(rf"(?<![^\W_]){re.escape(word)}s?(?![^\W_])", text) for word in rule.words]
+        scores[name] = sum(phrase in text for phrase in rule.phrases) + 0.3 * sum(map(bool, words))
+    return {name: score for name, score in scores.items() if score}
 
 
-TRIGGERS = sorted(
-    {each for rule in INTENTS.values() for each in (*rule.phrases, *rule.words)}
-    | {"my", "costs", "chains", "sand", "X_cost"}
-)
+TRIGGERS = sorted({each for rule in INTENTS.values() for each in (*rule.phrases, *rule.words)})
+TRIGGERS += ["my", "costs", "chains", "sand", "X_cost"]
 
 
 @given(st.lists(st.sampled_from(TRIGGERS), max_size=7), st.sampled_from([" ", ", ", "_", ""]))
@@ -80,10 +70,8 @@ def test_the_scores_are_those_of_trying_each_trigger(words, joint):
 def test_what_is_below_the_threshold_or_beyond_the_best_three_is_said():
     few = classify_intent("combine agents, think, and search the graph, fast", threshold=0.3)
     assert len(few.intents) == 3 and "not among the best 3: " in few.why[0]
-    assert (
-        classify_intent("a budget", threshold=0.5).why[0]
-        == "below the threshold of 0.5: cost_optimization 0.3"
-    )
+    low = classify_intent("a budget", threshold=0.5)
+    assert low.why[0] == "below the threshold of 0.5: cost_optimization 0.3"
     assert classify_intent("hello").why[0] == "no phrase and no word of the fourteen intents is in the query"
 
 
@@ -112,7 +100,6 @@ def test_the_purpose_is_what_the_query_says_or_what_its_intent_has(query, purpos
 
 
 # --- keyword_match
-# ----------------------------------------------------------------------------------------------------
 
 
 def texts_of(value):
@@ -138,84 +125,14 @@ def test_a_keyword_match_counts_the_words_that_stand_anywhere_in_a_node(number):
 
 def test_nothing_to_look_for_and_nothing_found_are_told_apart():
     graph = cookbook()
-    assert keyword_match(graph, "is it in the").why == (
-        "no word to look for: stop words and single letters are left out",
-    )
+    (said,) = keyword_match(graph, "is it in the").why
+    assert said == "no word to look for: stop words and single letters are left out"
     assert keyword_match(graph, "xylophone").why[-1] == "no name, label or text holds any of them"
-    assert keyword_match(
-        PropertyGraph.of([Node("x", (), {"description": "a tool"})]), "description tool"
-    ).scores == {"x": 1}
+    described = PropertyGraph.of([Node("x", (), {"description": "a tool"})])
+    assert keyword_match(described, "description tool").scores == {"x": 1}
 
 
-# --- dimension_filter
-# -------------------------------------------------------------------------------------------------
-
-VALUES = [0.1, 0.3, 0.1 + 0.2, 0.9, None, "0.9", True, float("nan"), 1]
-TOOLS = PropertyGraph.of(
-    Node(f"t{i}", ("tool",), {"cost": value, "depth": i / 10} if value is not None else {})
-    for i, value in enumerate(VALUES)
-)
-
-
-@pytest.mark.parametrize(
-    ("filters", "ids"),
-    [
-        ({"cost": {"max": 0.3}}, ["t0", "t1"]),
-        ({"cost": {"exact": 0.3}}, ["t1", "t2"]),
-        ({"cost": {"min": 0.3}}, ["t1", "t2", "t3", "t8"]),
-        ({"cost": {"min": 0.2, "max": 0.95}, "depth": {"min": 0.2}}, ["t2", "t3"]),
-    ],
-)
-def test_bounds_are_inclusive_exact_is_tolerant_and_only_numbers_pass(filters, ids):
-    assert dimension_filter(TOOLS, filters).ids == ids
-
-
-def test_each_filter_says_what_it_left_out_and_names_what_is_no_number():
-    found = dimension_filter(TOOLS, {"cost": {"min": 2}})
-    assert not found.nodes
-    assert found.why[0].startswith(
-        "2 <= cost leaves out 5 outside, 1 without a value, 3 with something else than a number (t5 has '0.9', t6"
-    )
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_a_filter_keeps_what_a_loop_keeps(seed):
-    chance = np.random.default_rng(seed)
-    values = np.round(chance.random((200, 2)), 1)
-    graph = PropertyGraph.of(
-        Node(f"n{i}", (), {"a": float(a), "b": float(b)}) for i, (a, b) in enumerate(values)
-    )
-    found = dimension_filter(graph, {"a": {"min": 0.2, "max": 0.7}, "b": {"max": 0.5}}, limit=500)
-    assert found.ids == [
-        node.id for node in graph.nodes if 0.2 <= node.properties["a"] <= 0.7 and node.properties["b"] <= 0.5
-    ]
-
-
-@every(
-    ("filters", "said"),
-    [
-        ({"cost": {"maximum": 1}}, r"are {'min': …, 'max': …} or {'exact': …}, not {'maximum': 1}"),
-        ({"cost": {}}, r"or {'exact': …}, not {}"),
-        ({"cost": 0.3}, "not 0.3"),
-        ({"cost": {"min": 0.5, "max": 0.1}}, "no number lies between"),
-        ({"cost": {"min": "low"}}, "must be numbers"),
-        ({"cost": {"exact": 0.1, "min": 0}}, r"{'min': …, 'max': …} or {'exact': …}"),
-        ({}, "at least one"),
-        ({"csot": {"min": 0}}, "did you mean 'cost'"),
-    ],
-)
-def test_a_filter_that_makes_no_sense_is_refused(filters, said):
-    with pytest.raises(BadInput, match=said):
-        dimension_filter(TOOLS, filters)
-
-
-# --- what is given
-# ----------------------------------------------------------------------------------------------------
-
-BARE = PropertyGraph.of(
-    [Node("a"), Node("b_cache"), Node("alone")],
-    [Edge("a", "requires", "b_cache"), Edge("a", "requires", "a")],
-)
+BARE = linked("a requires b_cache, a requires a", Node("alone"))
 ON_A_NODE = (
     similar_to,
     impact_analysis,
@@ -225,7 +142,7 @@ ON_A_NODE = (
 )
 
 
-@pytest.mark.parametrize("method", ON_A_NODE)
+@every("method", ON_A_NODE)
 def test_a_node_that_is_not_there_is_told_with_what_is_near(method):
     with pytest.raises(UnknownName, match="did you mean 'b_cache'"):
         method(BARE, "b_cahce")
@@ -239,11 +156,7 @@ def test_a_name_in_place_of_an_id_is_understood_in_the_error():
 
 
 def test_a_label_that_one_node_has_is_taken_for_its_name_as_files_of_other_programs_have_it():
-    written = nx.Graph()
-    written.add_node("0", label="Router")
-    written.add_node("1", label="Switch")
-    written.add_edge("0", "1", label="connects")
-    graph = as_graph(nx.parse_graphml("\n".join(nx.generate_graphml(written))))
+    graph = linked("0 connects 1", Node("0", ("Router",)), Node("1", ("Switch",)))
     with pytest.raises(UnknownName, match="unknown node 'router'; did you mean '0'"):
         trace_path(graph, "router", "1")
     both = PropertyGraph.of([Node("0", ("Router",)), Node("1", ("Router",))])
@@ -251,12 +164,11 @@ def test_a_label_that_one_node_has_is_taken_for_its_name_as_files_of_other_progr
         similar_to(both, "Router")
 
 
-@pytest.mark.parametrize("method", ON_A_NODE)
+@every("method", ON_A_NODE)
 def test_what_an_answer_is_about_can_be_drawn_as_a_part_of_the_graph(method):
-    graph = cookbook()
-    found = method(graph, "technique:prompt_caching") if method in ON_A_NODE[:3] else method(BARE, "b_cache")
-    part = (graph if method in ON_A_NODE[:3] else BARE).subgraph(found.ids)
-    assert len(part) == len(set(found.ids)) > 0
+    graph, id = (cookbook(), "technique:prompt_caching") if method in ON_A_NODE[:3] else (BARE, "b_cache")
+    found = method(graph, id)
+    assert len(graph.subgraph(found.ids)) == len(set(found.ids)) > 0
 
 
 @every("method", ON_A_NODE)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.every import every
+from support.method_graphs import linked
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.io.files import bundled
@@ -28,54 +29,35 @@ def node(id: str, description: str, **dimensions: float) -> Node:
     return Node(id, (kind,), {"name": name, "description": description, **dimensions})
 
 
-ADVICE = PropertyGraph.of(
-    [
-        node(
-            "tax_strategy:roth_conversion",
-            "Move savings into a Roth account to reduce later taxes.",
-            tax_efficiency=0.9,
-            long_term_growth=0.8,
-        ),
-        node(
-            "tax_strategy:loss_harvesting",
-            "Sell at a loss to reduce the taxes on gains.",
-            tax_efficiency=0.75,
-            long_term_growth=0.3,
-        ),
-        node(
-            "tax_strategy:dividend_income",
-            "Live from dividends; taxes are due each year.",
-            tax_efficiency=0.3,
-            long_term_growth=0.5,
-        ),
-        node("check:income_threshold", "Verify that income lies below the bound."),
-        node("check:5_year_rule", "Verify that the account is old enough."),
-        node(
-            "limitation:5_year_holding_period",
-            "What was converted has to stay for five years.",
-            blocking=False,
-        ),
-        node("limitation:wash_sale", "The same paper may not be bought back for a month."),
-        node("workaround:similar_fund", "Buy a similar fund in the meantime."),
-        node("goal:tax_free_growth", "Savings that grow without taxes."),
-    ],
-    [
-        Edge("tax_strategy:roth_conversion", "requires", "check:income_threshold"),
-        Edge("tax_strategy:roth_conversion", "requires", "check:5_year_rule"),
-        Edge("tax_strategy:roth_conversion", "has_limitation", "limitation:5_year_holding_period"),
-        Edge("tax_strategy:roth_conversion", "enables", "goal:tax_free_growth"),
-        Edge("tax_strategy:loss_harvesting", "has_limitation", "limitation:wash_sale"),
-        Edge("limitation:wash_sale", "has_workaround", "workaround:similar_fund"),
-    ],
+def advice(name: str, description: str, tax: float, growth: float) -> Node:
+    return node(f"tax_strategy:{name}", description, tax_efficiency=tax, long_term_growth=growth)
+
+
+HOLDING = "What was converted has to stay for five years."
+ADVICE = linked(
+    "tax_strategy:roth_conversion requires check:income_threshold, "
+    "tax_strategy:roth_conversion requires check:5_year_rule, "
+    "tax_strategy:roth_conversion has_limitation limitation:5_year_holding_period, "
+    "tax_strategy:roth_conversion enables goal:tax_free_growth, "
+    "tax_strategy:loss_harvesting has_limitation limitation:wash_sale, "
+    "limitation:wash_sale has_workaround workaround:similar_fund",
+    advice("roth_conversion", "Move savings into a Roth account to reduce later taxes.", 0.9, 0.8),
+    advice("loss_harvesting", "Sell at a loss to reduce the taxes on gains.", 0.75, 0.3),
+    advice("dividend_income", "Live from dividends; taxes are due each year.", 0.3, 0.5),
+    node("check:income_threshold", "Verify that income lies below the bound."),
+    node("check:5_year_rule", "Verify that the account is old enough."),
+    node("limitation:5_year_holding_period", HOLDING, blocking=False),
+    node("limitation:wash_sale", "The same paper may not be bought back for a month."),
+    node("workaround:similar_fund", "Buy a similar fund in the meantime."),
+    node("goal:tax_free_growth", "Savings that grow without taxes."),
 )
 
 
 def test_who_asks_for_lower_taxes_is_told_of_the_conversion_with_its_checks_and_the_five_years():
     result = intent_search(ADVICE, "how do I reduce my taxes?")
     assert "tax_strategy:roth_conversion" in result.ids[:3]
-    assert [each.id for each in result.limitations["tax_strategy:roth_conversion"]] == [
-        "limitation:5_year_holding_period"
-    ]
+    (limit,) = result.limitations["tax_strategy:roth_conversion"]
+    assert limit.id == "limitation:5_year_holding_period"
     told = search_context(result)
     for id in ("check:income_threshold", "check:5_year_rule", "limitation:5_year_holding_period"):
         assert id in told
@@ -88,11 +70,8 @@ def test_a_filter_on_tax_efficiency_keeps_the_efficient_and_marks_what_lies_arou
     assert set(result.ids) == {"tax_strategy:roth_conversion", "tax_strategy:loss_harvesting"}
     assert result.neighbours and not any(near.within for near in result.neighbours)
     told = search_context(result)
-    assert (
-        "outside the filter" in told
-        and "limitation:5_year_holding_period" in told
-        and "limitation:wash_sale" in told
-    )
+    limits = ("limitation:5_year_holding_period", "limitation:wash_sale")
+    assert "outside the filter" in told and all(limit in told for limit in limits)
 
 
 def test_the_verdict_on_the_conversion_is_yes_with_limitations():
@@ -104,22 +83,18 @@ def test_the_verdict_on_the_conversion_is_yes_with_limitations():
 def chance_graph(seed: int, nodes: int, edges: int) -> PropertyGraph:
     chance = np.random.default_rng(seed)
     words = ["cache", "token", "agent", "prompt", "taxes"]
-    made = [
-        node(f"{chance.choice(['tool', 'limitation'])}:n{i}", " ".join(chance.choice(words, 3)))
-        for i in range(nodes)
-    ]
+    kinds = chance.choice(["tool", "limitation"], nodes)
+    made = [node(f"{kind}:n{i}", " ".join(chance.choice(words, 3))) for i, kind in enumerate(kinds)]
     types = ["has_limitation", "has_workaround", "requires", "enables"]
     ends = chance.integers(0, nodes, (edges, 2)).tolist()
     return PropertyGraph.of(made, {Edge(made[a].id, str(chance.choice(types)), made[b].id) for a, b in ends})
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    st.integers(0, 10_000),
-    st.integers(1, 30),
-    st.integers(0, 90),
-    st.sampled_from(["reduce taxes", "agent token", "can it cache"]),
-)
+ASKED = st.sampled_from(["reduce taxes", "agent token", "can it cache"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 10_000), st.integers(1, 30), st.integers(0, 90), ASKED)
 def test_no_limitation_of_a_node_that_is_told_is_missing_from_the_context(seed, nodes, edges, query):
     graph = chance_graph(seed, nodes, edges)
     result = intent_search(graph, query, config=RetrievalConfig(limit=5, expand_depth=seed % 3))
@@ -128,30 +103,24 @@ def test_no_limitation_of_a_node_that_is_told_is_missing_from_the_context(seed, 
         for edge in graph.neighbours(id, "out", ["has_limitation"]):
             if edge.target != id:
                 assert edge.target in [each.id for each in result.limitations[id]]
-                assert f"(node: {edge.target})" in told.partition(f"(node: {id};")[2], (
-                    f"{id} is told without {edge.target}"
-                )
+                assert f"(node: {edge.target})" in told.partition(f"(node: {id};")[2]
 
 
 def test_the_cookbook_has_its_nodes_its_edges_and_the_means_of_two_ratings():
     graph = cookbook()
     assert (len(graph), len(graph.edges)) == (291, 729)
+    texts = (bundled(f"cookbook/ratings_{rater}.jsonl").read_text() for rater in "ab")
+    rows = ([json.loads(line) for line in text.splitlines()] for text in texts)
     first, second = (
-        next(
-            row
-            for row in map(json.loads, bundled(f"cookbook/ratings_{rater}.jsonl").read_text().splitlines())
-            if row["id"] == "technique:reranking"
-        )
-        for rater in "ab"
+        next(row["ratings"] for row in each if row["id"] == "technique:reranking") for each in rows
     )
     known = graph.node("technique:reranking").properties
-    assert {name: known[name] for name in first["ratings"]} == pytest.approx(
-        {name: (value + second["ratings"][name]) / 2 for name, value in first["ratings"].items()}
+    assert {name: known[name] for name in first} == pytest.approx(
+        {name: (value + second[name]) / 2 for name, value in first.items()}
     )
 
 
 # --- the secure API
-# ---------------------------------------------------------------------------------------------------
 
 
 def test_from_the_goal_of_a_secure_api_the_required_patterns_and_their_gaps_are_reached():
@@ -183,17 +152,11 @@ def test_the_documents_path_from_prompt_caching_to_lower_costs_is_found_in_the_c
 
 
 # --- goals
-# ------------------------------------------------------------------------------------------------------------
 
 
 def test_the_enablers_of_a_goal_and_the_prerequisites_of_a_match_are_found_and_not_the_reverse():
-    graph = PropertyGraph.from_triples(
-        [
-            ("caching", "enables", "savings"),
-            ("savings", "enables", "holidays"),
-            ("savings", "requires", "budget"),
-            ("car", "requires", "savings"),
-        ]
+    graph = linked(
+        "caching enables savings, savings enables holidays, savings requires budget, car requires savings"
     )
     assert want_to(graph, "savings").scores == pytest.approx(
         {"savings": 2 / 3, "budget": 1 / 3, "caching": 1 / 3 * 0.3 / 0.5}
@@ -213,8 +176,6 @@ def test_a_goal_mapping_replaces_the_edges_that_are_followed_and_adds_its_dimens
 
 @every("verb", sorted(INTENT_VERBS))
 def test_an_intent_verb_weighs_five_times_as_much_as_another_word(verb):
-    nodes = [
-        Node(f"n{i}", ("tool",), {"name": text})
-        for i, text in enumerate([f"{verb} lorem", "ipsum lorem", "dolor lorem", "sit lorem"])
-    ]
+    texts = [f"{verb} lorem", "ipsum lorem", "dolor lorem", "sit lorem"]
+    nodes = [Node(f"n{i}", ("tool",), {"name": text}) for i, text in enumerate(texts)]
     assert want_to(PropertyGraph.of(nodes), f"ipsum {verb}").ids[0] == "n0"

@@ -4,13 +4,16 @@ computer, and in one process.
 
 import asyncio
 import json
-import socket
 import sys
 from contextlib import asynccontextmanager
 
 import pytest
+from support.command_line import run_here
+from support.every import every
+from support.loopback import free_port
 from support.waiting import AMPLE
 
+from kgot_lab.domains import npc
 from kgot_lab.kgos.editing import Editor
 from kgot_lab.kgos.query.mcp_server import graph_server
 from kgot_lab.kgos.query.questions import QUESTIONS
@@ -31,59 +34,60 @@ def file(tmp_path):
     return path
 
 
-async def looked_at(client):
+async def is_answered(client):
     """What an assistant does first: which tools there are, a question, a wrong one, the graph itself."""
     tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    found = await client.call_tool("want_to", {"goal": "reduce API costs", "limit": 3})
-    wrong = await client.call_tool("used_by", {"node": "nothing"})
-    node = await client.read_resource("graph://node/prompt_caching")
-    return tools, found, wrong, json.loads(node.contents[0].text)
-
-
-def is_answered(tools, found, wrong, node):
     assert {name.replace("-", "_") for name in QUESTIONS} <= set(tools) and not {"add_node", "undo"} & set(
         tools
     )
     assert all(tool.annotations.read_only_hint for tool in tools.values())
+    found = await client.call_tool("want_to", {"goal": "reduce API costs", "limit": 3})
     assert not found.is_error and found.structured_content["total"] == 3
     assert found.structured_content["rows"][0]["id"] == "cost_strategy:cache_repeated_work"
+    wrong = await client.call_tool("used_by", {"node": "nothing"})
     assert wrong.is_error and "unknown node" in wrong.content[0].text
+    node = json.loads((await client.read_resource("graph://node/prompt_caching")).contents[0].text)
     assert node["id"] == "technique:prompt_caching" and node["edges"]
 
 
-def test_an_assistant_asks_over_standard_input_and_output(file):
-    async def ask():
-        server = StdioServerParameters(command=sys.executable, args=["-m", "kgot_lab", "mcp", str(file)])
-        async with Client(stdio_client(server)) as client:
-            return await looked_at(client)
+def over_pipes(*arguments):
+    return Client(
+        stdio_client(
+            StdioServerParameters(command=sys.executable, args=["-m", "kgot_lab", "mcp", *arguments])
+        )
+    )
 
-    is_answered(*asyncio.run(ask()))
+
+def test_an_assistant_asks_over_standard_input_and_output_and_what_it_changes_is_kept_in_a_file_of_its_own(
+    file, tmp_path
+):
+    async def ask():
+        async with over_pipes(str(file), "--write", str(tmp_path / "new.json")) as client:
+            tools = {tool.name for tool in (await client.list_tools()).tools}
+            given = {"id": "prompt_caching", "properties": {"name": "Caching of prompts"}}
+            return tools, await client.call_tool("change_node", given)
+
+    tools, changed = asyncio.run(ask())
+    assert {"want_to", "add_node", "undo"} <= tools and not changed.is_error
+    after = read_graph(tmp_path / "new.json").node("technique:prompt_caching")
+    assert after.properties["name"] == "Caching of prompts" and read_graph(file) == GRAPH
 
 
 def test_an_assistant_asks_over_http_on_this_computer(file):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
 
     async def ask():
         async with served(file, port), Client(f"http://127.0.0.1:{port}/mcp") as client:
-            return await looked_at(client)
+            await is_answered(client)
 
-    is_answered(*asyncio.run(ask()))
+    asyncio.run(ask())
 
 
 @asynccontextmanager
 async def served(file, port):
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "kgot_lab",
-        "mcp",
-        str(file),
-        "--http",
-        str(port),
-        stderr=asyncio.subprocess.DEVNULL,
-    )
+    arguments = ("-m", "kgot_lab", "mcp", str(file), "--http", str(port))
+    quiet = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stderr=quiet)
     try:
         for _ in range(int(AMPLE / 0.1)):
             try:
@@ -100,44 +104,21 @@ async def served(file, port):
 
 
 def test_changes_are_offered_only_where_they_are_allowed_and_are_checked():
-    async def edit():
-        editor = Editor(GRAPH, by="assistant")
-        async with Client(graph_server(GRAPH, editor=editor)) as client:
-            added = await client.call_tool(
-                "add_node", {"id": "tool:x", "type": "tool", "properties": {"name": "X"}}
-            )
-            refused = await client.call_tool("add_node", {"id": "tool:y", "type": "tool"})
-            found = await client.call_tool("find", {"words": "X", "limit": 500})
-            undone = await client.call_tool("undo", {})
-        return added, refused, found, undone, editor
+    editor = Editor(GRAPH, by="assistant")
 
-    added, refused, found, undone, editor = asyncio.run(edit())
-    assert (
-        added.structured_content["said"] == "added node tool:x"
-        and "no edge" in added.structured_content["broken"][0]
-    )
+    async def edit():
+        async with Client(graph_server(GRAPH)) as client:
+            await is_answered(client)
+        async with Client(graph_server(GRAPH, editor=editor)) as client:
+            named = {"id": "tool:x", "type": "tool", "properties": {"name": "X"}}
+            calls = [("add_node", named), ("add_node", {"id": "tool:y", "type": "tool"}), ("undo", {})]
+            return [await client.call_tool(name, given) for name, given in calls]
+
+    added, refused, undone = asyncio.run(edit())
+    assert added.structured_content["said"] == "added node tool:x"
+    assert "no edge" in added.structured_content["broken"][0]
     assert refused.is_error and "give it one" in refused.content[0].text
     assert undone.structured_content["said"] == "took back: added node tool:x" and editor.graph == GRAPH
-    assert not found.is_error
-
-
-def test_what_an_assistant_changes_is_kept_in_a_file_of_its_own(file, tmp_path):
-    async def edit():
-        server = StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "kgot_lab", "mcp", str(file), "--write", str(tmp_path / "new.json")],
-        )
-        async with Client(stdio_client(server)) as client:
-            return await client.call_tool(
-                "change_node", {"id": "prompt_caching", "properties": {"name": "Caching of prompts"}}
-            )
-
-    assert not asyncio.run(edit()).is_error
-    assert (
-        read_graph(tmp_path / "new.json").node("technique:prompt_caching").properties["name"]
-        == "Caching of prompts"
-    )
-    assert read_graph(file) == GRAPH
 
 
 def test_what_nodes_say_is_behind_a_fence():
@@ -147,3 +128,57 @@ def test_what_nodes_say_is_behind_a_fence():
 
     text = asyncio.run(ask()).content[0].text
     assert text.startswith("<<<") and text.rstrip().split("\n")[-1].startswith(">>>")
+
+
+# --- what a character knows
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory):
+    """Ilse knows Odo, who guards the crypt; of the crypt she knows nothing."""
+    ilse, crypt = npc.Entity("npc", "Ilse"), npc.Entity("location", "Crypt")
+    odo = npc.Entity("npc", "Odo", {"secret_knowledge": "the crypt", "occupation": "sexton"})
+    guards = npc.Relationship(odo.id, crypt.id, "GUARDS", {"secret": True})
+    path = tmp_path_factory.mktemp("town") / "town.db"
+    with npc.open_world(path) as world:
+        other = npc.Entity("npc", "Odo", {"occupation": "cook"})
+        world.add([ilse, odo, crypt, other], [npc.Relationship(ilse.id, odo.id, "KNOWS"), guards])
+    return path
+
+
+def test_an_assistant_learns_what_a_character_knows_and_nothing_else(town):
+    calls = ({}, {"near": "Odo", "type": "npc"}, {"name": "crypt"}, {"name": "nowhere"})
+
+    async def ask():
+        async with over_pipes(str(town), "--npc", "Ilse") as client:
+            (tool,) = (await client.list_tools()).tools
+            return tool, [await client.call_tool("memory_query_entities", call) for call in calls]
+
+    tool, (all_of_it, near, hidden, absent) = asyncio.run(ask())
+    assert tool.annotations.read_only_hint and set(tool.input_schema["properties"]) == {
+        "name",
+        "type",
+        "near",
+    }
+    text = all_of_it.content[0].text
+    assert "Ilse KNOWS Odo" in text and '"sexton"' in text and text.startswith("<<<")
+    assert "rypt" not in text and "secret" not in text and "Odo" in near.content[0].text
+    assert hidden.is_error and hidden.content[0].text == absent.content[0].text
+
+
+@every(
+    "arguments, said",
+    [
+        (["--npc", "Nobody"], "nobody is called 'Nobody'; there are Ilse, Odo, Odo"),
+        (["--npc", "Odo"], "2 are called 'Odo': give the id of one"),
+        (["--npc", "Ilse", "--write", "new.json"], "leave --write out"),
+    ],
+)
+def test_a_name_that_means_nobody_or_several_is_said_at_once(town, arguments, said):
+    done = run_here("mcp", str(town), *arguments)
+    assert done.code == 1 and said in done.err
+
+
+def test_asking_makes_no_world(tmp_path):
+    done = run_here("mcp", str(tmp_path / "none.db"), "--npc", "Ilse")
+    assert done.code == 1 and "there is no world at" in done.err and not (tmp_path / "none.db").exists()

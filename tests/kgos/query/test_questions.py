@@ -8,17 +8,19 @@ from pathlib import Path
 import pytest
 import typer
 from support.every import every
+from support.method_graphs import linked
 from support.toolkit_flags import FLAGS, flag_table
 
 from kgot_lab.cli.query import answer_commands, graph_commands  # noqa: F401 each puts its commands into the group
 from kgot_lab.cli.query.shared import queries
-from kgot_lab.errors import BadInput, UnknownName
+from kgot_lab.errors import BadInput
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import meant_node
+from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
 from kgot_lab.kgos.query.question_arguments import answered_lines, ask_by_name, parsed_line, piped
 from kgot_lab.kgos.query.questions import QUESTIONS
 from kgot_lab.kgos.schemas.vocabularies import cookbook
-from kgot_lab.types import Edge, Node
+from kgot_lab.types import Node
 
 GRAPH = cookbook()
 A, B = "goal:reduce_api_costs", "technique:prompt_caching"
@@ -26,11 +28,10 @@ GIVEN = {
     "words": "cache",
     "query": "how do I reduce costs",
     "goal": "reduce API costs",
-    "capability": "cache prompts",
     "node": A,
     "other": B,
-    "bounds": ["pricing_tier=0..1"],
 }
+GIVEN |= {"capability": "cache prompts", "bounds": ["pricing_tier=0..1"]}
 DOCS = Path(__file__).parents[3] / "docs" / "query.md"
 
 
@@ -44,7 +45,7 @@ def test_each_question_has_an_answer_with_reasons_and_says_what_it_asks(name):
     assert all(each.help for each in question.parameters)
 
 
-@pytest.mark.parametrize(
+@every(
     ("line", "name", "arguments"),
     [
         ('want-to "less cost" --limit 5', "want-to", {"goal": "less cost", "limit": "5"}),
@@ -62,6 +63,7 @@ def test_a_question_is_read_from_a_line(line, name, arguments):
     ("line", "said"),
     [
         ("wnat-to x", "did you mean 'want-to'"),
+        ("pattern", "pattern-code"),
         ("want-to", "needs goal"),
         ("want-to a b", "one too many"),
         ("want-to x --limt 3", "did you mean '--limit'"),
@@ -83,29 +85,16 @@ def test_what_is_asked_wrongly_is_told_in_a_line(line, said):
 
 
 def test_a_node_is_meant_by_its_id_its_name_or_the_end_of_its_id():
-    assert (
-        meant_node(GRAPH, A)
-        == meant_node(GRAPH, "reduce_api_costs")
-        == meant_node(GRAPH, "REDUCE API costs")
-        == A
-    )
-    two = PropertyGraph.of(
-        [Node("a.run", ("function",), {"name": "run"}), Node("b.run", ("function",), {"name": "run"})]
-    )
+    assert {meant_node(GRAPH, each) for each in (A, "reduce_api_costs", "REDUCE API costs")} == {A}
+    two = PropertyGraph.of(Node(id, ("function",), {"name": "run"}) for id in ("a.run", "b.run"))
     assert meant_node(two, "b.run()") == "b.run"
     with pytest.raises(BadInput, match=r"may mean a\.run, b\.run"):
         meant_node(two, "run")
 
 
 def test_a_path_does_not_go_through_a_package_that_both_use():
-    nodes = [Node(id, ("module",), {}) for id in "abc"] + [Node("package:os", ("package",), {})]
-    edges = [
-        Edge("a", "imports", "package:os"),
-        Edge("b", "imports", "package:os"),
-        Edge("a", "imports", "c"),
-        Edge("c", "imports", "b"),
-    ]
-    graph = PropertyGraph.of(nodes, edges)
+    text = "a imports package:os, b imports package:os, a imports c, c imports b"
+    graph = linked(text, Node("package:os", ("package",)))
     assert ask_by_name(graph, "trace", {"node": "a", "other": "b"}).ids == ["a", "c", "b"]
     assert ask_by_name(graph, "trace", {"node": "a", "other": "package:os"}).ids == ["a", "package:os"]
 
@@ -115,7 +104,7 @@ def test_a_pipe_hands_on_what_was_found():
     assert (first, second) == ('want-to "reduce API costs"', "impact {2}") and reached.ids[0] == found.ids[1]
 
 
-@pytest.mark.parametrize(
+@every(
     ("pipe", "said"),
     [
         ("impact {1}", "first question"),
@@ -133,9 +122,11 @@ def test_many_questions_are_answered_in_their_order_by_one_process_or_two():
     lines = ["# a comment", "", 'want-to "reduce API costs"', "nonsense", "rank --top-k 3", "find cache"]
     alone, together = (list(answered_lines(GRAPH, lines, parallel=number)) for number in (1, 2))
     assert [each.line for each in alone] == lines[2:]
-    assert [(each.line, each.error, each.result and each.result.rows()) for each in alone] == [
-        (each.line, each.error, each.result and each.result.rows()) for each in together
-    ]
+    told = (
+        [(each.line, each.error, each.result and each.result.rows()) for each in some]
+        for some in (alone, together)
+    )
+    assert next(told) == next(told)
     assert [bool(each.error) for each in alone] == [False, True, False, False]
 
 
@@ -144,20 +135,14 @@ def test_each_of_the_89_flags_is_where_the_table_says():
     assert len(flags) == 90 and len(set(flags)) == 89
     group = typer.main.get_group(queries)
     options = {
-        name: {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+        name: {each for one in command.params for each in (*one.opts, *one.secondary_opts)}
         for name, command in group.commands.items()
     }
-    own = {option for each in group.params for option in each.opts}
-    for category in FLAGS.values():
-        for flag, place in category.items():
-            command, _, option = place.partition(" ")
-            if command == "*":
-                assert all(option in options[name] for name in QUESTIONS), flag
-            elif command.startswith("--"):
-                assert command in own, flag
-            elif command != "GRAPH":
-                assert not option or option in options[command], flag
-                assert command in options, flag
+    options[""] = {option for each in group.params for option in each.opts}
+    for flag, place in (pair for category in FLAGS.values() for pair in category.items()):
+        command, _, option = place.partition(" ") if not place.startswith("--") else ("", "", place)
+        for name in QUESTIONS if command == "*" else [command] * (command != "GRAPH"):
+            assert name in options and (not option or option in options[name]), flag
 
 
 def test_the_table_of_flags_in_the_documentation_is_the_programs():
@@ -167,12 +152,5 @@ def test_the_table_of_flags_in_the_documentation_is_the_programs():
 
 
 def test_a_search_ranks_several_graphs_together():
-    from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
-
     found = QUESTIONS["search"].ask(SeveralGraphs.of({"one": GRAPH, "two": GRAPH}), "reduce API costs")
     assert json.dumps(found.ids).count("reduce_api_costs") == 1
-
-
-def test_a_strange_question_names_those_there_are():
-    with pytest.raises(UnknownName, match="pattern-code"):
-        ask_by_name(GRAPH, "pattern", {})

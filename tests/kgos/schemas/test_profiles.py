@@ -9,6 +9,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
+from support.every import every
 from support.foreign_files import EDGES, NODES, TABLES, made, of_profile
 
 from kgot_lab.errors import BadInput, StoreUnavailable, UnknownName
@@ -17,18 +18,17 @@ from kgot_lab.kgos.schemas.foreign_files import read_foreign
 from kgot_lab.kgos.schemas.profiles import PROFILES
 from kgot_lab.types import Edge, Node, Triple
 
+CACHE = {"pricing_tier": 0.1, "description": "Keeps a prefix.", "name": "Prompt caching"}
 EXPECTED = PropertyGraph.of(
     [
-        Node(
-            "cache",
-            ("technique",),
-            {"pricing_tier": 0.1, "description": "Keeps a prefix.", "name": "Prompt caching"},
-        ),
+        Node("cache", ("technique",), CACHE),
         Node("cost", ("goal",), {"name": "Lower cost"}),
         Node("stale", ("limitation",), {"name": "Stale answers"}),
     ],
     [Edge("cache", "enables", "cost", {"weight": 0.5}), Edge("cache", "has_limitation", "stale")],
 )
+A = ("a", "A", "goal", None)
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id, i AS name FROM n"
 
 
 @pytest.fixture
@@ -37,28 +37,21 @@ def file(tmp_path):
 
 
 @pytest.mark.parametrize("profile", TABLES)
-def test_the_same_graph_is_read_whatever_its_tables_are_called(file, profile):
+def test_the_same_graph_is_read_whatever_its_tables_are_called_and_no_other_profile_fits(file, profile):
     read = read_foreign(of_profile(file, profile))
-    assert (read.profile.name, read.graph, read.unread) == (profile, EXPECTED, ())
-    assert read.check().sound
-
-
-def test_there_are_six_profiles_and_a_fallback():
-    assert {each.name for each in PROFILES} | {"heuristic"} == set(TABLES) and len(PROFILES) == 6
-
-
-@pytest.mark.parametrize("profile", TABLES)
-def test_only_the_asked_profile_fits_a_file_of_it(file, profile):
-    of_profile(file, profile)
+    assert (read.profile.name, read.graph, read.unread) == (profile, EXPECTED, ()) and read.check().sound
     assert read_foreign(file, profile=profile).graph == EXPECTED
     for other in set(TABLES) - {profile, "heuristic"}:
         with pytest.raises(BadInput, match=rf"(?s){other}: lacks .*It has 2 tables"):
             read_foreign(file, profile=other)
 
 
-def test_a_profile_that_there_is_not_is_refused_with_those_there_are(file):
+def test_there_are_six_profiles_and_a_fallback_and_another_is_refused(file):
+    assert {each.name for each in PROFILES} | {"heuristic"} == set(TABLES) and len(PROFILES) == 6
     with pytest.raises(UnknownName, match="did you mean 'unified'"):
         read_foreign(of_profile(file, "unified"), profile="unifed")
+    with pytest.raises(BadInput, match="path of an SQLite file"):
+        read_foreign(None)  # type: ignore[arg-type]
 
 
 def test_capitals_make_no_difference_as_in_sqlite(file):
@@ -73,43 +66,35 @@ def test_of_two_profiles_that_fit_the_more_specific_is_taken(file):
     assert read_foreign(file, profile="standard").graph.to_triples()[0].relation == "x"
 
 
-# --- the fallback
-# -------------------------------------------------------------------------------------------------------
+# --- the fallback-----------
 
 
-def test_the_fallback_takes_the_table_whose_ids_the_edges_name(file):
-    tables = ["authors(id, name)", "papers(id, title, year)", "cites(src, dst)"]
-    made(
-        file, tables, [(1, "Ada"), (2, "Bo")], [(10, "On A", 1999), (11, "On B", 2001)], [(11, 10), (11, 11)]
-    )
-    read = read_foreign(file)
-    assert str(read.profile) == "heuristic: papers(id, title) and cites(src, dst)"
-    assert read.graph.to_triples() == (Triple("11", "related_to", "10"), Triple("11", "related_to", "11"))
-    assert read.graph.node("10").properties == {"name": "On A", "year": 1999}
-
-
-def test_the_fallback_takes_a_primary_key_of_any_name(file):
-    made(
-        file,
-        ["part(part_no TEXT PRIMARY KEY, label)", "uses(source, target)"],
-        [("x7", "Axle"), ("y9", "Hub")],
-        [("x7", "y9")],
-    )
-    read = read_foreign(file)
-    assert read.profile.id == "part_no" and read.graph.node("x7").properties == {"name": "Axle"}
-    with pytest.raises(BadInput, match="path of an SQLite file"):
-        read_foreign(None)  # type: ignore[arg-type]
-
-
-def test_the_fallback_finds_edges_that_name_their_ends(file):
-    made(
-        file,
-        ["city(code, name)", "road(start, end, kind)"],
-        [(1, "Bonn"), (2, "Ulm")],
-        [("Bonn", "Ulm", "leads_to")],
-    )
-    read = read_foreign(file)
-    assert read.profile.id == "name" and read.graph.to_triples()[0].relation == "leads_to"
+@pytest.mark.parametrize(
+    ("tables", "rows", "profile", "triple"),
+    [
+        (  # the table whose ids the edges name
+            ["authors(id, name)", "papers(id, title, year)", "cites(src, dst)"],
+            [[(1, "Ada"), (2, "Bo")], [(10, "On A", 1999), (11, "On B", 2001)], [(11, 10), (11, 11)]],
+            "papers(id, title) and cites(src, dst)",
+            ("11", "related_to", "10"),
+        ),
+        (  # a primary key of any name
+            ["part(part_no TEXT PRIMARY KEY, label)", "uses(source, target)"],
+            [[("x7", "Axle"), ("y9", "Hub")], [("x7", "y9")]],
+            "part(part_no, label) and uses(source, target)",
+            ("x7", "related_to", "y9"),
+        ),
+        (  # edges that name their ends
+            ["city(code, name)", "road(start, end, kind)"],
+            [[(1, "Bonn"), (2, "Ulm")], [("Bonn", "Ulm", "leads_to")]],
+            "city(name, name) and road(start, end, kind)",
+            ("Bonn", "leads_to", "Ulm"),
+        ),
+    ],
+)
+def test_the_fallback_takes_the_tables_that_fit(file, tables, rows, profile, triple):
+    read = read_foreign(made(file, tables, *rows))
+    assert str(read.profile) == f"heuristic: {profile}" and read.graph.to_triples()[0] == Triple(*triple)
 
 
 def test_a_file_that_fits_none_says_what_was_probed_and_what_is_there(file):
@@ -124,27 +109,28 @@ def test_a_file_that_fits_none_says_what_was_probed_and_what_is_there(file):
     assert "It has 2 tables: customers(id, name); orders(id, customer, total)" in said
 
 
-def test_edges_whose_ends_are_no_ids_make_no_graph(file):
-    made(file, ["things(id, name)", "moves(source, target)"], [(1, "A")], [("x", "y"), (1, "z")])
-    with pytest.raises(
-        BadInput, match=r"heuristic: 25% of the ends in moves are in things.id, and half of them should be"
-    ):
-        read_foreign(file)
-
-
-def test_one_column_too_few_is_named(file):
-    made(file, ["nodes(id, name)", "edges(source, type)"], [], [])
-    with pytest.raises(BadInput, match=r"standard: lacks edges.target"):
-        read_foreign(file)
-
-
-def test_views_and_virtual_tables_are_not_run(file):
-    endless = (
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id, i AS name FROM n"
-    )
-    made(file, [], more=f"CREATE VIEW nodes AS {endless}; CREATE TABLE edges(source, target, type);")
-    with pytest.raises(BadInput, match="standard: lacks table nodes"):
-        read_foreign(file)
+@pytest.mark.parametrize(
+    ("tables", "rows", "more", "said"),
+    [
+        (
+            ["things(id, name)", "moves(source, target)"],
+            [[(1, "A")], [("x", "y"), (1, "z")]],
+            "",
+            "heuristic: 25% of the ends in moves are in things.id, and half of them should be",
+        ),
+        (["nodes(id, name)", "edges(source, type)"], [[], []], "", "standard: lacks edges.target"),
+        # views are not run, and this one never ends
+        (
+            ["edges(source, target, type)"],
+            [[]],
+            f"CREATE VIEW nodes AS {ENDLESS};",
+            "standard: lacks table nodes",
+        ),
+    ],
+)
+def test_what_makes_no_graph_is_named(file, tables, rows, more, said):
+    with pytest.raises(BadInput, match=said):
+        read_foreign(made(file, tables, *rows, more=more))
 
 
 # --- what is wrong with a file
@@ -180,7 +166,7 @@ def test_malformed_json_in_one_row_of_ten_thousand_names_that_row_and_leaves_the
     )
 
 
-@pytest.mark.parametrize(
+@every(
     ("text", "told"),
     [
         ("[1]", "are JSON, but no object"),
@@ -195,52 +181,37 @@ def test_malformed_json_in_one_row_of_ten_thousand_names_that_row_and_leaves_the
         ('{"a": 1} trailing', "are no JSON"),
     ],
 )
-def test_json_that_cannot_be_kept_is_reported(file, text, told):
-    read = read_foreign(
-        of_profile(file, "hal", [("a", "A", "goal", text), ("b", "B", "goal", '{"x": 1}')], [])
-    )
+def test_json_that_cannot_be_kept_is_reported(tmp_path_factory, text, told):
+    nodes = [("a", "A", "goal", text), ("b", "B", "goal", '{"x": 1}')]
+    read = read_foreign(of_profile(tmp_path_factory.mktemp("json") / "graph.db", "hal", nodes, []))
     (row,) = read.unread
     assert (row.rule, row.row) == (8, 1) and told in row.why
     assert [node.properties for node in read.graph.nodes] == [{"name": "A"}, {"x": 1, "name": "B"}]
 
 
-@pytest.mark.parametrize("text", [None, "", "  ", "{}", b"{}"])
-def test_blank_properties_are_no_properties(file, text):
-    read = read_foreign(of_profile(file, "hal", [("a", "A", "goal", text)], []))
-    assert read.unread == () and read.graph.node("a").properties == {"name": "A"}
+def test_blank_properties_are_no_properties(file):
+    blank = [(f"n{place}", "A", "goal", text) for place, text in enumerate([None, "", "  ", "{}", b"{}"])]
+    read = read_foreign(of_profile(file, "hal", blank, []))
+    assert read.unread == () and [node.properties for node in read.graph.nodes] == [{"name": "A"}] * 5
 
 
-def test_an_edge_to_no_node_is_left_out_and_named(file):
-    edges = [
-        ("cache", "gone", "enables", None),
-        (None, "cost", "enables", None),
-        ("cache", "cost", "enables", None),
+def test_an_edge_to_no_node_and_a_node_without_an_id_of_its_own_are_left_out_and_named(file):
+    edges = [(*ends, "enables", None) for ends in (("cache", "gone"), (None, "cost"), ("cache", "cost"))]
+    nodes = [*NODES, (None, "B", "goal", None), ("cache", "C", "goal", None)]
+    read = read_foreign(of_profile(file, "claude", nodes, edges))
+    assert len(read.graph.edges) == 1 and read.graph.ids == EXPECTED.ids
+    assert [(row.rule, row.row, row.why) for row in read.unread] == [
+        (0, 4, "it has no id, so it is left out"),
+        (0, 5, "row 1 has its id already, so it is left out"),
+        (3, 1, "there is no node 'gone', so it is left out"),
+        (3, 2, "there is no node None, so it is left out"),
     ]
-    read = read_foreign(of_profile(file, "claude", NODES, edges))
-    assert len(read.graph.edges) == 1
-    assert [(row.rule, row.row) for row in read.unread] == [(3, 1), (3, 2)]
-    assert "edge 'cache' -enables-> 'gone'): there is no node 'gone', so it is left out" in str(
-        read.unread[0]
-    )
     assert not read.check().sound and len(read.check()[3]) == 2
 
 
-def test_a_node_without_an_id_or_with_that_of_another_is_left_out_and_named(file):
-    nodes = [("a", "A", "goal", None), (None, "B", "goal", None), ("a", "C", "goal", None)]
-    read = read_foreign(of_profile(file, "standard", nodes, []))
-    assert read.graph.ids == ("a",) and read.graph.node("a").properties == {"name": "A"}
-    assert [row.why for row in read.unread] == [
-        "it has no id, so it is left out",
-        "row 1 has its id already, so it is left out",
-    ]
-
-
 def test_parallel_edges_and_loops_are_kept_apart(file):
-    edges = [
-        ("cache", "cost", "enables", '{"n": 1}'),
-        ("cost", "cost", "requires", None),
-        ("cache", "cost", "enables", '{"n": 2}'),
-    ]
+    ends, loop = ("cache", "cost", "enables"), ("cost", "cost", "requires", None)
+    edges = [(*ends, '{"n": 1}'), loop, (*ends, '{"n": 2}')]
     read = read_foreign(of_profile(file, "standard", NODES, edges))
     assert [(edge.type, edge.key, edge.properties) for edge in read.graph.edges] == [
         ("enables", "", {"n": 1}),
@@ -255,25 +226,21 @@ def test_numbers_are_ids_by_their_digits_and_bytes_and_row_numbers_are_no_proper
         "nodes(id INTEGER PRIMARY KEY, name, type, rank, vector)",
         "edges(id INTEGER PRIMARY KEY, source, target, type, weight)",
     ]
-    made(
-        file,
-        tables,
-        [(1, 7, "goal", 0.5, b"\0\1"), (2, "B", None, None, None)],
-        [(1, "1", 2, "enables", 0.25), (2, 2, 1, None, None)],
-    )
+    nodes = [(1, 7, "goal", 0.5, b"\0\1"), (2, "B", None, None, None)]
+    made(file, tables, nodes, [(1, "1", 2, "enables", 0.25), (2, 2, 1, None, None)])
     graph = read_foreign(file).graph
     assert graph.node("1").properties == {"name": "7", "rank": 0.5} and graph.node("2").labels == ()
     assert [(edge.type, edge.properties) for edge in graph.edges] == [("enables", {"weight": 0.25}), ("", {})]
 
 
-def test_json_is_right_where_a_column_says_otherwise(file):
-    made(
-        file,
-        ["nodes(id, name, type, pricing_tier, properties)", "edges(source, target, type)"],
-        [("a", "A", "goal", 0.9, '{"pricing_tier": 0.1, "name": "other"}')],
-        [],
-    )
-    assert read_foreign(file).graph.node("a").properties == {"pricing_tier": 0.1, "name": "A"}
+def test_json_is_right_where_a_column_says_otherwise_and_names_of_any_letters_are_quoted(file):
+    tables = [
+        'nodes(id, name, type, pricing_tier, properties, "odd ""; DROP TABLE nodes --")',
+        "edges(source, target, type)",
+    ]
+    made(file, tables, [("a", "A", "goal", 0.9, '{"pricing_tier": 0.1, "name": "other"}', 5)], [])
+    known = {"pricing_tier": 0.1, "name": "A", 'odd "; DROP TABLE nodes --': 5}
+    assert read_foreign(file).graph.node("a").properties == known
 
 
 def test_text_that_is_not_utf8_is_read_with_replacements_and_named(file):
@@ -287,14 +254,7 @@ def test_text_that_is_not_utf8_is_read_with_replacements_and_named(file):
     assert [(row.row, row.why.partition(";")[0]) for row in read.unread] == [(2, "a text in it is not UTF-8")]
 
 
-def test_names_of_columns_with_any_letters_are_quoted(file):
-    tables = ['nodes(id, name, type, "odd ""; DROP TABLE nodes --")', "edges(source, target, type)"]
-    made(file, tables, [("a", "A", "goal", 5)], [])
-    assert read_foreign(file).graph.node("a").properties == {'odd "; DROP TABLE nodes --': 5, "name": "A"}
-
-
 # --- the file stays as it is
-# --------------------------------------------------------------------------------------------
 
 
 def listing(folder):
@@ -306,8 +266,9 @@ def test_nothing_is_written_in_the_file_or_beside_it(tmp_path, mode):
     file = of_profile(tmp_path / "graph.db", "unified")
     with closing(sqlite3.connect(file)) as connection:
         connection.execute(f"PRAGMA journal_mode = {mode}")
+    file.chmod(0o400)
     before = listing(tmp_path)
-    assert read_foreign(file).graph == EXPECTED
+    assert read_foreign(str(file)).graph == EXPECTED
     assert listing(tmp_path) == before and set(before) == {"graph.db"}
 
 
@@ -322,9 +283,3 @@ def test_what_a_log_beside_the_file_holds_is_read_and_the_log_stays(tmp_path):
             name: kept[0] for name, kept in before.items()
         }
         assert set(before) == {"graph.db", "graph.db-wal", "graph.db-shm"}
-
-
-def test_a_file_that_may_only_be_read_is_read(tmp_path):
-    file = of_profile(tmp_path / "graph.db", "entities")
-    file.chmod(0o400)
-    assert read_foreign(str(file)).graph == EXPECTED

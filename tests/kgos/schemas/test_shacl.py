@@ -48,14 +48,13 @@ def ours(graph: PropertyGraph, vocabulary: Vocabulary = UNIFIED) -> dict[int, se
     found = {}
     for each in check_rules(graph, vocabulary).broken:
         rows = each.rows.tolist()
-        found[each.rule.number] = (
-            {graph.ids[row] for row in rows} if each.rule.on == "nodes" else set(map(str, rows))
-        )
+        on_nodes = each.rule.on == "nodes"
+        found[each.rule.number] = {graph.ids[row] if on_nodes else str(row) for row in rows}
     return found
 
 
 @pytest.mark.extended
-@every("seed", SEEDS)
+@every("seed", SEEDS[::2])
 def test_pyshacl_finds_the_same_in_a_graph_made_by_chance(seed):
     graph = by_chance(seed)
     theirs = verdict_on(graph, UNIFIED)
@@ -81,12 +80,7 @@ def test_pyshacl_names_the_edges_that_the_reader_leaves_out(tmp_path):
     nodes = [("a", "A", "tool", None), ("b", "B", "goal", None)]
     edges = [("a", "b", "enables", None), ("a", "gone", "requires", None), ("lost", "gone", "requires", None)]
     read = read_foreign(of_profile(tmp_path / "g.db", "unified", nodes, edges))
-    rdf = as_rdf(
-        ((id, (type,), {"name": name}) for id, name, type, _ in nodes),
-        ((source, type, target) for source, target, type, _ in edges),
-    )
-    assert (
-        verdict(rdf, UNIFIED).broken[3]
-        == {str(row.row - 1) for row in read.unread if row.rule == 3}
-        == {"1", "2"}
-    )
+    of_nodes = ((id, (type,), {"name": name}) for id, name, type, _ in nodes)
+    rdf = as_rdf(of_nodes, ((source, type, target) for source, target, type, _ in edges))
+    left_out = {str(row.row - 1) for row in read.unread if row.rule == 3}
+    assert verdict(rdf, UNIFIED).broken[3] == left_out == {"1", "2"}

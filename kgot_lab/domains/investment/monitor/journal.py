@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 from kgot_lab.domains.investment.monitor.news import NewsFacts, NewsItem, facts_from_json, news_item
@@ -22,7 +21,7 @@ from kgot_lab.llm.recorded import prompt_key, reply_from_json, reply_to_json
 from kgot_lab.llm.structured import checked_reply, note_recorded
 from kgot_lab.memory.claims.claim import instant, moment, open_moment, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
-from kgot_lab.memory.tables import Layout, TableStorage
+from kgot_lab.memory.tables import InTables, Layout, TableStorage
 from kgot_lab.types import LLM, Prompt, Reply
 
 # All SQL of the journal, in what SQLite and PostgreSQL have in common: items, replies that were paid for,
@@ -86,25 +85,11 @@ class PromptCounts(NamedTuple):
     replied: int
 
 
-class NewsJournal:
+class NewsJournal(InTables):
     """The journal in some tables; `now` is its clock."""
 
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
         self.storage, self.now = storage, now
-
-    def __repr__(self) -> str:
-        return f"<NewsJournal in {self.storage!r}>"
-
-    def __enter__(self) -> NewsJournal:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.storage.close()
 
     # --- items
     # --------------------------------------------------------------------------------------------------------

@@ -26,9 +26,7 @@ class CallMade:
     caller: str
     line: int
     callee: int  # the variable of what is called
-    operation: str = (
-        ""  # the method that an operation of the language runs; "" for a call that is written as one
-    )
+    operation: str = ""  # the method that an operation of the language runs
 
     def argument(self, place: int) -> int | None:
         """An argument by its place; None for one that is not there or of which nothing is known."""
@@ -59,6 +57,10 @@ def _each(analysis: PointsTo, given: int | None, calls: CallMade) -> int | None:
     return each
 
 
+def _each_argument(analysis: PointsTo, calls: CallMade) -> list[int | None]:
+    return [_each(analysis, calls.argument(place), calls) for place in range(len(calls.arguments))]
+
+
 def _call(analysis: PointsTo, function: int, to: int, arguments: list[int | None], calls: CallMade) -> None:
     passed = CallMade(list(arguments), {}, calls.caller, calls.line, function)
     analysis.solver.when(function, lambda value: analysis.call(value, to, passed))
@@ -70,10 +72,7 @@ def _map(analysis: PointsTo, to: int, calls: CallMade) -> None:
     analysis.solver.add(to, ("box", box))
     analysis.hold(box, ANY_KEY, returned)
     if function is not None:
-        items = [
-            _each(analysis, given if isinstance(given, int) else None, calls) for given in calls.arguments[1:]
-        ]
-        _call(analysis, function, returned, items, calls)
+        _call(analysis, function, returned, _each_argument(analysis, calls)[1:], calls)
 
 
 def _filter(analysis: PointsTo, to: int, calls: CallMade) -> None:
@@ -81,13 +80,8 @@ def _filter(analysis: PointsTo, to: int, calls: CallMade) -> None:
     if given is not None:
         analysis.solver.flow(given, to)
     if function is not None:
-        _call(
-            analysis,
-            function,
-            analysis.solver.of(f"nothing@{calls.caller}"),
-            [_each(analysis, given, calls)],
-            calls,
-        )
+        nothing = analysis.solver.of(f"nothing@{calls.caller}")
+        _call(analysis, function, nothing, [_each(analysis, given, calls)], calls)
 
 
 def _best(analysis: PointsTo, to: int, calls: CallMade) -> None:
@@ -126,11 +120,7 @@ def _enumerate(analysis: PointsTo, to: int, calls: CallMade) -> None:
 
 
 def _zip(analysis: PointsTo, to: int, calls: CallMade) -> None:
-    _rows(
-        analysis,
-        to,
-        [_each(analysis, given if isinstance(given, int) else None, calls) for given in calls.arguments],
-    )
+    _rows(analysis, to, _each_argument(analysis, calls))
 
 
 def _rows(analysis: PointsTo, to: int, columns: list[int | None]) -> None:
@@ -195,9 +185,8 @@ def _sends(method: str) -> Builtin:
 
     def act(analysis: PointsTo, to: int, calls: CallMade) -> None:
         if (given := calls.argument(0)) is not None:
-            analysis.solver.when(
-                given, lambda value: analysis.send_only(value, method, calls.caller, calls.line)
-            )
+            where = (method, calls.caller, calls.line)
+            analysis.solver.when(given, lambda value: analysis.send_only(value, *where))
 
     return act
 
@@ -207,10 +196,8 @@ BUILTINS: Mapping[str, Builtin] = {
     **dict.fromkeys(("list", "tuple", "set", "frozenset", "dict", "sorted", "reversed", "aiter"), _passes),
     "map": _map,
     "filter": _filter,
-    "min": _best,
-    "max": _best,
-    "next": _next,
-    "anext": _next,
+    **dict.fromkeys(("min", "max"), _best),
+    **dict.fromkeys(("next", "anext"), _next),
     "iter": _iter,
     "enumerate": _enumerate,
     "zip": _zip,
@@ -218,14 +205,7 @@ BUILTINS: Mapping[str, Builtin] = {
     "setattr": _setattr,
     "type": _type,
     "super": _super,
-    "len": _sends("__len__"),
-    "str": _sends("__str__"),
-    "repr": _sends("__repr__"),
-    "bool": _sends("__bool__"),
-    "hash": _sends("__hash__"),
-    "abs": _sends("__abs__"),
-    "int": _sends("__int__"),
-    "float": _sends("__float__"),
+    **{name: _sends(f"__{name}__") for name in "len str repr bool hash abs int float".split()},
 }
 
 
@@ -245,11 +225,8 @@ def _extended(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
     def act(value: Value) -> None:
         if value[0] == "box":
             for key in analysis.boxes.get(value[1], ()):
-                analysis.hold(
-                    box,
-                    key if box in analysis.program.dictionaries else ANY_KEY,
-                    analysis.slot(value[1], key),
-                )
+                at = key if box in analysis.program.dictionaries else ANY_KEY
+                analysis.hold(box, at, analysis.slot(value[1], key))
             analysis.hold(box, ANY_KEY, analysis.slot(value[1], ANY_KEY))
             if not analysis.boxes.get(value[1]):
                 analysis.hold(box, ANY_KEY, analysis.slot(value[1], "all"))
@@ -308,9 +285,8 @@ def _same(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
 
 def _model_sorted(analysis: PointsTo, box: str, to: int, calls: CallMade) -> None:
     if (key := calls.names.get("key")) is not None:
-        _call(
-            analysis, key, analysis.solver.of(f"nothing@{calls.caller}"), [analysis.slot(box, "all")], calls
-        )
+        nothing = analysis.solver.of(f"nothing@{calls.caller}")
+        _call(analysis, key, nothing, [analysis.slot(box, "all")], calls)
 
 
 METHODS_OF_BOXES: Mapping[str, Callable[[PointsTo, str, int, CallMade], None]] = {

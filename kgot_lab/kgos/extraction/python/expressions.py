@@ -287,13 +287,8 @@ class Expressions:
             )
             constant = all(each is None or isinstance(each, ast.Constant) for each in (key.lower, key.upper))
             if base is not None:
-                self.flow.add(
-                    "part",
-                    found,
-                    base,
-                    (low or 0) if plain and constant else None,
-                    high if plain and constant else None,
-                )
+                ends = ((low or 0), high) if plain and constant else (None, None)
+                self.flow.add("part", found, base, *ends)
             return found if base is not None else None
         at = self._key(key, scope)
         if base is None:

@@ -4,54 +4,32 @@ names.
 A constraint is a list, so that it can be kept as JSON: an operation, and the names of variables or constants
 it is about. A variable is a text; a value is a list whose first item is its kind.
 
-| constraint                                        | says
-|
-|---------------------------------------------------|-----------------------------------------------------------------------|
-| copy, to, from                                    | whatever `from` may be, `to` may be
-|
-| new, to, value                                    | `to` may be this value
-|
-| note, to, from                                    | `to` may be an instance of what `from` may be: an
-annotation          |
-| get, to, base, attribute, caller, line            | `to` may be this attribute of `base`
-|
-| set, base, attribute, from                        | this attribute of `base` may be `from`
-|
-| item, to, base, key, caller, line                 | `to` may be what `base` holds at a key: a constant, a
-variable or any |
-| put, base, key, from                              | `base` may hold `from` at a key
-|
-| hold, box, key, from                              | this container holds `from` at a key
-|
-| part, to, base, from, until                       | `to` may be a slice of `base`
-|
-| each, to, base, caller, line                      | `to` may be what iterating over `base` gives
-|
-| call, to, callee, arguments, names, caller, line  | `to` may be what calling `callee` returns
-|
-| decorate, to, callee, of, caller, line            | `to` may be what a decorator makes of `of`
-|
-| enter, to, base, caller, line                     | `to` may be what the context manager `base` gives
-|
-| send, base, method, caller, line                  | an operation runs this method of `base`
-|
-| raise, base, caller, line                         | `base` is raised, and made if it is a class
-|
-| module, to, name                                  | `to` is a module
-|
-| from, to, module, name                            | `to` is what a module has under a name
-|
-| star, to, module                                  | a module has all that another has
-|
-| super, to, class, from                            | `to` is what `from` may be, without this class and those
-before it    |
+    copy, to, from: whatever `from` may be, `to` may be
+    new, to, value: `to` may be this value
+    note, to, from: `to` may be an instance of what `from` may be: an annotation
+    get, to, base, attribute, caller, line: `to` may be this attribute of `base`
+    set, base, attribute, from: this attribute of `base` may be `from`
+    item, to, base, key, caller, line: `to` may be what `base` holds at a key: a constant, a variable or any
+    put, base, key, from: `base` may hold `from` at a key
+    hold, box, key, from: this container holds `from` at a key
+    part, to, base, from, until: `to` may be a slice of `base`
+    each, to, base, caller, line: `to` may be what iterating over `base` gives
+    call, to, callee, arguments, names, caller, line: `to` may be what calling `callee` returns
+    decorate, to, callee, of, caller, line: `to` may be what a decorator makes of `of`
+    enter, to, base, caller, line: `to` may be what the context manager `base` gives
+    send, base, method, caller, line: an operation runs this method of `base`
+    raise, base, caller, line: `base` is raised, and made if it is a class
+    module, to, name: `to` is a module
+    from, to, module, name: `to` is what a module has under a name
+    star, to, module: a module has all that another has
+    super, to, class, from: `to` is what `from` may be, without this class and those before it
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -132,8 +110,7 @@ class Scope:
     outer: Scope | None = None
     own_class: str = ""  # of a method: the class it stands in
     first: str = ""  # of a method: its first parameter
-    global_names: set[str] = field(default_factory=set)
-    nonlocal_names: set[str] = field(default_factory=set)
+    declared: Mapping[str, type[ast.stmt]] = field(default_factory=dict)  # names that are global or nonlocal
     versions: Versions = field(default_factory=dict)
     # of loops and tries around this point: what gathers all versions
     collecting: list[dict[str, str]] = field(default_factory=list)
@@ -150,9 +127,8 @@ class Scope:
 
     def write(self, name: str, value: str | None) -> str:
         """A new version of a name; returns its variable."""
-        if name in self.global_names or name in self.nonlocal_names:
-            home = self.module if name in self.global_names else self._home(name) or self.module
-            variable = variable_in(name, home.id)
+        if name in self.declared:
+            variable = variable_in(name, (self._home(name) or self.module).id)
             if value is not None:
                 self.flow.add("copy", variable, value)
             return variable
@@ -171,10 +147,9 @@ class Scope:
         """The variable of what a name may be here; None for a name that stands for nothing known."""
         if versions := self.versions.get(name):
             return self.flow.joined(list(versions))
-        if name in self.bound and name not in self.global_names:
+        if name in self.bound and self.declared.get(name) is not ast.Global:
             return variable_in(name, self.id)
-        home = self.module if name in self.global_names else self._home(name)
-        if home is not None:
+        if (home := self._home(name)) is not None:
             return variable_in(name, home.id)
         if name in _BUILTINS:
             return self.flow.made(["builtin", name])
@@ -182,6 +157,8 @@ class Scope:
 
     def _home(self, name: str) -> Scope | None:
         """The scope around this one that binds a name; classes are passed over, as Python does."""
+        if self.declared.get(name) is ast.Global:
+            return self.module
         scope = self.outer
         while scope is not None:
             if name in scope.bound and (scope.kind != "class"):
@@ -195,7 +172,7 @@ class Scope:
         """
         gathering: dict[str, str] = {}
         for name in sorted(names):
-            if name in self.global_names or name in self.nonlocal_names:
+            if name in self.declared:
                 continue
             self._count += 1
             gathering[name] = f"{name}#{self._count}@{self.id}"
@@ -254,21 +231,10 @@ def bound_names(body: Iterable[ast.AST]) -> set[str]:
     return bound - elsewhere
 
 
-def declared(body: Iterable[ast.stmt], kind: type[ast.Global] | type[ast.Nonlocal]) -> set[str]:
-    """The names that statements of a function declare global, or nonlocal."""
-    found: set[str] = set()
-    waiting: list[ast.AST] = list(body)
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, kind):
-            found.update(node.names)
-        if not isinstance(node, _SCOPES):
-            waiting.extend(
-                child
-                for child in ast.iter_child_nodes(node)
-                if isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case)
-            )
-    return found
+def declared(body: Iterable[ast.stmt]) -> dict[str, type[ast.stmt]]:
+    """The names that statements of a function declare, and whether as global or as nonlocal."""
+    nodes = (each for each in own_nodes(body) if isinstance(each, ast.Global | ast.Nonlocal))
+    return {name: type(node) for node in nodes for name in node.names}
 
 
 def own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -288,10 +254,6 @@ def yields(function: Function) -> bool:
 
 def parameters(given: ast.arguments) -> list[ast.arg]:
     """All parameters that have a name, in the order in which they are written."""
-    usual = [*given.posonlyargs, *given.args]
-    return [
-        *usual,
-        *([given.vararg] if given.vararg else []),
-        *given.kwonlyargs,
-        *([given.kwarg] if given.kwarg else []),
-    ]
+    several = [given.vararg] if given.vararg else []
+    named = [given.kwarg] if given.kwarg else []
+    return [*given.posonlyargs, *given.args, *several, *given.kwonlyargs, *named]

@@ -18,24 +18,15 @@ from kgot_lab.kgos.extraction.python.flow import ANY_KEY, variable_in
 from kgot_lab.kgos.extraction.python.program import Program, Solver, Value, linearised
 
 _DEEPEST = 6  # parts of a name of another package: what is longer is taken for its beginning
-_PASSING = {
-    "functools.partial",
-    "copy.copy",
-    "copy.deepcopy",
-    "contextlib.contextmanager",
-    "asyncio.create_task",
-}
-_PASSING_ON = (
-    "functools.lru_cache",
-    "functools.cache",
-    "functools.wraps",
-    "functools.total_ordering",
-    "dataclasses.dataclass",
-    "typing.",
+_PASSING = set(
+    "functools.partial copy.copy copy.deepcopy contextlib.contextmanager asyncio.create_task".split()
 )
-_MOST_OF_OPERATION = (
-    4  # methods that an operation of the language, as a loop or an index, may run; more are a guess
+_PASSING_ON = tuple(
+    "functools.lru_cache functools.cache functools.wraps functools.total_ordering dataclasses.dataclass typing.".split()
 )
+_CLASS_METHODS = ("__new__", "__init_subclass__", "__class_getitem__")  # without the decorator
+# methods that an operation of the language, as a loop or an index, may run; more are a guess
+_MOST_OF_OPERATION = 4
 Callee = tuple[str, str]  # its kind (function, class, external, builtin) and its name
 
 
@@ -78,10 +69,8 @@ class PointsTo:
         for (caller, callee), places in self._noted.items():
             for line, _, operation in places:
                 operations[caller, line, operation].add(callee)
-        for (
-            caller,
-            callee,
-        ), places in self._noted.items():  # what may call nearly anything says nothing of what it calls
+        # what may call nearly anything says nothing of what it calls
+        for (caller, callee), places in self._noted.items():
             for line, variable, operation in places:
                 many = operation and len(operations[caller, line, operation]) > _MOST_OF_OPERATION
                 if not many and not self.solver.full(variable, "function", "bound"):
@@ -97,14 +86,9 @@ class PointsTo:
         for id, shape in self.program.functions.items():
             owner = id.rpartition(".")[0]
             if owner in self.program.classes and shape["usual"] and shape["kind"] != "static":
-                is_class = shape["kind"] == "class" or id.rpartition(".")[2] in (
-                    "__new__",
-                    "__init_subclass__",
-                    "__class_getitem__",
-                )
-                self.solver.add(
-                    self._v(variable_in(shape["usual"][0], id)), ("class" if is_class else "object", owner)
-                )
+                is_class = shape["kind"] == "class" or id.rpartition(".")[2] in _CLASS_METHODS
+                first = self._v(variable_in(shape["usual"][0], id))
+                self.solver.add(first, ("class" if is_class else "object", owner))
 
     def _v(self, variable: str) -> int:
         return self.solver.of(variable)
@@ -136,13 +120,8 @@ class PointsTo:
                 solver.when(v(base), lambda value: self.each(value, v(to), caller, line))
             case ["call", to, callee, arguments, names, caller, line]:
                 self._sites.append(v(callee))
-                calls = CallMade(
-                    [self._argument(each, caller, line) for each in arguments],
-                    self._named(names),
-                    caller,
-                    line,
-                    v(callee),
-                )
+                given = [self._argument(each, caller, line) for each in arguments]
+                calls = CallMade(given, self._named(names), caller, line, v(callee))
                 solver.when(v(callee), lambda value: self.call(value, v(to), calls))
             case ["decorate", to, callee, of, caller, line]:
                 self._decorate(v(to), v(callee), v(of), CallMade([v(of)], {}, caller, line, v(callee)))
@@ -191,16 +170,11 @@ class PointsTo:
         )
 
     def _takes_many(self, callee: int) -> bool:
-        given = [
-            self.program.functions[value[1]]["usual"][:1]
-            for value in self.solver.may(callee)
-            if value[0] == "function"
-        ]
         owners = [value[1] for value in self.solver.may(callee) if value[0] == "function"]
         return any(
             self.solver.full(self._v(variable_in(name, owner)), "function", "bound")
-            for names, owner in zip(given, owners, strict=True)
-            for name in names
+            for owner in owners
+            for name in self.program.functions[owner]["usual"][:1]
         )
 
     def _runs(self, variable: int) -> bool:
@@ -218,13 +192,9 @@ class PointsTo:
     def _from(self, to: int, name: str, attribute: str, at: str) -> None:
         value = self._module(name, at)
         if value[0] == "external":
+            whole = f"{name}.{attribute}" if name else attribute
             found = self.program.names.find(f"{name}.{attribute}", at)
-            self.solver.add(
-                to,
-                ("module", found)
-                if found is not None
-                else ("external", f"{name}.{attribute}" if name else attribute),
-            )
+            self.solver.add(to, ("external", whole) if found is None else ("module", found))
             return
         self._of_module(value[1], attribute, to)
 
@@ -354,15 +324,14 @@ class PointsTo:
                 else:
                     at = key if isinstance(key, int) else self._v(key)
                     solver.flow(self.slot(box, ANY_KEY), to)
-                    solver.when(
-                        at,
-                        lambda found: (
-                            solver.flow(self.slot(box, list(found)), to) if found[0] == "key" else None
-                        ),
-                    )
-                    self._later.append(
-                        (lambda: self._has_key(at), lambda: solver.flow(self.slot(box, "all"), to))
-                    )
+
+                    def at_key(found: Value) -> None:
+                        if found[0] == "key":
+                            solver.flow(self.slot(box, list(found)), to)
+
+                    solver.when(at, at_key)
+                    anywhere = self.slot(box, "all")
+                    self._later.append((lambda: self._has_key(at), lambda: solver.flow(anywhere, to)))
             case ("object", _):
                 self.send(value, "__getitem__", [], to, caller, line)
             case ("class", _) | ("external", _) | ("text",):
@@ -391,12 +360,9 @@ class PointsTo:
             solver.flow(self.slot(whole, "all"), self.slot(box, ANY_KEY))
             return
         solver.flow(self.slot(whole, ANY_KEY), self.slot(box, ANY_KEY))
-        for place in known:
-            if place >= low and (high is None or place < high):
-                solver.flow(
-                    self.slot(whole, ["key", "int", str(place)]),
-                    self.slot(box, ["key", "int", str(place - low)]),
-                )
+        for place in (each for each in known if each >= low and (high is None or each < high)):
+            source, target = (["key", "int", str(number)] for number in (place, place - low))
+            solver.flow(self.slot(whole, source), self.slot(box, target))
 
     def each(self, value: Value, to: int, caller: str, line: int) -> None:
         """What iterating over a value gives flows into a variable."""
@@ -465,23 +431,17 @@ class PointsTo:
                 self._note(calls, ("class", owner))
                 self._make(owner, calls)
             case ("object", _):
-                if (
-                    value,
-                    to,
-                    calls.caller,
-                    calls.line,
-                ) in self._called:  # what it is called by may be itself
+                key = (value, to, calls.caller, calls.line)
+                if key in self._called:  # what it is called by may be itself
                     return
-                self._called.add((value, to, calls.caller, calls.line))
+                self._called.add(key)
                 found = self._v(f"__call__ of {value}@{calls.caller}")
                 self.attribute(value, "__call__", found, calls.caller, calls.line)
                 solver.when(found, lambda each: self.call(each, to, calls) if each[0] != "external" else None)
             case ("external", name):
                 self._note(calls, ("external", name))
                 passing = name in _PASSING or name.startswith(_PASSING_ON)
-                flowing = (
-                    [given for given in calls.arguments[:2] if isinstance(given, int)] if passing else []
-                )
+                flowing = [each for each in calls.arguments[:2] if passing and isinstance(each, int)]
                 for given in flowing:
                     solver.flow(given, to)
                 if not flowing:  # what is given back by something outside; else it is what was given
@@ -503,15 +463,10 @@ class PointsTo:
         nothing = self._v(f"nothing@{calls.caller}")
         for method, of in (("__init__", ("object", owner)), ("__new__", ("class", owner))):
             found = self._v(f"{method} of {owner}@{calls.caller}")
-            order = [
-                each
-                for each in self.program.order.get(owner, (owner,))
-                if method == "__init__" or not each.startswith("ext:")
-            ]
+            order, made = self.program.order.get(owner, (owner,)), None if method == "__init__" else of
+            order = tuple(each for each in order if made is None or not each.startswith("ext:"))
             self._look_up(order, method, found, of, calls.caller, calls.line)
-            self.solver.when(
-                found, partial(self._initialise, None if method == "__init__" else of, nothing, calls)
-            )
+            self.solver.when(found, partial(self._initialise, made, nothing, calls))
 
     def _initialise(self, of: Value | None, nothing: int, calls: CallMade, method: Value) -> None:
         """Run what makes an instance; `__new__` is given the class, which its looking up did not bind."""
@@ -594,9 +549,7 @@ def _bases(program: Program) -> dict[str, list[str]]:
             match constraint:
                 case ["new", _, ["key" | "text" | "box", *_]]:  # no base of a class
                     pass
-                case ["copy" | "new" | "module" | "from" | "star", *_]:
-                    alone._constrain(module, constraint)
-                case ["get", *_]:
+                case ["copy" | "new" | "module" | "from" | "star" | "get", *_]:
                     alone._constrain(module, constraint)
                 case ["decorate", to, _, of, *_]:
                     alone.solver.flow(alone._v(of), alone._v(to))

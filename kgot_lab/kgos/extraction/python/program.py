@@ -102,16 +102,9 @@ Value = tuple[Any, ...]  # its kind, and what it is of
 # How many values of a kind a variable may be. One that may be more may be nearly anything, which says nothing
 # of what a call calls, and without a bound the answer grows with the square of a program: each test of a
 # package hands its own lists to the same functions.
-MOST_OF_KIND: dict[str, int] = {
-    "key": 12,
-    "external": 12,
-    "builtin": 12,
-    "box": 12,
-    "box method": 24,
-    "generator": 12,
-    "function": 24,
-    "bound": 24,
-    "super": 24,
+MOST_OF_KIND = {
+    **dict.fromkeys(("key", "external", "builtin", "box", "generator"), 12),
+    **dict.fromkeys(("box method", "function", "bound", "super"), 24),
 }
 _MOST_OTHERS = 40  # classes, their objects, modules
 

@@ -60,12 +60,8 @@ def _only_refuses(node: Function) -> bool:
 
 
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-_KINDS = {
-    "staticmethod": "static",
-    "classmethod": "class",
-    "property": "property",
-    "cached_property": "property",
-}
+_PROPERTIES = ("property", "cached_property", "setter", "getter", "deleter")
+_KINDS = {"staticmethod": "static", "classmethod": "class", **dict.fromkeys(_PROPERTIES, "property")}
 
 
 class StatementReader:
@@ -267,32 +263,15 @@ class StatementReader:
         made = self.flow.made(["function", id])
         plain = []
         for decorator in node.decorator_list:
-            name = (
-                decorator.id
-                if isinstance(decorator, ast.Name)
-                else decorator.attr
-                if isinstance(decorator, ast.Attribute)
-                else ""
-            )
-            if name in _KINDS:
-                kind = _KINDS[name]
-            elif name in ("setter", "getter", "deleter"):
-                kind = "property"
-            else:
-                plain.append(decorator)
+            match decorator:
+                case ast.Name(id=name) | ast.Attribute(attr=name) if name in _KINDS:
+                    kind = _KINDS[name]
+                case _:
+                    plain.append(decorator)
         self._define(node, id, "method" if scope.kind == "class" else "function", scope)
         self._parameters(id, node.args, scope)
-        inner = Scope(
-            id,
-            "function",
-            self.flow,
-            {arg.arg for arg in parameters(node.args)} | bound_names(node.body),
-            scope,
-        )
-        inner.global_names, inner.nonlocal_names = (
-            declared(node.body, ast.Global),
-            declared(node.body, ast.Nonlocal),
-        )
+        bound = {arg.arg for arg in parameters(node.args)} | bound_names(node.body)
+        inner = Scope(id, "function", self.flow, bound, scope, declared=declared(node.body))
         inner.own_class = scope.id if scope.kind == "class" else scope.own_class
         usual = [*node.args.posonlyargs, *node.args.args]
         inner.first = usual[0].arg if scope.kind == "class" and usual else scope.first
@@ -317,21 +296,11 @@ class StatementReader:
         id = f"{scope.id}.<lambda{scope.lambdas}>"
         self._parameters(id, node.args, scope)
         self.flow.functions[id] = self._shape(node.args, "plain")
-        inner = Scope(
-            id,
-            "function",
-            self.flow,
-            {arg.arg for arg in parameters(node.args)},
-            scope,
-            scope.own_class,
-            scope.first,
-        )
-        for (
-            name,
-            versions,
-        ) in scope.versions.items():  # what is around it may be meant as it is now, or as it will be
-            if name not in inner.bound and scope.kind != "module":
-                inner.versions.setdefault(name, versions)
+        bound = {arg.arg for arg in parameters(node.args)}
+        inner = Scope(id, "function", self.flow, bound, scope, scope.own_class, scope.first)
+        # what is around it may be meant as it is now, or as it will be
+        if scope.kind != "module":
+            inner.versions = {name: each for name, each in scope.versions.items() if name not in bound}
         if (returned := self.expressions.value(node.body, inner)) is not None:
             self.flow.add("copy", f"return@{id}", returned)
         return self.flow.made(["function", id])
@@ -379,11 +348,8 @@ class StatementReader:
         marks = () if isinstance(node, ast.ClassDef) else marks_of(node, decorators)
         end, about = node.end_lineno or line, first_paragraph(said)
         attributes = _attributes(node) if isinstance(node, ast.ClassDef) else ()
-        self.definitions.append(
-            Definition(
-                id, type, node.name, line, end, scope.id, about, signature, decorators, attributes, marks
-            )
-        )
+        written = (about, signature, decorators, attributes, marks)
+        self.definitions.append(Definition(id, type, node.name, line, end, scope.id, *written))
 
     # --- annotations ---
 
@@ -428,11 +394,8 @@ def named_types(annotation: ast.expr) -> list[ast.expr]:
 
 def _attributes(node: ast.ClassDef) -> tuple[str, ...]:
     """The names that a class binds besides its methods and inner classes."""
-    inner = {
-        each.name
-        for each in node.body
-        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-    }
+    definitions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    inner = {each.name for each in node.body if isinstance(each, definitions)}
     return tuple(sorted(bound_names(node.body) - inner))
 
 
@@ -482,16 +445,8 @@ def python_facts(text: str, path: str, module: str, *, is_package: bool = False)
     except RecursionError:
         raise BadInput("is nested too deep to be read") from None
     lines = text.count("\n") + 1
-    itself = Definition(
-        module,
-        "module",
-        module.rpartition(".")[2],
-        1,
-        lines,
-        "",
-        first_paragraph(ast.get_docstring(tree) or ""),
-    )
+    about = first_paragraph(ast.get_docstring(tree) or "")
+    itself = Definition(module, "module", module.rpartition(".")[2], 1, lines, "", about)
     kept = {part: getattr(statements.flow, part) for part in FLOW_PARTS}
-    return FileFacts(
-        path, "python", (itself, *statements.definitions), tuple(statements.references), flow=kept
-    )
+    definitions, references = (itself, *statements.definitions), tuple(statements.references)
+    return FileFacts(path, "python", definitions, references, flow=kept)

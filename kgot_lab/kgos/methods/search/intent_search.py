@@ -57,18 +57,11 @@ def expanded(
         around |= found
         level = list(found)
     neighbours = tuple(
-        NearNode(
-            index.graph.ids[row],
-            index.names[row],
-            index.kinds[row],
-            index.links.path([place]),
-            bool(kept[row]),
-        )
+        NearNode(*index.identity(row), index.links.path([place]), bool(kept[row]))
         for row, place in around.items()
     )
-    numbers = dict.fromkeys(
-        [*_between(index, rows), *(int(index.links.edge_rows[place]) for place in around.values())]
-    )
+    leading = (int(index.links.edge_rows[place]) for place in around.values())
+    numbers = dict.fromkeys([*_between(index, rows), *leading])
     outside = sum(not each.within for each in neighbours)
     told = (
         counted(len(neighbours), "neighbour")
@@ -76,11 +69,8 @@ def expanded(
         + f", {left:,} more left out" * bool(left)
     )
     why = f"the first {counted(min(config.expanded, len(hits)), 'node')}, {config.expand_depth} deep"
-    return (
-        neighbours,
-        tuple(map(index.edge, numbers)),
-        [Invoked("neighbours", why, told)] if config.expand_depth and level else [],
-    )
+    trace = [Invoked("neighbours", why, told)] if config.expand_depth and level else []
+    return neighbours, tuple(map(index.edge, numbers)), trace
 
 
 def _nearest(index: GraphIndex, row: int, known: set[int]) -> tuple[dict[int, int], int]:
@@ -184,26 +174,16 @@ def intent_search(
     index = index_of(graph.graph if isinstance(graph, SeveralGraphs) else graph)
     intents = classify_intent(query, threshold=config.intent_threshold)
     meant = lane_of_meaning(index, embedder, vectors) if "embedding" in config.lanes else None
-    trace = [
-        Invoked(
-            "classify_intent",
-            "every query",
-            f"{intents.best.name if intents.best else 'no intent'}, purpose {intents.purpose}",
-        )
-    ]
+    told = f"{intents.best.name if intents.best else 'no intent'}, purpose {intents.purpose}"
+    trace = [Invoked("classify_intent", "every query", told)]
     kept = np.ones(len(index.graph), bool)
     if config.dimension_filters:
-        kept, told = rows_within(index, bounds_of(config.dimension_filters))
-        trace.append(Invoked("dimension_filter", "the configuration has filters", "; ".join(told)))
+        kept, left_out = rows_within(index, bounds_of(config.dimension_filters))
+        trace.append(Invoked("dimension_filter", "the configuration has filters", "; ".join(left_out)))
     word, mapping = config.mapping_for(query) or ("", None)
     if mapping:
-        trace.append(
-            Invoked(
-                "goal mapping",
-                f"the query says {word!r}",
-                f"follows {', '.join(mapping.boost_types) or 'all edges'}",
-            )
-        )
+        follows = f"follows {', '.join(mapping.boost_types) or 'all edges'}"
+        trace.append(Invoked("goal mapping", f"the query says {word!r}", follows))
     answers, found, chat_history = before_ranking(
         index.graph, query, intents, (mapping and mapping.boost_types) or None
     )
@@ -226,26 +206,20 @@ def intent_search(
     trace += [*told_expansion, *told_after]
     if not nodes:
         trace.append(Invoked("result", "nothing was found", _nothing(query, config)))
-    named = {index.graph.ids[row]: those for row, those in limitations.items()}
-    seeds, steps, found_by = (
-        tuple(index.graph.ids[row] for row in walked.seeds),
-        _followed(index, walked, rows),
-        answers | later,
+    return SearchResult(
+        intents=intents,
+        nodes=nodes,
+        neighbours=neighbours,
+        edges=edges,
+        limitations={index.graph.ids[row]: those for row, those in limitations.items()},
+        answers=answers | later,
+        weights=weights,
+        trace=tuple(trace),
+        ranking=ranking,
+        graph=index.graph,
+        seeds=tuple(index.graph.ids[row] for row in walked.seeds),
+        followed=_followed(index, walked, rows),
     )
-    parts_found = (
-        query,
-        intents,
-        nodes,
-        neighbours,
-        edges,
-        named,
-        found_by,
-        weights,
-        tuple(trace),
-        ranking,
-        index.graph,
-    )
-    return SearchResult(*parts_found, seeds, steps)
 
 
 def _followed(index: GraphIndex, walked: Walked, rows: Sequence[int]) -> dict[str, Followed]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.compose_for import Composition
@@ -72,7 +72,6 @@ class SearchResult(MethodResult):
     names.
     """
 
-    query: str
     intents: Intents
     nodes: tuple[ScoredNode, ...]
     neighbours: tuple[NearNode, ...]
@@ -88,7 +87,12 @@ class SearchResult(MethodResult):
     # for each of the nodes that the graph lane came to
     followed: Mapping[str, Followed] = field(default_factory=dict)
 
-    COLUMNS: ClassVar[tuple[str, ...]] = ScoredNode._fields
+    COLUMNS = ScoredNode._fields
+
+    @property
+    def query(self) -> str:
+        """What was asked."""
+        return self.intents.query
 
     @property
     def why(self) -> tuple[str, ...]:  # type: ignore[override]

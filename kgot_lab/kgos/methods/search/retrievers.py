@@ -156,9 +156,8 @@ def ranked_by_lanes(
     walked = Walked((), np.full(len(index.graph), -1, np.int32))
     if "text" in config.lanes:
         lanes["text"] = _text_lane(index, asked)
-        trace.append(
-            Invoked("text", "BM25 and FTS5, of the two the larger", counted(len(lanes["text"].hits), "node"))
-        )
+        found = counted(len(lanes["text"].hits), "node")
+        trace.append(Invoked("text", "BM25 and FTS5, of the two the larger", found))
     if "embedding" in config.lanes and meant is not None:
         lanes["embedding"] = _kept(index, meant.lane.search(asked.query), asked.kept, "embedding")
         trace.append(Invoked("embedding", meant.told, counted(len(lanes["embedding"].hits), "node")))
@@ -172,23 +171,15 @@ def ranked_by_lanes(
         lanes["intent"], told = _intent_lane(index, asked)
         trace.append(told)
     elif "intent" in config.lanes:
-        trace.append(
-            Invoked(
-                "intent",
-                f"no intent reaches {config.intent_threshold:g}",
-                "its weight goes to the other lanes",
-            )
-        )
+        why = f"no intent reaches {config.intent_threshold:g}"
+        trace.append(Invoked("intent", why, "its weight goes to the other lanes"))
     if _any_weight(config, lanes):
         weights = lane_weights(config.weights, *lanes)
         weights = replace(weights, intent=weights.intent * confidence)
     else:  # what weighs something has nothing to say, as where the query has no intent: words are better than nothing (decision C-M2)
         lanes = {"text": _text_lane(index, asked)}
-        trace.append(
-            Invoked(
-                "text", "no lane that weighs anything can be asked", counted(len(lanes["text"].hits), "node")
-            )
-        )
+        found = counted(len(lanes["text"].hits), "node")
+        trace.append(Invoked("text", "no lane that weighs anything can be asked", found))
         weights = Weights(0.0, 1.0, 0.0, 0.0)
     share = asdict(weights)
     fused = weighted(
@@ -260,11 +251,8 @@ def _intent_lane(index: GraphIndex, asked: SearchRequest) -> tuple[Ranking, Invo
     if asked.mapping and asked.mapping.dimension_boosts:
         means, absent = dimension_boosts(index, asked.mapping.dimension_boosts)
         scores += means
-        told += (
-            [f"mean of {', '.join(name for name in asked.mapping.dimension_boosts if name not in absent)}"]
-            if means.any()
-            else []
-        )
+        there = ", ".join(name for name in asked.mapping.dimension_boosts if name not in absent)
+        told += [f"mean of {there}"] if means.any() else []
         told += [f"no node has {', '.join(absent)}"] if absent else []
     if asked.found:
         scores = np.maximum(scores, from_methods(index, asked.found))

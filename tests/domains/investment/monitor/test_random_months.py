@@ -108,7 +108,7 @@ def play(folder: Path, random: Random) -> tuple[str, Reader, Receiver]:
     return "\n".join(told), reader, receiver
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_random_month_briefs_once_and_only_of_signals_and_tells_of_nobody(seed, tmp_path, caplog, capfd):
     caplog.set_level(logging.DEBUG)
     told, reader, receiver = play(tmp_path, Random(seed))
@@ -143,6 +143,6 @@ def test_a_random_month_briefs_once_and_only_of_signals_and_tells_of_nobody(seed
 
 
 def test_the_months_are_not_empty(tmp_path):
-    months = [play(tmp_path / str(seed), Random(seed)) for seed in range(12)]
-    assert sum(len(receiver.taken) for _, _, receiver in months) > 10
-    assert sum(StageFailed.__name__ in told for told, _, _ in months) > 5
+    months = [play(tmp_path / str(seed), Random(seed)) for seed in range(6)]
+    assert sum(len(receiver.taken) for _, _, receiver in months) > 5
+    assert sum(StageFailed.__name__ in told for told, _, _ in months) > 2

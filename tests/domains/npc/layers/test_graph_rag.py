@@ -10,7 +10,7 @@ from support.npc_places import at_postgres, plant_layers, planted_embedder
 from support.npc_planted import WORDS, planted
 
 from kgot_lab.domains.npc.layers.memory import WorldLayers
-from kgot_lab.domains.npc.layers.models import FARTHEST, Chunk, ContextRanking
+from kgot_lab.domains.npc.layers.models import Chunk, ContextRanking
 from kgot_lab.domains.npc.layers.storage import GraphRAG
 from kgot_lab.domains.npc.models import Entity, Relationship
 from kgot_lab.errors import BadInput
@@ -79,38 +79,6 @@ def test_a_scope_is_cut_to_what_is_seen_and_an_empty_one_finds_nothing(town):
     ] == ["gold of tower"]
     assert memory.query_with_context("gold", []) == ()
     assert len(memory.query_with_context("gold")) == 4
-
-
-def test_what_is_secret_shortens_no_way(town):
-    layers, ids = town
-    layers.world.add(
-        [],
-        [
-            Relationship(ids["grim"], ids["tower"], "OWNS", {"secret": True}),
-            Relationship(ids["elara"], ids["coast"], "OWNS"),
-        ],
-    )
-    hops = {
-        each.entity.name: each.hops
-        for each in layers.memory(ids["grim"]).query_with_context("gold", ranking=ContextRanking(hops=3))
-    }
-    assert (hops["tower"], hops["coast"]) == (2, 3)
-
-
-def test_what_no_way_leads_to_is_found_where_all_is_searched(town):
-    layers, ids = town
-    # elara, by whom one comes to the tower, is out of it
-    layers.world.update_entity(ids["grim"], {"knowledge_scope": ["location"]})
-    memory = layers.memory(ids["grim"])
-    assert {
-        each.entity.name for each in memory.query_with_context("gold", ranking=ContextRanking(hops=FARTHEST))
-    } == {"grim"}
-    found = {
-        each.entity.name: each
-        for each in memory.query_with_context("gold", ranking=ContextRanking(hops=None))
-    }
-    assert set(found) == {"grim", "tower", "coast"} and found["tower"].hops is None
-    assert found["tower"].score == pytest.approx(0.7 * found["tower"].similarity)
 
 
 def test_who_is_not_there_is_told_so_and_who_knows_nothing_finds_nothing(town):
