@@ -67,8 +67,7 @@ def _graph(told: Grounds) -> FactGraph:
     return fact_graph(FactSelection(facts, names, told.hub, told.telling, is_answer=told.hub_is_answer))
 
 
-# --- parts
-# ------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def _question(told: Grounds, width: float) -> _Part:
@@ -143,8 +142,7 @@ def _note(told: Grounds, graph: FactGraph, width: float) -> _Part:
     return _Part([_text(lines, _EDGE, 6.0, _NOTE, colour=FAINT_INK)], 6.0 + 16 * len(lines) + 6)
 
 
-# --- words
-# ------------------------------------------------------------------------------------------------------------
+# --- words ---
 
 
 def _quotation(quoted: Quoted) -> str:

@@ -207,8 +207,7 @@ class TraceLocked(TraceError):
     """
 
 
-# --- what may be shown
-# ------------------------------------------------------------------------------------------------
+# --- what may be shown ---
 
 _LOGIN = re.compile(
     r"""(?P<scheme>[a-z][a-z0-9+.-]*:/+)         # of a path made of an address, one slash is left
@@ -256,8 +255,7 @@ def wants_memory(error: BaseException) -> bool:
     return native and bool(_NO_MEMORY.search(words_of(error)))
 
 
-# --- what may be given
-# ------------------------------------------------------------------------------------------------
+# --- what may be given ---
 
 
 def shortly(value: object) -> str:

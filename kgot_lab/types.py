@@ -15,8 +15,7 @@ _SHOWN = 5  # hits of a ranking that are printed
 Json = Any  # text, number, bool, None, or lists and dicts of these
 
 
-# --- graphs
-# -----------------------------------------------------------------------------------------------------------
+# --- graphs ---
 
 
 @dataclass(frozen=True)
@@ -124,8 +123,7 @@ class Diff:
 Rows = tuple[Json, ...]
 
 
-# --- documents and rankings
-# -------------------------------------------------------------------------------------------
+# --- documents and rankings ---
 
 
 @dataclass(frozen=True)
@@ -301,8 +299,7 @@ def ranked(
     return Ranking(query, tuple(Hit(id, float(scores[id])) for id in order), system, lanes)
 
 
-# --- language models
-# --------------------------------------------------------------------------------------------------
+# --- language models ---
 
 
 @dataclass(frozen=True)

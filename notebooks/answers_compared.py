@@ -159,8 +159,7 @@ def losses_told(findings: Findings, stages: LossesBySet, systems: Sequence[str])
     return Sentences(tuple(lines))
 
 
-# --- parts
-# ------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def _round(findings: Findings, systems: Sequence[str], set: str) -> ContestRound:

@@ -141,8 +141,7 @@ def _together(runs: list[Run]) -> Run:
     return Run(first.system, first.description, first.dataset, first.kept, hits)
 
 
-# --- tables
-# -----------------------------------------------------------------------------------------------------------
+# --- tables ---
 
 
 def chat_grids(folder: Path) -> list[Grid]:

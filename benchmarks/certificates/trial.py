@@ -33,9 +33,8 @@ CERTIFICATES, TRIAL_PLAN = "certificates.json", "plan.json"
 # each question has a graph of its own: facts for the next one serve nothing
 TRIAL_LIMITS = PATHS.but(typed_facts=False)
 _KIND = "does a certificate say so"
-_IN_A_ROW = (
-    5  # answers that end in an error before it stops: then it is the model's server and not the question
-)
+# answers that end in an error before it stops: then it is the model's server and not the question
+_IN_A_ROW = 5
 
 
 @dataclass(frozen=True)

@@ -79,8 +79,7 @@ def situation_of(text: str) -> tuple[str, str]:
     raise LLMError(f"this is not what a prompt of the loop begins with: {text[:200]!r}")
 
 
-# --- forms
-# ------------------------------------------------------------------------------------------------------------
+# --- forms ---
 
 
 def _mark(name: str) -> str:

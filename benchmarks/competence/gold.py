@@ -141,8 +141,7 @@ _ANY = "anynameatall"  # in the place of a name
 _NUMBER = re.compile(r"#(\d+)")
 
 
-# --- from decomposed questions
-# ----------------------------------------------------------------------------------------
+# --- from decomposed questions ---
 
 
 def gold_of_parts(rows: Iterable[Mapping[str, Json]], documents: Iterable[Document]) -> GoldSet:
@@ -212,8 +211,7 @@ def _saying(document: Document, answer: str, asked: str) -> str:
     return max(zip(scores, found, strict=True), key=lambda scored: scored[0], default=(0.0, ""))[1]
 
 
-# --- from questions with their triples
-# --------------------------------------------------------------------------------
+# --- from questions with their triples ---
 
 
 def gold_of_triples(

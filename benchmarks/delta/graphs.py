@@ -52,8 +52,7 @@ class StoryCase:
     dropped: Mapping[str, frozenset[str]]  # by query: what its ranking leaves out
 
 
-# --- cases
-# ------------------------------------------------------------------------------------------------------------
+# --- cases ---
 
 
 def story_case(name: str, parts: Sequence[str], embedder: Embedder, nouns: NounsOf) -> StoryCase:
@@ -125,8 +124,7 @@ def by_meaning(texts: PropertyGraph, embedder: Embedder) -> Stage:
     return Stage("embeddings", lambda ranking: found(ranking.query))
 
 
-# --- edges
-# ------------------------------------------------------------------------------------------------------------
+# --- edges ---
 
 
 def calibration(part: AnalogyPairs, made: Skeletons, embedder: Embedder) -> Calibrated:

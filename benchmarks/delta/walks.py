@@ -45,8 +45,7 @@ WALK = Walk(interleaved=True, rest=True)
 _SHUFFLES = range(5)
 
 
-# --- measuring
-# --------------------------------------------------------------------------------------------------------
+# --- measuring ---
 
 
 def delta_stages(
@@ -141,8 +140,7 @@ def _ends(both: tuple[str, str]) -> tuple[str, str, str]:
     return both[0], DELTA, both[1]
 
 
-# --- what follows from the values
-# ---------------------------------------------------------------------------------------
+# --- what follows from the values ---
 
 
 def delta_figures(rows: list[Row]) -> tuple[list[Row], list[Row]]:

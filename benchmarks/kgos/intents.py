@@ -21,12 +21,10 @@ from kgot_lab.kgos.methods.intents import INTENTS, classify_intent
 
 NO_INTENT = "none"
 INTENT_LABELS = (*INTENTS, NO_INTENT)
-BY_WORDS, PROBED, PROBE_OOS, COMMONEST = (
-    "by words",
-    "probe",
-    "probe, 100 questions from outside",
-    "the commonest",
-)
+BY_WORDS = "by words"
+PROBED = "probe"
+PROBE_OOS = "probe, 100 questions from outside"
+COMMONEST = "the commonest"
 _L2 = 0.03  # of six between .03 and 10 the best in cross-validation on the tuning half, for either probe
 _ROUNDS = 300  # of gradient steps; the loss is convex
 

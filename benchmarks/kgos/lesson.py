@@ -19,10 +19,8 @@ _EXAMPLES = ("literal-03", "goal-33", "benefit-01")
 def lesson_figures(folder: Path) -> dict[str, Json]:
     """Compute every figure of the lesson, as plain values."""
     report, half = half_report(folder, "locked"), cookbook_queries("locked")
-    dev, runs = (
-        {query.id: query for query in cookbook_queries("tuning")},
-        {run.system: run for run in report.runs},
-    )
+    dev = {query.id: query for query in cookbook_queries("tuning")}
+    runs = {run.system: run for run in report.runs}
     own = {name: scores.per_query("recall@5") for name, scores in report.scores.items()}
     relaxed = leniency(runs["3-weight hybrid"], half, cookbook())
     first = [

@@ -35,10 +35,8 @@ SEED = 16
 REPORT = Path(__file__).parents[1] / "results" / "memory_triples.json"
 SUBJECTS = ("store", "bare driver")
 PARTS = "subject, relation, object, confidence, source_turn, created_at"
-_VERBS, _WAYS = (
-    ("works", "lives", "met", "wrote", "found", "sold", "saw", "led"),
-    ("at", "in", "with", "to", "for"),
-)
+_VERBS = ("works", "lives", "met", "wrote", "found", "sold", "saw", "led")
+_WAYS = ("at", "in", "with", "to", "for")
 RELATIONS = [f"{verb}_{way}" for verb in _VERBS for way in _WAYS]
 _SYLLABLES = (
     "ka",

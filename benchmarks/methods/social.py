@@ -97,10 +97,8 @@ def _nodes(
         type: [{"id": starts[type] + number, "name": f"{type}_{number}"} for number in range(count)]
         for type, count in counts.items()
     }
-    ages, scores = (
-        chance.integers(18, 80, counts["Person"]).tolist(),
-        np.round(100 * chance.random(counts["Person"]), 3).tolist(),
-    )
+    ages = chance.integers(18, 80, counts["Person"]).tolist()
+    scores = np.round(100 * chance.random(counts["Person"]), 3).tolist()
     for person, age, score in zip(found["Person"], ages, scores, strict=True):
         person.update(age=age, score=score)
     return found

@@ -256,10 +256,8 @@ def show(run: dict[str, Any]) -> None:
     for name, row in rows.items():
         if name.endswith(", bare"):
             continue
-        bare, target = (
-            rows.get(f"{name}, bare", {}).get("median", ""),
-            TARGETS.get(name) if run["entities"] <= SCALE else None,
-        )
+        bare = rows.get(f"{name}, bare", {}).get("median", "")
+        target = TARGETS.get(name) if run["entities"] <= SCALE else None
         met = "" if target is None else f"{target:g} {'met' if row['median'] < target else 'MISSED'}"
         print(f"{name:28}{row['median']:10.2f}{row['p95']:10.2f}{bare:>10}{met:>14}")
     if index := run["index"]:

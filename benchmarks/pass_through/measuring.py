@@ -51,8 +51,7 @@ class HubCase:
     qrels: Qrels
 
 
-# --- graphs
-# -----------------------------------------------------------------------------------------------------------
+# --- graphs ---
 
 
 def busiest(graph: PropertyGraph, share: float) -> list[str]:
@@ -81,8 +80,7 @@ def rewired(graph: PropertyGraph, seed: int) -> PropertyGraph:
     )
 
 
-# --- cases
-# ------------------------------------------------------------------------------------------------------------
+# --- cases ---
 
 
 def _case(data: Dataset, graph: PropertyGraph, cosines: Mapping[str, Numbers]) -> HubCase:
@@ -117,8 +115,7 @@ def _cosines_of(data: Dataset) -> dict[str, Numbers]:
     }
 
 
-# --- measuring
-# --------------------------------------------------------------------------------------------------------
+# --- measuring ---
 
 
 def _values(case: HubCase, stage: Stage) -> tuple[dict[str, Numbers], float]:

@@ -30,10 +30,8 @@ def main() -> None:
         "--table", action="store_true", help="count what was found when the traces were here"
     )
     options = arguments.parse_args()
-    answers, kept = (
-        answers_file(RESULTS, options.split, "kgot_local"),
-        RESULTS / f"where_lost_{options.split}.json",
-    )
+    answers = answers_file(RESULTS, options.split, "kgot_local")
+    kept = RESULTS / f"where_lost_{options.split}.json"
     recorded = f"python -m benchmarks.questions.question_answering --split {options.split} makes it with the local model, in about an hour"
     if options.table:
         need_files(f"python -m benchmarks.questions.where_lost --split {options.split} makes it", kept)

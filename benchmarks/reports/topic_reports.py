@@ -42,8 +42,7 @@ def recall_reports() -> list[Report]:
     return derive(RESULTS / "recall", load_dataset)
 
 
-# --- the reports
-# ------------------------------------------------------------------------------------------------------
+# --- the reports ---
 
 
 def questions_report() -> str:
@@ -121,8 +120,7 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
-# --- their tables
-# -----------------------------------------------------------------------------------------------------
+# --- their tables ---
 
 
 def kills() -> str:

@@ -43,10 +43,8 @@ def trail_choices(dataset: Dataset, embedder: Embedder, scorer: Scorer) -> Itera
     found.
     """
     documents = sorted(dataset.documents, key=lambda document: document.id)
-    index, row_of = (
-        trail_index(documents, embedder),
-        {document.id: row for row, document in enumerate(documents)},
-    )
+    index = trail_index(documents, embedder)
+    row_of = {document.id: row for row, document in enumerate(documents)}
     for query in dataset.queries:
         gold = {row_of[id] for id, grade in dataset.qrels[query.id].items() if grade > 0}
         clues = Clues(index, query.text, embedder.embed([query.text])[0], searched_words(query.text))

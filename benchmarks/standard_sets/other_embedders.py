@@ -52,10 +52,8 @@ def gap_between(one: Report, other: Report, system: str, part: str) -> tuple[Est
     groups = one.dataset.groups
     own, theirs = (report.scores[system].per_query(_MEASURE) for report in (one, other))
     asked = [query.id for query in one.dataset.queries if query.id in query_parts(one.dataset)[part]]
-    gaps, together = (
-        [own[query] - theirs[query] for query in asked],
-        [groups.get(query, query) for query in asked],
-    )
+    gaps = [own[query] - theirs[query] for query in asked]
+    together = [groups.get(query, query) for query in asked]
     return grouped_interval(gaps, together), grouped_p(gaps, together)
 
 

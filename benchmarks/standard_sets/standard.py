@@ -192,10 +192,8 @@ def _beside_rival(report: Report, crossed: Mapping[str, float]) -> Grid:
                 for query in report.dataset.queries
                 if query.id in own and kind in ("", report.dataset.types[query.id])
             ]
-            gaps, groups = (
-                [own[query] - rival[query] for query in some],
-                [report.dataset.groups.get(query, query) for query in some],
-            )
+            gaps = [own[query] - rival[query] for query in some]
+            groups = [report.dataset.groups.get(query, query) for query in some]
             gap = grouped_interval(gaps, groups)
             means = (decimal(float(np.mean([values[query] for query in some]))) for values in (own, rival))
             spans = (

@@ -40,8 +40,7 @@ _READS = {
 }
 
 
-# --- what is asked
-# ----------------------------------------------------------------------------------------------------
+# --- what is asked ---
 
 
 @dataclass(frozen=True)
@@ -127,8 +126,7 @@ class Ours:
         return self.store.close()
 
 
-# --- measuring
-# --------------------------------------------------------------------------------------------------------
+# --- measuring ---
 
 
 def measures(
@@ -196,8 +194,7 @@ def _short(number: float) -> float:
     return float(f"{number:.3g}")
 
 
-# --- memory
-# -----------------------------------------------------------------------------------------------------------
+# --- memory ---
 
 
 def peak_mb(process: int | str) -> float:
@@ -239,8 +236,7 @@ def _status(process: int | str, name: str) -> int:
     return 0
 
 
-# --- the process
-# ------------------------------------------------------------------------------------------------------
+# --- the process ---
 
 
 def measured_alone(

@@ -57,8 +57,7 @@ def reached_by_level(
     return depth
 
 
-# --- SPARQL
-# -----------------------------------------------------------------------------------------------------------
+# --- SPARQL ---
 
 BASE = "urn:raw:"
 _TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
@@ -198,8 +197,7 @@ class Httpx:
         return self.client.close()
 
 
-# --- Cypher
-# -----------------------------------------------------------------------------------------------------------
+# --- Cypher ---
 
 OUT = "MATCH (a:Thing {id: $id})-[r]->(b) RETURN type(r) AS relation, b.id AS object"
 BOTH = "MATCH (a:Thing {id: $id})-[r]-(b) RETURN startNode(r).id AS source, type(r) AS type, endNode(r).id AS target"

@@ -41,8 +41,7 @@ Home = Callable[[str, Path], AbstractContextManager[tuple[dict[str, str], int | 
 _ROOT = Path(__file__).parents[2]
 
 
-# --- measuring
-# --------------------------------------------------------------------------------------------------------
+# --- measuring ---
 
 
 def measured_store(kind: str, graph: str, *, home: Home, limit: float, seconds: float) -> StoreRow:
@@ -160,8 +159,7 @@ def _commit() -> str:
         return ""
 
 
-# --- receipts
-# ---------------------------------------------------------------------------------------------------------
+# --- receipts ---
 
 
 def kept_rows(file: Path) -> list[StoreRow]:

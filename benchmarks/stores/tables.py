@@ -130,8 +130,7 @@ def _edges(rows: Sequence[_Row], graph: str) -> int:
     return max(int(row.get("ours", {}).get("edges", 0)) for row in rows if row["graph"] == graph)
 
 
-# --- bars
-# -------------------------------------------------------------------------------------------------------------
+# --- bars ---
 
 
 def store_bars(rows: Sequence[_Row]) -> str:

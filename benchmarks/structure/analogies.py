@@ -127,8 +127,7 @@ def items(name: str) -> tuple[Item, ...]:
     return ITEMS[name]()
 
 
-# --- questions
-# --------------------------------------------------------------------------------------------------------
+# --- questions ---
 
 
 def _storyanalogy() -> Choices:
@@ -205,8 +204,7 @@ def _parallelparc(level: str) -> Choices:
     return Choices(f"parallelparc {level}", tuple(questions), locked)
 
 
-# --- analogous pairs
-# --------------------------------------------------------------------------------------------------
+# --- analogous pairs ---
 
 
 def _story_items() -> tuple[Item, ...]:
@@ -276,8 +274,7 @@ ITEMS: Mapping[str, Callable[[], tuple[Item, ...]]] = {
 }
 
 
-# --- files
-# ------------------------------------------------------------------------------------------------------------
+# --- files ---
 
 
 def jsonl_rows(path: str) -> list[Json]:

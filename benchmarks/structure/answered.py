@@ -95,8 +95,7 @@ def _shares(question: Choice, answers: Answers) -> list[float]:
     return [float(share) for share in best / best.sum()]
 
 
-# --- receipts
-# ---------------------------------------------------------------------------------------------------------
+# --- receipts ---
 
 
 def save_answers(answers: Sequence[Answers], choices: Choices, path: Path) -> None:

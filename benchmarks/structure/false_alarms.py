@@ -132,10 +132,8 @@ def _of_pairs(
 ) -> tuple[ToldTexts, tuple[_Rows, _Rows], tuple[_Rows, _Rows]]:
     text_of = {document.id: document.text for document in every.documents}
     told = _told(tools, {text_of[id]: (id, False) for id in text_of})
-    row_of, ids = (
-        {text: row for row, text in enumerate(told.texts)},
-        [document.id for document in every.documents],
-    )
+    row_of = {text: row for row, text in enumerate(told.texts)}
+    ids = [document.id for document in every.documents]
     chance = np.random.default_rng(0)
     drawn = dict.fromkeys(
         pair(ids[a], ids[b]) for a, b in chance.integers(0, len(ids), (3 * _AT_LOT, 2)).tolist() if a != b

@@ -89,10 +89,8 @@ class Instruments:
         """Surface, controls and structure; what is fitted or calibrated learns from the develop questions
         given.
         """
-        masks, thresholds = (
-            self.skeleton("skeleton, masked", self.masked_maker),
-            self.chosen(taught, self.masked_maker),
-        )
+        masks = self.skeleton("skeleton, masked", self.masked_maker)
+        thresholds = self.chosen(taught, self.masked_maker)
         return [
             *self._surface_and_controls(),
             Fitted("fitted surface, simple", self.surface_traits(SIMPLE), taught),

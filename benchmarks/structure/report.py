@@ -28,8 +28,7 @@ from kgot_lab.evaluation.tables import Cell, Grid, decimal, signed
 _EXPECTED = {"aligned": False, "fitted surface + aligned": True}
 
 
-# --- searches, edges, mappings
-# ----------------------------------------------------------------------------------------
+# --- searches, edges, mappings ---
 
 
 def _rows_of(path: Path) -> list[dict[str, Any]]:
@@ -54,10 +53,8 @@ def _searches(folder: Path) -> Iterator[Grid]:
                 for measure in ("mrr", "recall@1", "recall@10")
             ]
             locked = [row["map"] for row in own if row["locked"]]
-            span, apart = (
-                f"{decimal(mean.low)} to {decimal(mean.high)}",
-                decimal(float(np.mean(locked))) if locked else "",
-            )
+            span = f"{decimal(mean.low)} to {decimal(mean.high)}"
+            apart = decimal(float(np.mean(locked))) if locked else ""
             against = f"{signed(gap.mean)} [{signed(gap.low)}, {signed(gap.high)}]"
             cells = (system, own[0]["kind"], decimal(mean.mean), span, *means, apart, against)
             lines.append(tuple(map(Cell, cells)))
@@ -151,8 +148,7 @@ def _mappings(folder: Path) -> Grid:
     )
 
 
-# --- the report
-# -------------------------------------------------------------------------------------------------------
+# --- the report ---
 
 
 _ADDED = {  # what each comparison tells
@@ -188,10 +184,8 @@ def _errors(system: str, sets: list[AnswersOfSystems]) -> Grid:
     for some, said in sets:
         places, lured, alike = [], 0, []
         for question in some.questions:
-            scores, near = (
-                np.array(said[system].scores[question.id]),
-                np.array(said["surface"].scores[question.id]),
-            )
+            scores = np.array(said[system].scores[question.id])
+            near = np.array(said["surface"].scores[question.id])
             places.append(int((scores > scores[question.answer]).sum()) + 1)
             if places[-1] > 1:
                 lured += int(scores.argmax() == near.argmax())

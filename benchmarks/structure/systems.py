@@ -52,10 +52,8 @@ class Surface:
     def prepare(self, texts: Sequence[str]) -> None:
         """Embed the texts; those known from before are forgotten."""
         distinct = list(dict.fromkeys(texts))
-        self._row_of, self._matrix = (
-            {text: row for row, text in enumerate(distinct)},
-            self._embedder.embed(distinct),
-        )
+        self._row_of = {text: row for row, text in enumerate(distinct)}
+        self._matrix = self._embedder.embed(distinct)
 
     def scores(self, source: str, candidates: Sequence[str]) -> Numbers:
         """The cosine of the source with each candidate; raises BadInput for a text that was not prepared."""

@@ -171,10 +171,8 @@ def told(rows: list[dict[str, Any]], python: dict[str, Times]) -> None:
     )
     for row in rows:
         updated, painted = row["updated_ms"], row["painted_ms"]
-        kind, values = (
-            f"{row['moves']} {row['kind']}",
-            [updated["median"], updated["p95"], painted["median"], painted["p95"]],
-        )
+        kind = f"{row['moves']} {row['kind']}"
+        values = [updated["median"], updated["p95"], painted["median"], painted["p95"]]
         print(
             f"{row['k']:3} {kind:>16} {row['lists']:6} {values[0]:16.1f} {values[1]:7.1f} {values[2]:16.1f} {values[3]:7.1f}"
         )

@@ -37,8 +37,7 @@ TYPES = ("knows", "born in", "wrote", "took part in", "near")
 REPORT = Path(__file__).parents[1] / "results" / "graph_view.json"
 
 
-# --- graphs
-# ---------------------------------------------------------------------------------------------------------------
+# --- graphs ---
 
 
 def made(nodes: int, edges: int, *, blocks: int = 1, share: float = 0.0, seed: int = 0) -> PropertyGraph:
@@ -78,8 +77,7 @@ GRAPHS: dict[
 }
 
 
-# --- measuring
-# ------------------------------------------------------------------------------------------------------------
+# --- measuring ---
 
 
 def measured(name: str, rounds: int) -> dict[str, Any]:
@@ -153,8 +151,7 @@ def as_json(view: View, placed: dict[str, Place]) -> str:
     )
 
 
-# --- the report
-# -----------------------------------------------------------------------------------------------------------
+# --- the report ---
 
 
 def machine() -> dict[str, Any]:

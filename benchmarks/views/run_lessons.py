@@ -59,8 +59,7 @@ def lessons_of(run: Trace, known: KnownAnswer | None = None) -> dict[str, tuple[
     return {name: places for name, places in found.items() if places}
 
 
-# --- votes
-# ----------------------------------------------------------------------------------------------------------------
+# --- votes ---
 
 
 def _inserted_by_vote(events: Sequence[Event], _: KnownAnswer) -> Iterator[int]:
@@ -79,8 +78,7 @@ def _split(more: int, fewer: int) -> Callable[[Sequence[Event], KnownAnswer], It
     return finds
 
 
-# --- statements
-# -----------------------------------------------------------------------------------------------------------
+# --- statements ---
 
 
 def _repaired_reads(events: Sequence[Event], _: KnownAnswer) -> Iterator[int]:
@@ -129,8 +127,7 @@ def _computed(events: Sequence[Event], _: KnownAnswer) -> Iterator[int]:
     )
 
 
-# --- answers
-# --------------------------------------------------------------------------------------------------------------
+# --- answers ---
 
 
 def _wins(ours: bool) -> Callable[[Sequence[Event], KnownAnswer], Iterator[int]]:

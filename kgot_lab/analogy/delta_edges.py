@@ -388,8 +388,7 @@ def compare_pairs(
     )
 
 
-# --- edges in a graph
-# -------------------------------------------------------------------------------------------------
+# --- edges in a graph ---
 
 
 def with_edges(graph: PropertyGraph, edges: Iterable[Edge], type: str = DELTA) -> PropertyGraph:
@@ -423,8 +422,7 @@ def _check(skeletons: object, embedder: object, verifier: object = None) -> None
         )
 
 
-# --- how edges are found
-# ----------------------------------------------------------------------------------------------
+# --- how edges are found ---
 
 
 @dataclass(frozen=True)

@@ -52,10 +52,8 @@ def expert(
         graph = opened_graph(str(knows)) if isinstance(knows, str | Path) else as_graph(knows)
         if not len(graph):
             raise BadInput("the graph is empty: there is nothing that an expert could know")
-        told, graphs = (
-            {"name": "Expert", "kg_db_id": _OWN, "persona": {"name": "Expert", "instructions": _SPOKEN}},
-            {_OWN: lambda: graph},
-        )
+        told = {"name": "Expert", "kg_db_id": _OWN, "persona": {"name": "Expert", "instructions": _SPOKEN}}
+        graphs = {_OWN: lambda: graph}
     llm = connect(model) if isinstance(model, str) else model
     require_parts(
         llm, ("name", "__call__"), "a model is a text such as local or openai:MODEL, or what connect(…) gives"

@@ -226,10 +226,8 @@ def _go_on_with(
 
     run, begun = terminal.run_of(trace)
     begun_as = configuration_of(run.about)
-    choice, documents = (
-        configuration.store,
-        Path(configuration.documents) if configuration.documents else None,
-    )
+    choice = configuration.store
+    documents = Path(configuration.documents) if configuration.documents else None
     terminal.require_distinct_paths(
         trace=trace, html=outputs.html, tape=outputs.tape, at=choice.at, attach=list(attached), model=model, execution_model=execution,
         save_graph=choice.save,

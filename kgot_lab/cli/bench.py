@@ -225,9 +225,8 @@ def _show(folder: Path) -> None:
 _T = TypeVar("_T")
 _FOLDER, _FAMILY_FOLDER = Path("runs/recall"), Path("runs/families")
 NEEDED = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "bench"
-_STEPS = (
-    "musique-steps"  # parts of the questions of musique, which a test over all questions must not count twice
-)
+# parts of the questions of musique, which a test over all questions must not count twice
+_STEPS = "musique-steps"
 _FEWEST = 4  # synthetic passages for one query
 _SETS = (
     "musique, 2wiki, hotpotqa, musique-steps (these four by default); 2wiki-1000, musique-498, "

@@ -39,8 +39,7 @@ _FACT_OPTION = option('"SUBJECT | RELATION | OBJECT", or how its id begins', "--
 _SOURCE_OPTION = option("every claim of this source: the id of a document", "--source")
 
 
-# --- with a question
-# ------------------------------------------------------------------------------------------------------
+# --- with a question ---
 
 
 def memory_of(configuration: Configuration, question: str) -> AbstractContextManager[MemorySession | None]:
@@ -80,8 +79,7 @@ def parse_time(text: str) -> datetime:
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
-# --- commands
-# -------------------------------------------------------------------------------------------------------------
+# --- commands ---
 
 
 @memories.callback()
@@ -276,8 +274,7 @@ def erase_for_good(
         )
 
 
-# --- shared
-# ---------------------------------------------------------------------------------------------------------------
+# --- shared ---
 
 
 @contextmanager

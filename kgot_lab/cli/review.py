@@ -120,8 +120,7 @@ def review_in_turn(context: typer.Context, by: str = BY) -> None:
             )
 
 
-# --- one at a time
-# --------------------------------------------------------------------------------------------------------
+# --- one at a time ---
 
 
 def _in_turn(reviewer: Reviewer) -> None:
@@ -203,8 +202,7 @@ def _key() -> str:
         return ""
 
 
-# --- what is shown
-# --------------------------------------------------------------------------------------------------------
+# --- what is shown ---
 
 
 def _reviewer(claims: Claims, by: str) -> Reviewer:

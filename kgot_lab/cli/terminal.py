@@ -103,8 +103,7 @@ def resumable(folder: Path, budget: Budget | None = None) -> Iterator[None]:
         raise LabError(f"{str(error).rstrip('.')}. {everything_in(folder, larger)}") from error
 
 
-# --- models and limits
-# ----------------------------------------------------------------------------------------------------
+# --- models and limits ---
 
 
 def own_name(model: str, models: str | None = None) -> str:
@@ -237,8 +236,7 @@ def fetched_model() -> Path:
         return fetch_model(say=lambda there, total: progress.update(task, completed=there, total=total))
 
 
-# --- documents, tools and files
-# -------------------------------------------------------------------------------------------
+# --- documents, tools and files ---
 
 
 def read_folder(folder: Path) -> list[Document]:
@@ -420,8 +418,7 @@ def require_distinct_paths(**files: object) -> None:
             )
 
 
-# --- showing a run
-# --------------------------------------------------------------------------------------------------------
+# --- showing a run ---
 
 
 def show_event(event: Event, begun: float | None = None, *, to_stderr: bool = False) -> None:

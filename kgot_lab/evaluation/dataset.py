@@ -180,8 +180,7 @@ class SourceRow(NamedTuple):
     values: Mapping[str, Json]
 
 
-# --- a BEIR folder
-# ----------------------------------------------------------------------------------------------------
+# --- a BEIR folder ---
 
 
 def from_beir(folder: Path | str, split: str = "test", *, missing: str = "raise") -> Dataset:
@@ -272,8 +271,7 @@ def _tsv_rows(path: Path) -> Iterator[SourceRow]:
         )
 
 
-# --- rows into a data set
-# ---------------------------------------------------------------------------------------------
+# --- rows into a data set ---
 
 
 class Judged(NamedTuple):
@@ -478,8 +476,7 @@ def _words(each: Any) -> str:
     return str(each.text if hasattr(each, "text") else each.default_text())
 
 
-# --- when it does not work
-# --------------------------------------------------------------------------------------------
+# --- when it does not work ---
 
 
 class Source(NamedTuple):

@@ -147,8 +147,7 @@ def _by_ir_measures(
     return {measure: values[measure] | measured[base] for measure, base in theirs.items()}
 
 
-# --- lenient
-# ----------------------------------------------------------------------------------------------------------
+# --- lenient ---
 
 
 def _of_classes(qrels: Qrels, classes: Mapping[str, str]) -> Qrels:

@@ -295,8 +295,7 @@ def derive(folder: Path, load: Callable[[str], Dataset]) -> list[Report]:
     return reports
 
 
-# --- parts
-# ------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def _scored(run: Run, dataset: Dataset, plan: Plan) -> Scores:

@@ -149,8 +149,7 @@ def circumstances() -> dict[str, str]:
     return {"date": date.today().isoformat(), "machine": machine, "versions": ", ".join(versions)}
 
 
-# --- lines
-# ------------------------------------------------------------------------------------------------------------
+# --- lines ---
 
 
 def read_receipt(path: Path) -> tuple[dict[str, Json], list[dict[str, Json]]]:

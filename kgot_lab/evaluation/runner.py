@@ -263,8 +263,7 @@ def _builds(system: Retriever | Built) -> bool:
     return not hasattr(system, "search")
 
 
-# --- parts
-# ------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def _identity(system: Retriever | Built, stage: Retriever, dataset: Dataset, version: str) -> dict[str, Json]:

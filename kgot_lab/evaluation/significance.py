@@ -145,8 +145,7 @@ def compare(
     return Comparisons(baseline, measure, own[0], tuple(rows))
 
 
-# --- one method each
-# --------------------------------------------------------------------------------------------------
+# --- one method each ---
 
 
 def sign_flip_p(differences: ArrayLike, *, rounds: int = ROUNDS, seed: int = 0) -> float:
@@ -320,8 +319,7 @@ def smallest_detectable(differences: ArrayLike, *, alpha: float = 0.05, power: f
     return (z(1 - alpha / 2) + z(power)) * float(given.std(ddof=1)) / math.sqrt(len(given))
 
 
-# --- parts
-# ------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def _vector(values: ArrayLike) -> Numbers:

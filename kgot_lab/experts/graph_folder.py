@@ -80,9 +80,8 @@ class GraphFolder:
         self._read: dict[str, _ReadGraph] = {}
         self._joined: dict[str, KnownGraphs] = {}
         self._made: dict[str, PropertyGraph] = {}
-        self.learnt: Callable[[str, PropertyGraph], PropertyGraph] | None = (
-            None  # what a graph became by what was approved
-        )
+        # what a graph became by what was approved
+        self.learnt: Callable[[str, PropertyGraph], PropertyGraph] | None = None
         self._lock = threading.RLock()
         self._reading: dict[
             str, threading.Lock

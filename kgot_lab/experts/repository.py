@@ -40,8 +40,7 @@ EXPERT_INDEXES = (
 )
 EXPERTS_LAYOUT = Layout("experts", 0x6B676C78, EXPERT_TABLES, EXPERT_INDEXES)  # "kglx"
 
-# --- experts
-# ----------------------------------------------------------------------------------------------------------
+# --- experts ---
 
 EXPERT = "SELECT id, body, created, updated FROM experts WHERE id = :id AND gone IS NULL"
 EXPERTS = "SELECT id, body, created, updated FROM experts WHERE gone IS NULL ORDER BY created, id"
@@ -55,8 +54,7 @@ REMOVE_EXPERT = "UPDATE experts SET body = '', gone = :at WHERE id = :id"
 ACTIVE = "SELECT expert, count(*), max(last) FROM conversations WHERE owner = :owner GROUP BY expert"
 ACTIVE_WITH = "SELECT expert, count(*), max(last) FROM conversations WHERE owner = :owner AND expert = ANY(:experts) GROUP BY expert"
 
-# --- conversations
-# ----------------------------------------------------------------------------------------------------
+# --- conversations ---
 
 _SHOWN = """c.id, c.expert, c.started, c.last, c.preview, c.chain,
   (SELECT count(*) FROM messages m WHERE m.conversation = c.id)"""
@@ -101,16 +99,14 @@ THUMBS = (
 OPINIONS = """SELECT m.id, m.conversation, m.at, m.metadata, o.thumb, o.at FROM messages m JOIN conversations c ON c.id = m.conversation
   LEFT JOIN opinions o ON o.message = m.id WHERE c.expert = :expert AND m.role = 'assistant' ORDER BY m.at, m.id"""
 
-# --- trials
-# -----------------------------------------------------------------------------------------------------------
+# --- trials ---
 
 ADD_TRIAL = "INSERT INTO trials (id, expert, body, begun) VALUES (:id, :expert, :body, :at)"
 TRIALS = "SELECT id, body, begun, ended FROM trials WHERE expert = :expert ORDER BY begun, id"
 RUNNING = "SELECT id, body, begun, ended FROM trials WHERE expert = :expert AND ended IS NULL ORDER BY begun, id LIMIT 1"
 END_TRIAL = "UPDATE trials SET ended = :at WHERE id = :id AND ended IS NULL"
 
-# --- tokens
-# -----------------------------------------------------------------------------------------------------------
+# --- tokens ---
 
 ADD_TOKEN = "INSERT INTO tokens (hash, tenant, role, made) VALUES (:hash, :tenant, :role, :at)"
 TOKENS = "SELECT hash, tenant, role FROM tokens WHERE revoked IS NULL"
@@ -118,9 +114,8 @@ HELD_TOKENS = "SELECT tenant, role, made FROM tokens WHERE revoked IS NULL ORDER
 REVOKE_TENANT = "UPDATE tokens SET revoked = :at WHERE tenant = :tenant AND revoked IS NULL"
 
 
-_LONGEST_ID = (
-    150  # characters of an id that a copy begins with, so that a copy of a copy has one that doors take
-)
+# characters of an id that a copy begins with, so that a copy of a copy has one that doors take
+_LONGEST_ID = 150
 _PREVIEW = 80  # characters of the first question
 
 
@@ -193,8 +188,7 @@ class ExpertTables(InTables):
     def _at(self) -> int:
         return instant(self.now(), "now")
 
-    # --- experts
-    # ------------------------------------------------------------------------------------------------------
+    # --- experts ---
 
     def experts(self) -> tuple[Expert, ...]:
         """All experts, the oldest first."""
@@ -267,8 +261,7 @@ class ExpertTables(InTables):
         rows = self.storage.rows(ACTIVE if experts is None else ACTIVE_WITH, told)
         return {expert: (int(count), moment(last)) for expert, count, last in rows}
 
-    # --- conversations
-    # ------------------------------------------------------------------------------------------------
+    # --- conversations ---
 
     def conversations(
         self, expert: str, owner: str, *, limit: int = 20, offset: int = 0
@@ -369,8 +362,7 @@ class ExpertTables(InTables):
         for statement in (REMOVE_OPINIONS, REMOVE_MESSAGES, REMOVE_CONVERSATIONS):
             self.storage.rows(statement, {"ids": ids})
 
-    # --- what was thought of answers
-    # ----------------------------------------------------------------------------------
+    # --- what was thought of answers ---
 
     def put_opinion(self, message: str, thumb: int, *, conversation: str, expert: str, owner: str) -> None:
         """Note what somebody thinks of an answer, +1 or -1, the last time counts; raises NotFound, also for a
@@ -407,8 +399,7 @@ class ExpertTables(InTables):
             for id, conversation, at, about, thumb, thought in self.storage.rows(OPINIONS, {"expert": expert})
         )
 
-    # --- trials
-    # -------------------------------------------------------------------------------------------------------
+    # --- trials ---
 
     def add_trial(self, expert: str, body: Mapping[str, Json]) -> StoredTrial:
         """Begin a trial of an expert; raises BadInput while another one is going on."""

@@ -34,9 +34,8 @@ from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import LLM, Json
 
 LOCAL_OWNER = "local"
-PEER_OWNER = (
-    "peer:"  # with the name of another instance: the owner of what it asked; no tenant's name has a colon
-)
+# with the name of another instance: the owner of what it asked; no tenant's name has a colon
+PEER_OWNER = "peer:"
 _LONGEST_QUESTION = 20_000  # characters
 _MOST_HISTORY = 200  # messages
 
@@ -76,8 +75,7 @@ class ExpertService:
     market: Path | str | None = None  # where experts are taken from: a folder of exported ones, or an address
     forgetting: Callable[[str], object] | None = None  # is told of each conversation that is deleted
 
-    # --- experts
-    # ------------------------------------------------------------------------------------------------------
+    # --- experts ---
 
     def experts(self, owner: str) -> list[dict[str, Json]]:
         """All experts as a list shows them, with how often somebody talked to each, and when last."""
@@ -163,8 +161,7 @@ class ExpertService:
         self.graphs.known_to(config)  # says what is wrong with edges between graphs
         return config
 
-    # --- chat
-    # ---------------------------------------------------------------------------------------------------------
+    # --- chat ---
 
     def ask(
         self,

@@ -25,8 +25,7 @@ TYPE_ATTRIBUTES = ("relation", "relationship", "label", "type")
 UNTYPED = "related_to"
 
 
-# --- NetworkX
-# ---------------------------------------------------------------------------------------------------------
+# --- NetworkX ---
 
 
 def to_networkx(graph: PropertyGraph) -> nx.MultiDiGraph[str]:
@@ -125,8 +124,7 @@ def _own_key(nx_key: Any, type: str) -> str:
     return nx_key.removeprefix(f"{type}#")
 
 
-# --- pandas
-# -----------------------------------------------------------------------------------------------------------
+# --- pandas ---
 
 
 def to_pandas(graph: PropertyGraph) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -236,8 +234,7 @@ def _without(row: Mapping[str, Json], name: str) -> dict[str, Json]:
     return {other: value for other, value in row.items() if other != name}
 
 
-# --- names that are taken
-# ---------------------------------------------------------------------------------------------
+# --- names that are taken ---
 
 
 def _escaped(properties: Mapping[str, Json], taken: frozenset[str]) -> dict[str, Json]:

@@ -75,8 +75,7 @@ def write_snapshot(graph: PropertyGraph, path: Path | str, variant: Variant = "a
     write_whole(path, _FORMS[variant](graph), "the snapshot")  # a lone surrogate becomes its JSON escape
 
 
-# --- reading
-# ----------------------------------------------------------------------------------------------------------
+# --- reading ---
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
@@ -135,8 +134,7 @@ def _edge(
     return next(edge for edge in made if edge.identity not in taken)
 
 
-# --- writing
-# ----------------------------------------------------------------------------------------------------------
+# --- writing ---
 
 
 def _apoc(graph: PropertyGraph) -> str:

@@ -22,9 +22,8 @@ _MARKS = {  # of the byte order; that of UTF-32 begins with that of UTF-16
     "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
     "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
 }
-_UNUSED = (
-    "\U00040000"  # from here on Unicode has no letters: a tab in UTF-16 would be in such a one of UTF-32
-)
+# from here on Unicode has no letters: a tab in UTF-16 would be in such a one of UTF-32
+_UNUSED = "\U00040000"
 _TOLD = 4096  # bytes of a text that tell what it is in
 
 

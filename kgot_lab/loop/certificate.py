@@ -34,9 +34,8 @@ from kgot_lab.types import Document, Triple
 
 # Sentences that give another value for the same thing: the same words, but for what stands in one place.
 
-SAME_WORDS = (
-    0.7  # the least share of a sentence's words, beside the value, that another says in the same order
-)
+# the least share of a sentence's words, beside the value, that another says in the same order
+SAME_WORDS = 0.7
 _LONGER = 4  # words that another value may have more
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
 
@@ -79,10 +78,8 @@ def value_instead(said: str, other: str, value: str) -> str:
     end = start + len(wanted)
     before, after, alike = 0, len(theirs), 0
     for block in SequenceMatcher(None, small, theirs_small, autojunk=False).get_matching_blocks():
-        head, tail = (
-            max(0, min(block.size, start - block.a)),
-            max(0, min(block.size, block.a + block.size - end)),
-        )
+        head = max(0, min(block.size, start - block.a))
+        tail = max(0, min(block.size, block.a + block.size - end))
         alike += head + tail
         before = block.b + head if head else before
         after = min(after, block.b + block.size - tail) if tail else after
@@ -151,8 +148,7 @@ def needs_of_run(run: RunMaterial) -> list[RunFact]:
     return facts
 
 
-# --- hops and comparisons
-# ---------------------------------------------------------------------------------------------
+# --- hops and comparisons ---
 
 
 def _of_hops(run: RunMaterial) -> list[RunFact]:
@@ -233,8 +229,7 @@ def _saying(
     return tuple(dict.fromkeys([*shown, *others]))
 
 
-# --- paths
-# ------------------------------------------------------------------------------------------------------------
+# --- paths ---
 
 
 @dataclass(frozen=True)

@@ -85,10 +85,8 @@ class FoundSupports:
         )
         calls = set(() if here else self.calls(edge))
         if self._spelled:
-            sources, told = (
-                {support.source for support in here},
-                {_folded(edge.source), _folded(edge.type), _folded(edge.target)},
-            )
+            sources = {support.source for support in here}
+            told = {_folded(edge.source), _folded(edge.type), _folded(edge.target)}
             calls |= {
                 call for call, words in self._telling if told <= words and not self._sources(call) & sources
             }

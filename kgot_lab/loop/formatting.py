@@ -102,8 +102,7 @@ def tell(event: Event) -> FormattedEvent:
     return _TELLERS.get(type(event), _unknown)(event)
 
 
-# --- asking and voting
-# ----------------------------------------------------------------------------------------------------
+# --- asking and voting ---
 
 
 def _started(event: Started) -> FormattedEvent:
@@ -175,8 +174,7 @@ def _forced(event: Forced) -> FormattedEvent:
     return FormattedEvent(f"forced to {event.what}", "forced", said, (Part("words", said),))
 
 
-# --- tools
-# ----------------------------------------------------------------------------------------------------------------
+# --- tools ---
 
 
 def _chose(event: Chose) -> FormattedEvent:
@@ -209,8 +207,7 @@ def _returned(event: ToolReturned) -> FormattedEvent:
     )
 
 
-# --- statements
-# -----------------------------------------------------------------------------------------------------------
+# --- statements ---
 
 
 def _wrote(event: Wrote) -> FormattedEvent:
@@ -259,8 +256,7 @@ def _refused(event: Refused) -> FormattedEvent:
     return FormattedEvent(f"gave up a {what}", "refused", said, told)
 
 
-# --- answering
-# ------------------------------------------------------------------------------------------------------------
+# --- answering ---
 
 
 def _computed(event: Computed) -> FormattedEvent:

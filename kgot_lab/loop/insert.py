@@ -370,8 +370,7 @@ def _written_from(run: Loop, call: ToolCall, text: str) -> Steps[list[str]]:
     return list(dict.fromkeys(statement for statement in reply.statements if statement.strip()))
 
 
-# --- operations: the model writes triples, we spell the statement and note where each came from
-# -------------------------------
+# --- operations: the model writes triples, we spell the statement and note where each came from ---
 
 
 def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:

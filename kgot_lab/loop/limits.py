@@ -57,9 +57,8 @@ class Limits:
     longer: int = 3  # times that a reply which was cut short is asked for again with twice the room
     tool_attempts: int = 6  # calls in all of a tool that fails in a way that may pass
     tool_wait: float = 1.0  # seconds before the second of them; each wait is twice the last
-    python_seconds: float = (
-        5.0  # of one run of Python, for arithmetic in any store and for the tool that runs it
-    )
+    # of one run of Python, for arithmetic in any store and for the tool that runs it
+    python_seconds: float = 5.0
     writing: Writing = "statements"
     reading: Reading = "statements"
     pool: bool = False  # read rows of all candidates together, and judge by plurality instead of by the model
@@ -74,22 +73,18 @@ class Limits:
     row_tokens: int = 4000
     paths: int = 1  # that are read before the next look-up, with reading "paths"
     path_tokens: int = 240  # of the sentences of one
-    wide_tokens: int = (
-        480  # of the best sentences of all paths, read where none gives a sure answer; 0: never
-    )
+    # of the best sentences of all paths, read where none gives a sure answer; 0: never
+    wide_tokens: int = 480
     passages: int = 0  # that are read whole in place of those sentences, the best found first
     sure: float = 0.6  # the likelihood of an answer above which nothing more is read, 0 to 1
     hops: bool = True  # whether a question is split into hops where its best path gives no sure answer
-    comparisons: bool = (
-        True  # whether two things that a question compares are asked about apart, and their values compared
-    )
-    typed_facts: bool = (
-        True  # whether a model writes facts from the sentences of the path that an answer was read from
-    )
+    # whether two things that a question compares are asked about apart, and their values compared
+    comparisons: bool = True
+    # whether a model writes facts from the sentences of the path that an answer was read from
+    typed_facts: bool = True
     links: Sequence[str] = ("titles", "names")  # what joins passages, of LINKED_BY
-    sentences: SentenceRules = (
-        "any script"  # by which rules a text is cut into sentences and, along paths, names are found in them
-    )
+    # by which rules a text is cut into sentences and, along paths, names are found in them
+    sentences: SentenceRules = "any script"
     examples: bool = True  # whether a prompt that reads a path shows examples
 
     def __post_init__(self) -> None:
@@ -314,11 +309,9 @@ def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -
     turns = max(
         limits.steps if steps is None else min(steps, limits.steps), min(limits.unpolled, limits.steps)
     )
-    forced, sampled, by_sentence = (
-        turns == limits.steps,
-        limits.vote_temperature > 0,
-        limits.writing == "operations",
-    )
+    forced = turns == limits.steps
+    sampled = limits.vote_temperature > 0
+    by_sentence = limits.writing == "operations"
     votes, parses = (limits.votes, limits.parses) if sampled else (1, 1)
     polled = max(turns - limits.unpolled, 0)
     reads = 0 if limits.reading == "whole graph" or not forced else limits.forced_reads if sampled else 1

@@ -208,10 +208,8 @@ def read(run: Loop, statement: str, reader: Store | None = None) -> Steps[Candid
                     Refused, statement=error.statement, reason=error.reason, writing=False, dialect=dialect
                 )
                 continue
-            happened, statement = (
-                read_event(run, reader or run.store, statement, rows, dialect),
-                meant(reader or run.store, statement),
-            )
+            happened = read_event(run, reader or run.store, statement, rows, dialect)
+            statement = meant(reader or run.store, statement)
             yield happened
             rows = happened.grounded
         if rows:

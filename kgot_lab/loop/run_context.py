@@ -96,9 +96,8 @@ class Loop:
     limits: Limits
     compute: Callable[[str], str] | None
     state: State
-    shown: tuple[tuple[int, str], str, Cut | None] | None = (
-        None  # the graph as text; after how many writes it was made, in which language
-    )
+    # the graph as text; after how many writes it was made, in which language
+    shown: tuple[tuple[int, str], str, Cut | None] | None = None
 
     def happened(self, kind: type[_Kind], **values: Any) -> _Kind:
         """The event, stamped with the step, once the state knows of it."""

@@ -84,10 +84,8 @@ class RunMaterial:
     def path(self) -> tuple[SourcedSentence, ...]:
         """The sentences that the answer was read from, or those of its passages where it names no sentence."""
         supports = dict.fromkeys(support for each in self.answered.supports for support in each)
-        by_place, titles = (
-            {(each.source, each.text): each for each in self.known},
-            {each.source: each.title for each in self.known},
-        )
+        by_place = {(each.source, each.text): each for each in self.known}
+        titles = {each.source: each.title for each in self.known}
         found = [
             by_place.get(
                 (support.source, support.sentence),

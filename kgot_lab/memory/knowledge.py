@@ -53,11 +53,9 @@ class KnowledgeGraphMemory:
             raise BadInput(f"min_confidence is a number from 0 to 1, not {described_value(min_confidence)}")
         self._extractor = Extractor(provider, extraction_model, extraction, aliases)
         self.store, self.provider, self.extraction_model = store, provider, extraction_model
-        self.max_context_triples, self.min_confidence, self.extraction = (
-            max_context_triples,
-            float(min_confidence),
-            extraction,
-        )
+        self.max_context_triples = max_context_triples
+        self.min_confidence = float(min_confidence)
+        self.extraction = extraction
         self.aliases = self._extractor.aliases
 
     def extract_triples(self, text: str) -> list[Triple]:

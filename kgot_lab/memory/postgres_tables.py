@@ -138,8 +138,7 @@ class PostgresTables:
         self._over = self._over or StoreUnavailable(f"{self!r} {ELSEWHERE}")
         self._within, self._waiting, self._changing = None, [], False
 
-    # --- inside
-    # -------------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _refuse_over(self) -> None:
         if self._over is not None:

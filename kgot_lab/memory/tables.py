@@ -101,8 +101,7 @@ _UNDROPPED = (
 _FACT = "f.subject, f.relation, f.object"
 _CLAIM = f"c.id, {_FACT}, c.source, c.span_start, c.span_end, c.span_text, c.said_by, c.kind, c.valid_from, c.valid_until"
 
-# --- what holds
-# -------------------------------------------------------------------------------------------------------
+# --- what holds ---
 
 _DECIDING = f"c.id, {_FACT}, c.source, s.number, c.valid_from, c.valid_until, c.kind"
 _STANDS = f"FROM claims c JOIN facts f ON f.id = c.fact {_STANDING} AND s.value IN ('taken', 'accepted') AND {_UNDROPPED}"
@@ -159,8 +158,7 @@ def facts_with_keys(many: int) -> str:
 FIRST_LEARNT = """SELECT f.id, f.subject, f.relation, f.object, coalesce(min(v.opened), 0) FROM facts f LEFT JOIN claims c ON c.fact = f.id
   LEFT JOIN versions v ON v.kind = 'standing' AND v.key = c.id GROUP BY f.id"""
 
-# --- changes
-# ----------------------------------------------------------------------------------------------------------
+# --- changes ---
 
 LAST_CHANGE = "SELECT id, at FROM changes ORDER BY id DESC LIMIT 1"
 LAST_UNTIL = "SELECT coalesce(max(id), 0) FROM changes WHERE at <= :at"
@@ -215,8 +213,7 @@ ANSWERS_ON = """SELECT a.id, a.text, a.at FROM answers a WHERE a.id IN
 NOTED_ANSWERS = """SELECT a.id, a.text, a.at, f.subject, f.relation, f.object FROM answers a
   JOIN answer_facts r ON r.answer = a.id JOIN facts f ON f.id = r.fact ORDER BY a.at, a.id, f.id"""
 
-# --- erasure
-# ----------------------------------------------------------------------------------------------------------
+# --- erasure ---
 
 CLAIMS_RESTING_ON = "SELECT DISTINCT p.claim FROM premises p WHERE p.fact = ANY(:facts)"
 COUNT_ERASED = """UPDATE changes SET erased = erased +

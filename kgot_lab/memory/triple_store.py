@@ -184,8 +184,7 @@ def _in_utc(time: datetime) -> datetime:
         raise BadInput(f"the created_at of a triple cannot be told in UTC: {time.isoformat()}") from None
 
 
-# --- keywords
-# ---------------------------------------------------------------------------------------------------------
+# --- keywords ---
 
 
 def folded_text(text: str) -> str:

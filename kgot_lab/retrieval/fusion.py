@@ -109,8 +109,7 @@ def _check_stages(name: str, stages: Sequence[object]) -> None:
         require(stage, Stage, f"{name}() takes stages")
 
 
-# --- scales
-# -----------------------------------------------------------------------------------------------------------
+# --- scales ---
 
 
 def by_range(scores: _Floats) -> _Floats:
@@ -132,8 +131,7 @@ def by_maximum(scores: _Floats) -> _Floats:
 SCALES: Mapping[str, Callable[[_Floats], _Floats]] = {"range": by_range, "maximum": by_maximum}
 
 
-# --- rankings as columns
-# ----------------------------------------------------------------------------------------------
+# --- rankings as columns ---
 
 
 def scores_of(ranking: Ranking) -> _Floats:

@@ -24,8 +24,7 @@ Places = NDArray[np.int64]
 BOOST_ALONG, BOOST_AGAINST = (0.5, 0.3)
 BOOST_SEEDS = 10  # hits that a walk starts from
 
-# --- the lanes
-# --------------------------------------------------------------------------------------------------------
+# --- the lanes ---
 
 
 def boost(
@@ -165,8 +164,7 @@ def _overlaps(near: Csr, seed: int) -> Places:
     return np.stack((np.full(len(nodes), seed), nodes, shared, united))
 
 
-# --- what they walk on
-# ------------------------------------------------------------------------------------------------
+# --- what they walk on ---
 
 
 @dataclass(frozen=True, eq=False)

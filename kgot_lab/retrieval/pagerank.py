@@ -198,8 +198,7 @@ def pagerank(graph: PropertyGraph, *seeds: Seeds, damping: float = 0.5, error: f
     return Stage(f"pagerank({', '.join([f'{damping:g}', *(part.name for part in seeds), *options])})", step)
 
 
-# --- seeds
-# ------------------------------------------------------------------------------------------------------------
+# --- seeds ---
 
 
 def first_hits(k: int, weight: float = 1.0) -> Seeds:

@@ -98,8 +98,7 @@ def without_text(graph: PropertyGraph, ids: Iterable[str]) -> PropertyGraph:
     return replace(graph, node_properties=tuple(properties))
 
 
-# --- the walk
-# ---------------------------------------------------------------------------------------------------------
+# --- the walk ---
 
 
 @dataclass(frozen=True, eq=False)

@@ -143,9 +143,8 @@ class Sandbox:
     def __init__(self, launch: Launch, *, seconds: float = 5.0, memory_mb: int = 512):
         self.launch, self.seconds, self.memory_mb = launch, seconds, memory_mb
         self._truth = Truth()
-        self._pending: list[Diff] | None = (
-            None  # what the worker does not know yet; None: it must be told everything
-        )
+        # what the worker does not know yet; None: it must be told everything
+        self._pending: list[Diff] | None = None
         self._waiting = 0  # how many elements that is
         self._worker: _Worker | None = None
         self._lock = threading.RLock()
@@ -264,10 +263,8 @@ class Sandbox:
             self.close()
             self._worker = _Worker(self.launch)
         if self._pending is None:
-            nodes, edges = (
-                map(account_of, self._truth.nodes.values()),
-                map(account_of, self._truth.edges.values()),
-            )
+            nodes = map(account_of, self._truth.nodes.values())
+            edges = map(account_of, self._truth.edges.values())
             try:
                 self._worker.ask(
                     {"clear": True, "nodes": list(nodes), "edges": list(edges)},

@@ -46,8 +46,7 @@ class Tile(NamedTuple):
 Columns = tuple[NDArray[Any], ...]
 
 
-# --- vectors
-# ----------------------------------------------------------------------------------------------------------
+# --- vectors ---
 
 
 def checked_vectors(vectors: ArrayLike, name: str = "matrix") -> Matrix:
@@ -450,8 +449,7 @@ def _groups(tiles: Sequence[Tile], count: int) -> tuple[tuple[Tile, ...], ...]:
     return tuple(tuple(tiles[start:stop]) for start, stop in pairwise(bounds) if stop > start)
 
 
-# --- threads
-# ----------------------------------------------------------------------------------------------------------
+# --- threads ---
 
 
 def blas_threads(count: int) -> Any:

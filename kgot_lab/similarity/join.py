@@ -349,8 +349,7 @@ def _joined(
     return effort.walk(job, matrices, asked.tiles(side)).run()
 
 
-# --- pairs that pass
-# --------------------------------------------------------------------------------------------------
+# --- pairs that pass ---
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,8 +49,7 @@ def _check(text: bytes, before: bytes, version: int) -> bytes:
     return hashlib.sha256(before + b" " + text).hexdigest()[: _DIGITS[2]].encode()
 
 
-# --- lines of JSON that other programs read too
-# -------------------------------------------------------------------------
+# --- lines of JSON that other programs read too ---
 
 _SEAL = re.compile(r',"check":"([0-9a-f]{16})"\}$')
 
@@ -85,8 +84,7 @@ def _seal(line: str, before: str) -> str:
     return hashlib.sha256(f"{before} {line}".encode()).hexdigest()[: _DIGITS[2]]
 
 
-# --- marks
-# ------------------------------------------------------------------------------------------------------------
+# --- marks ---
 
 
 def mark_of(count: int, check: bytes) -> bytes:

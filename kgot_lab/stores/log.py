@@ -70,12 +70,10 @@ class DiffLog:
                     f"{self.path} is empty: a new log is begun in it; if it held a graph once, restore a copy",
                     stacklevel=5,
                 )
-            self._version, self._size, self._check, self._count = (
-                found.version,
-                found.size,
-                found.check,
-                len(found.records),
-            )
+            self._version = found.version
+            self._size = found.size
+            self._check = found.check
+            self._count = len(found.records)
             self._file.truncate(self._size)
             if not self._size:
                 self._write(FRESH)
@@ -136,13 +134,11 @@ class DiffLog:
         records = [_record(everything)] if everything else []
         fresh, check, size = _fresh_file(self.path, records)
         self._file.close()  # of the file that has just lost its name
-        self._file, self._version, self._size, self._check, self._count = (
-            fresh,
-            CHAINED,
-            size,
-            check,
-            len(records),
-        )
+        self._file = fresh
+        self._version = CHAINED
+        self._size = size
+        self._check = check
+        self._count = len(records)
 
     def _write(self, line: bytes) -> None:
         left = memoryview(line)
@@ -277,8 +273,7 @@ def _record(diff: Diff) -> dict[str, Json]:
     return {"nodes": nodes, "edges": edges}
 
 
-# --- files
-# ------------------------------------------------------------------------------------------------------------
+# --- files ---
 
 
 def _sound(found: Chain, path: Path) -> Chain:

@@ -233,8 +233,7 @@ STORES: dict[str, Callable[..., Store]] = {
 }
 
 
-# --- for a run
-# --------------------------------------------------------------------------------------------------------
+# --- for a run ---
 
 # that a model writes to
 RUN_STORES = ("in_memory", "cypher_embedded", "sparql_embedded", "cypher_server", "sparql_server", "fused")
@@ -315,8 +314,7 @@ def reopen_store(
     return empty_store(where, at, unsafe=unsafe, namespace=namespace, keep=there)
 
 
-# --- the namespaces of a server
-# -------------------------------------------------------------------------------------------
+# --- the namespaces of a server ---
 
 SERVERS = ("cypher_server", "sparql_server")
 

@@ -94,8 +94,7 @@ def _alike(one: Any, other: Any) -> bool:
     )
 
 
-# --- rows and values
-# --------------------------------------------------------------------------------------------------
+# --- rows and values ---
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
@@ -196,8 +195,7 @@ def _refuse_unlike_json(value: Json, of: str, deep: int = 0) -> None:
             _refuse_unlike_json(inner, of, deep + 1)
 
 
-# --- diffs
-# ------------------------------------------------------------------------------------------------------------
+# --- diffs ---
 
 
 def touched(diff: Diff) -> tuple[list[str], list[Identity]]:
@@ -223,8 +221,7 @@ def refuse_misfit(diff: Diff, nodes: Iterable[Node], edges: Iterable[Edge]) -> N
     Truth(known.values(), held.values()).check(diff)
 
 
-# --- statements
-# -------------------------------------------------------------------------------------------------------
+# --- statements ---
 
 _TOKEN = re.compile(
     r"(?P<comment>--[^\n]*|/\*(?:.*?\*/)?)|(?P<text>'(?:[^']++|'')*+')|(?P<name>\"(?:[^\"]++|\"\")*+\")|(?P<dollar>\$\w*\$)"

@@ -218,8 +218,7 @@ class _Search:
             return f"The move failed.{again}\n{fenced(why, 'why it failed')}"
         return result.text
 
-    # --- the moves
-    # ---------------------------------------------------------------------------------------------------------
+    # --- the moves ---
 
     def _offered(self) -> list[TextTool]:
         page = {"address": "a whole address, or one relative to the open page"}

@@ -103,8 +103,7 @@ def signed_delta(number: float) -> str:
     return f"{round(number, DIGITS) + 0.0:+.3f}".replace("-", "\u2212")
 
 
-# --- the verdict
-# --------------------------------------------------------------------------------------------------------
+# --- the verdict ---
 
 
 def _headline(pair: Pair, rules: Rules) -> tuple[str, str]:
@@ -164,8 +163,7 @@ def _decimals(number: float) -> str:
     return f"{number:.3f}".replace("-", "\u2212")
 
 
-# --- what answers what
-# --------------------------------------------------------------------------------------------------
+# --- what answers what ---
 
 
 def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Iterator[Section]:
@@ -328,8 +326,7 @@ class StructureView(StaticPicture):
         return f"<StructureView: {harmless(self.alt)}{f' One of {count:,} edges, see choices().' if count > 1 else ''}>"
 
 
-# --- what is shown
-# ------------------------------------------------------------------------------------------------------
+# --- what is shown ---
 
 
 @dataclass(frozen=True)

@@ -261,8 +261,7 @@ def picture(told: Likeness, alt: str) -> Markup:
     return keyed(paper(title, _WIDTH, y + 6, background, *placed, desc=alt, fonts=FACES))
 
 
-# --- words
-# --------------------------------------------------------------------------------------------------------------
+# --- words ---
 
 
 def _more(left_out: int) -> list[str]:
@@ -273,8 +272,7 @@ def _text(text: str, x: float, y: float, **look: object) -> Markup:
     return element("text", text, x=x, y=y, **{"font_size": FONT, "fill": _INK, **look})
 
 
-# --- head
-# ---------------------------------------------------------------------------------------------------------------
+# --- head ---
 
 
 def _head(told: Likeness) -> Iterator[PicturePart]:
@@ -319,8 +317,7 @@ def _titles(titles: tuple[str, str], raw: float) -> PicturePart:
     return PicturePart(joined([rule, *drawn, *joint, caption]), 18 * max(most, 2) + 4)
 
 
-# --- rows
-# ---------------------------------------------------------------------------------------------------------------
+# --- rows ---
 
 
 def _section(section: Section) -> Iterator[PicturePart]:

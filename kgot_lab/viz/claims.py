@@ -410,8 +410,7 @@ class Review(LiveOutput):
     def __repr__(self) -> str:
         return f"<Review by {self.by}: {counted(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
 
-    # --- what the browser asks
-    # ----------------------------------------------------------------------------------------
+    # --- what the browser asks ---
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
         """What a reader did; what goes wrong is said there, and everything is read again, since others may
@@ -463,8 +462,7 @@ class Review(LiveOutput):
     def _named(self, claim: str) -> str:
         return shortened(format_claim(self.claims.claim(claim).fact), _FACT)
 
-    # --- what is shown
-    # ------------------------------------------------------------------------------------------------
+    # --- what is shown ---
 
     def _shown(self, said: str, wrong: str = "") -> dict[str, Json]:
         """What the browser shows: the claim in view, how many wait, the log, and what is said of what was

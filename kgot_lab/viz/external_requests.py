@@ -175,8 +175,7 @@ def notebook_references(path: Path | str) -> tuple[Reference, ...]:
     return tuple(found)
 
 
-# --- addresses
-# --------------------------------------------------------------------------------------------------------
+# --- addresses ---
 
 
 class _Found(NamedTuple):
@@ -244,8 +243,7 @@ def _within(address: str) -> _Text | None:
     return _Text(kind, content.decode("utf-8", "replace")) if kind else None
 
 
-# --- markup
-# -----------------------------------------------------------------------------------------------------------
+# --- markup ---
 
 _ENTITY = re.compile(r"""<!ENTITY\s+\S+\s+("[^"]*"|'[^']*')""")
 
@@ -298,8 +296,7 @@ def _only_clicked(tag: str, given: Mapping[str, str]) -> bool:
     return tag in ("a", "area") or (tag == "link" and bool(rel) and NOT_FETCHED.issuperset(rel))
 
 
-# --- styles and scripts
-# -----------------------------------------------------------------------------------------------
+# --- styles and scripts ---
 
 _STYLE = re.compile(
     r"""/\*.*?(?:\*/|\Z) | (?P<word>@[a-z-]+) | url\(\s*(?P<bare>[^"'\s)][^)]*?)\s*(?:\)|\Z) | (?P<opened>[a-z-]*)\(
@@ -372,8 +369,7 @@ def _unique(addresses: Iterator[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(_plain, addresses)))
 
 
-# --- notebooks
-# --------------------------------------------------------------------------------------------------------
+# --- notebooks ---
 
 
 def _notebook(path: Path) -> Mapping[str, Json]:

@@ -84,8 +84,7 @@ def page_name(path: Path | str) -> str:
     return f"{Path(path).stem}.html"
 
 
-# --- the notebook
-# -----------------------------------------------------------------------------------------------------
+# --- the notebook ---
 
 
 def read_notebook(path: Path) -> NotebookNode:
@@ -157,8 +156,7 @@ def _converted(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
     return str(page)
 
 
-# --- links
-# ------------------------------------------------------------------------------------------------------------
+# --- links ---
 
 
 def _linked(page: str, path: Path, frame: PageFrame) -> str:

@@ -111,8 +111,7 @@ class SimulatedReader:
             facts = err(facts, item, draw)
         return facts
 
-    # --- one kind of error each
-    # ---------------------------------------------------------------------------------------
+    # --- one kind of error each ---
 
     def _miss(self, facts: SaidFacts, item: NewsItem, draw: str) -> SaidFacts:
         def kept(what: object) -> bool:
@@ -192,8 +191,7 @@ class SimulatedReader:
             facts, things=things, said=(*facts.said, ref), edges=(*facts.edges, SaidEdge(ref, "about", about))
         )
 
-    # --- inside
-    # -------------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _other(self, edge: SaidEdge, *where: str) -> str:
         """Another thing of the same type as an edge's target: one that looks like it, or else any."""

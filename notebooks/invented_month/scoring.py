@@ -117,8 +117,7 @@ def _wrong(
     return "another person" if any(key[1] in told.items for key in gold) else "of nobody's call"
 
 
-# --- curves
-# -----------------------------------------------------------------------------------------------------------
+# --- curves ---
 
 
 @dataclass(frozen=True)

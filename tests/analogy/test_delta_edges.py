@@ -152,8 +152,7 @@ def pairs_of(found) -> dict[tuple[str, str], tuple[float, float, float]]:
     }
 
 
-# --- bands and thresholds
-# ---------------------------------------------------------------------------------------------
+# --- bands and thresholds ---
 
 
 def without_nodes(graph, gone):
@@ -203,8 +202,7 @@ def test_a_cosine_is_the_same_whichever_text_comes_first_and_whatever_stands_aro
         assert cosines(some, others).tolist() == alone
 
 
-# --- the edges
-# --------------------------------------------------------------------------------------------------------
+# --- the edges ---
 
 
 @every("seed", range(4))
@@ -334,8 +332,7 @@ def test_more_edges_than_allowed_are_refused_rather_than_cut():
         delta_edges(graph, skeletons, BAGS, thresholds=LOOSE, most=count - 1)
 
 
-# --- the verifier
-# -----------------------------------------------------------------------------------------------------
+# --- the verifier ---
 
 
 def test_a_verifier_is_shown_the_texts_of_the_pairs_that_pass_and_its_veto_is_kept_with_the_reason():
@@ -374,8 +371,7 @@ def test_a_verifier_that_prepares_is_told_each_text_of_the_pairs_once_beforehand
     assert sorted(verifier.told) == ["ant bee gnu", "hen bee ant"]
 
 
-# --- edges in a graph
-# -------------------------------------------------------------------------------------------------
+# --- edges in a graph ---
 
 
 def test_new_edges_replace_computed_ones_of_their_type_and_leave_curated_ones():
@@ -428,8 +424,7 @@ def test_a_reader_walks_delta_edges_both_ways_where_the_walk_names_them_beside_c
     assert told.paths["a"] == "b <--[structural_isomorphism]-- a" and told.ids == ["b", "c", "a"]
 
 
-# --- updates
-# ----------------------------------------------------------------------------------------------------------
+# --- updates ---
 
 
 @every("seed", range(3))
@@ -517,8 +512,7 @@ def test_edges_made_by_another_rule_are_not_mixed_with_new_ones():
         updated(grown, ["nobody"], skeletons, BAGS, thresholds=LOOSE)
 
 
-# --- a single pair
-# ----------------------------------------------------------------------------------------------------
+# --- a single pair ---
 
 
 def test_a_pair_is_compared_whatever_the_thresholds():
@@ -560,8 +554,7 @@ def test_a_pair_says_its_numbers_in_one_line():
     assert str(vetoed) == "skeletons 0.500 - texts 0.050 = delta +0.450, high; vetoed: roles crossed"
 
 
-# --- calibration
-# ------------------------------------------------------------------------------------------------------
+# --- calibration ---
 
 
 AIMS = [
@@ -704,8 +697,7 @@ def test_a_grid_of_no_steps_is_refused():
         )
 
 
-# --- with a real embedder
-# ---------------------------------------------------------------------------------------------
+# --- with a real embedder ---
 
 STORIES = {  # text and skeleton, both by hand; the skeletons are said with a small stock of general words
     "guano": (

@@ -58,8 +58,7 @@ def said(prompt: Prompt) -> str:
     return prompt.messages[-1].text
 
 
-# --- the collection
-# ---------------------------------------------------------------------------------------------------
+# --- the collection ---
 
 
 def test_every_text_gets_its_skeleton_in_the_order_of_the_texts(tmp_path):
@@ -180,8 +179,7 @@ def test_a_damaged_row_is_made_again(tmp_path):
     assert skeletons(TEXTS[:2], maker, folder=tmp_path)[TEXTS[0]].endswith("Loaf") and len(maker.asked) == 1
 
 
-# --- one line
-# ---------------------------------------------------------------------------------------------------------
+# --- one line ---
 
 
 REPLIES = [
@@ -224,8 +222,7 @@ def test_a_reply_without_words_is_bad(reply):
         one_line(reply)
 
 
-# --- a model that is asked
-# --------------------------------------------------------------------------------------------
+# --- a model that is asked ---
 
 
 def test_the_model_gets_rules_then_examples_then_the_text():
@@ -292,8 +289,7 @@ def test_the_digest_follows_everything_that_decides_the_skeleton():
     assert plain.name == "scripted"
 
 
-# --- stored skeletons
-# -------------------------------------------------------------------------------------------------
+# --- stored skeletons ---
 
 
 @pytest.mark.parametrize("name", ["made.jsonl", "made.jsonl.gz", "folder/made.jsonl.gz"])
@@ -364,8 +360,7 @@ def test_importing_the_makers_brings_no_model():
     )
 
 
-# --- the real local model
-# ---------------------------------------------------------------------------------------------
+# --- the real local model ---
 
 
 @pytest.mark.live

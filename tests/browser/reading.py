@@ -114,8 +114,7 @@ def _reading(found: Mapping[str, Any], mute: int) -> Reading:
     )
 
 
-# --- the graphs
-# -----------------------------------------------------------------------------------------------------------
+# --- the graphs ---
 
 
 def _run(name: str) -> Callable[[], GraphView]:

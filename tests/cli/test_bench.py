@@ -69,8 +69,7 @@ def table_of(folder: str) -> list[dict[str, str]]:
     return list(csv.DictReader((Path(folder) / "report.csv").read_text(encoding="utf-8").splitlines()))
 
 
-# --- whole runs
-# -------------------------------------------------------------------------------------------------------
+# --- whole runs ---
 
 
 def test_a_folder_of_yours_is_measured_by_all_systems_and_again_from_the_receipts(bench):
@@ -269,8 +268,7 @@ def test_your_own_plan_is_followed_kept_and_never_replaced(bench):
     assert "holds another plan (margin is 0.1 there and 0.2 now)" in said
 
 
-# --- bad input
-# --------------------------------------------------------------------------------------------------------
+# --- bad input ---
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,7 @@ from kgot_lab.viz.external_requests import references
 
 pytestmark = pytest.mark.usefixtures("here")
 
-# --- a question
-# -----------------------------------------------------------------------------------------------------------
+# --- a question ---
 
 
 def test_a_question_is_answered_shown_and_kept(kgot_lab, server):
@@ -79,10 +78,8 @@ def test_an_answer_that_no_sentence_says_is_withheld_where_it_is_to_be_certified
         )
     assert "Answer: London" in plain.out and "Answer: No answer is given: nothing says" in certified.out
     assert "Certificate: withheld\n    missing: " in certified.out
-    as_json, again = (
-        kgot_lab("resume", "run.jsonl", "--json"),
-        kgot_lab("resume", "plain.jsonl", "--certify", "--html", "plain.html"),
-    )
+    as_json = kgot_lab("resume", "run.jsonl", "--json")
+    again = kgot_lab("resume", "plain.jsonl", "--certify", "--html", "plain.html")
     assert json.loads(as_json.out)["answer"] is None
     for told in (certified.out, as_json.out, again.out, kgot_lab("certify", "run.jsonl").out):
         assert "London" not in told, (
@@ -426,8 +423,7 @@ def test_what_a_library_warns_of_is_a_note_told_once(here):
     assert "warnings.warn" not in done.stderr and "Warning" not in done.stderr
 
 
-# --- bad input
-# ------------------------------------------------------------------------------------------------------------
+# --- bad input ---
 
 
 def without_checks(trace: str) -> str:
@@ -638,8 +634,7 @@ def test_an_option_that_is_not_there_and_no_command_at_all_show_the_way(kgot_lab
     assert re.fullmatch(r"\d+\.\d+\.\d+\n", kgot_lab("--version").out)
 
 
-# --- recorded runs
-# --------------------------------------------------------------------------------------------------------
+# --- recorded runs ---
 
 
 def test_the_demo_can_be_replayed_without_a_model(kgot_lab):
@@ -774,8 +769,7 @@ def test_a_forged_run_is_found_out(kgot_lab, finished_run):
     one_line(kgot_lab("verify", "forged.jsonl"), "differs", "Eve")
 
 
-# --- a graph without a question
-# -------------------------------------------------------------------------------------------
+# --- a graph without a question ---
 
 
 def test_a_graph_is_extracted_and_an_extraction_that_stopped_goes_on(kgot_lab):

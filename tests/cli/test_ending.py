@@ -44,8 +44,7 @@ def question_set(folder: Path) -> list[object]:
     return ["questions", "born.jsonl", "--folder", "run", "--system", "zero-shot"]
 
 
-# --- signals
-# --------------------------------------------------------------------------------------------------------------
+# --- signals ---
 
 
 @posix
@@ -120,8 +119,7 @@ def test_an_interrupted_fork_says_the_command_that_goes_on_with_it(kgot_lab, fin
     assert resumed.code == 0 and "Answer: London" in resumed.out, resumed.err
 
 
-# --- readers, pages and folders
-# -------------------------------------------------------------------------------------------
+# --- readers, pages and folders ---
 
 
 def test_a_run_whose_reader_goes_away_says_where_it_is(server, here):
@@ -197,8 +195,7 @@ def test_a_folder_that_takes_no_trace_is_told_before_anything_is_asked(kgot_lab,
     assert server.bodies == []
 
 
-# --- a full disk
-# ----------------------------------------------------------------------------------------------------------
+# --- a full disk ---
 
 
 @posix
@@ -269,8 +266,7 @@ def test_an_untraced_file_that_is_empty_is_named(kgot_lab, here):
     )
 
 
-# --- a model that may not be asked
-# ------------------------------------------------------------------------------------------
+# --- a model that may not be asked ---
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -298,8 +294,7 @@ def test_a_question_that_a_server_refuses_among_others_is_no_reason_to_stop(kgot
     )
 
 
-# --- little memory, other locales
-# -----------------------------------------------------------------------------------------
+# --- little memory, other locales ---
 
 
 LITTLE_MEMORY = """

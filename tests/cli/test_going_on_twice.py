@@ -42,8 +42,7 @@ def interrupted(*_):
     raise KeyboardInterrupt
 
 
-# --- forks
-# ----------------------------------------------------------------------------------------------------------------
+# --- forks ---
 
 
 @pytest.fixture
@@ -123,8 +122,7 @@ def test_a_fork_without_a_model_says_the_command_that_goes_on_with_one(kgot_lab,
     assert resumed.code == 0 and "Answer: Paris" in resumed.out, resumed.err
 
 
-# --- extractions
-# ----------------------------------------------------------------------------------------------------------
+# --- extractions ---
 
 
 def test_a_finished_extraction_has_nothing_left_to_do_and_asks_nothing(kgot_lab, here):
@@ -163,8 +161,7 @@ def test_a_document_in_the_middle_is_gone_on_with_and_only_what_is_left_is_estim
     assert len([event for event in load_run("x.jsonl").events if isinstance(event, ToolReturned)]) == 2
 
 
-# --- graphs that outlive a run
-# --------------------------------------------------------------------------------------------
+# --- graphs that outlive a run ---
 
 
 SPARQL_WRITE = {"statements": ["INSERT DATA { :Ada_Lovelace :born_in :London }"]}
@@ -371,8 +368,7 @@ def test_an_extracted_graph_says_where_its_facts_came_from(kgot_lab, here):
     assert [edge.properties["source"] for edge in read_snapshot("graph.jsonl").edges] == ["ada.md#1"]
 
 
-# --- files
-# ----------------------------------------------------------------------------------------------------------------
+# --- files ---
 
 
 def test_nothing_is_written_over_the_graph_that_a_run_began_with(kgot_lab, here, server):

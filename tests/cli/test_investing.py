@@ -116,8 +116,7 @@ def test_what_cannot_be_done_is_one_line(kgot_lab, tmp_path):
     assert "not financial advice" in help_text or "Nothing here is financial advice" in help_text
 
 
-# --- bad input
-# ------------------------------------------------------------------------------------------------------------
+# --- bad input ---
 
 
 def test_a_position_that_is_none_is_one_clear_error_and_makes_no_account(kgot_lab, tmp_path):

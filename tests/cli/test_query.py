@@ -83,10 +83,8 @@ def test_a_graph_that_is_none_is_refused_in_one_line(kgot_lab, here, where):
 def test_a_folder_is_read_first_and_only_once(ask, here):
     (here / "code").mkdir()
     (here / "code" / "shop.py").write_text("def buy():\n    pay()\n\n\ndef pay():\n    pass\n")
-    first, second = (
-        ask("used-by", "pay", "--json", graph="code"),
-        ask("used-by", "pay", "--json", graph="code"),
-    )
+    first = ask("used-by", "pay", "--json", graph="code")
+    second = ask("used-by", "pay", "--json", graph="code")
     assert (
         json.loads(first.out) == json.loads(second.out)
         and json.loads(first.out)["rows"][0]["id"] == "shop.buy"

@@ -111,8 +111,7 @@ def recorded_calls() -> int:
     return count
 
 
-# --- a run
-# ----------------------------------------------------------------------------------------------------------------
+# --- a run ---
 
 
 def test_every_question_is_answered_scored_and_kept(finished):
@@ -182,8 +181,7 @@ def test_results_are_one_object_where_that_is_asked_for(kgot_lab, server):
     )
 
 
-# --- stopped and gone on with
-# ---------------------------------------------------------------------------------------------
+# --- stopped and gone on with ---
 
 
 @pytest.mark.skipif(os.name == "nt", reason="SIGKILL")
@@ -234,8 +232,7 @@ def test_ctrl_c_waits_for_the_calls_under_way_and_says_how_to_go_on(kgot_lab, se
     assert kgot_lab(*asking(server)).code == 0 and server.repeated == []
 
 
-# --- one budget
-# -----------------------------------------------------------------------------------------------------------
+# --- one budget ---
 
 
 def test_the_budget_is_of_all_questions_and_all_sittings(kgot_lab, server):
@@ -269,8 +266,7 @@ def test_tokens_are_limited_likewise(kgot_lab, server):
     assert stopped.code == 1 and "tokens are spent" in stopped.err and len(server.answered) * 1500 <= 12_000
 
 
-# --- another plan, errors, bad input
-# --------------------------------------------------------------------------------------
+# --- another plan, errors, bad input ---
 
 
 def test_a_folder_with_another_plan_is_refused_saying_what_differs(kgot_lab, server):
@@ -424,8 +420,7 @@ def test_a_plan_of_an_earlier_version_goes_on(kgot_lab, finished):
     assert kgot_lab(*asking(finished.server)).code == 0 and len(finished.server.answered) == finished.calls
 
 
-# --- models by name, limits, tools
-# ----------------------------------------------------------------------------------------
+# --- models by name, limits, tools ---
 
 
 def test_models_are_named_as_in_a_file_and_single_limits_are_set(kgot_lab, server):
@@ -525,8 +520,7 @@ def test_an_id_that_looks_like_markup_or_commands_the_terminal_is_only_an_id(kgo
     )
 
 
-# --- which system, which questions, who grades
-# ----------------------------------------------------------------------------
+# --- which system, which questions, who grades ---
 
 
 @pytest.mark.parametrize(("system", "calls"), [("rag", 1), ("zero-shot", 1)])

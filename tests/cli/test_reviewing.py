@@ -29,10 +29,8 @@ LONDON = said(
     said_by="Charles",
 )
 KNOWS = said("Ada knows Mary", "novel", confidence=0.6)
-COLOURS, BREAKS = (
-    ("\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\x08", "\u202e"),
-    ("\r", "\n", "\x0b", "\x85", "\u2028"),
-)
+COLOURS = ("\x1b[2J", "\x1b]0;title\x07", "\x9b31m", "\x08", "\u202e")
+BREAKS = ("\r", "\n", "\x0b", "\x85", "\u2028")
 
 
 @pytest.fixture
@@ -232,10 +230,8 @@ def test_no_text_in_a_claim_breaks_a_line_or_commands_the_terminal(kgot_lab, cla
         claim.id[:8] for claim in claims
     )
     first = claims[0].id
-    shown, as_json = (
-        kgot_lab("memory", "memory.db", "waiting", first),
-        kgot_lab("memory", "memory.db", "waiting", first, "--json"),
-    )
+    shown = kgot_lab("memory", "memory.db", "waiting", first)
+    as_json = kgot_lab("memory", "memory.db", "waiting", first, "--json")
     assert (
         shown.out.count("\n") == 5
         and told(as_json)["claim"] == first

@@ -37,8 +37,7 @@ def begun(path):
     return next(event for event in load_run(path).events if isinstance(event, Started))
 
 
-# --- a graph that is there
-# ----------------------------------------------------------------------------------------------------
+# --- a graph that is there ---
 
 
 def test_a_graph_in_a_file_is_asked_without_documents_and_stays_as_it_is(kgot_lab, graph):
@@ -152,10 +151,8 @@ def test_a_stopped_run_on_a_graph_resumes(kgot_lab, graph):
 
 def test_two_questions_on_one_server_have_a_namespace_each_and_a_kept_one_is_asked(kgot_lab, oxigraph_server):
     at = oxigraph_server.query_url
-    write, read = (
-        "INSERT DATA { :Ada_Lovelace :born_in :London }",
-        "SELECT ?place WHERE { :Ada_Lovelace :born_in ?place }",
-    )
+    write = "INSERT DATA { :Ada_Lovelace :born_in :London }"
+    read = "SELECT ?place WHERE { :Ada_Lovelace :born_in ?place }"
     retrieve = {"choice": "RETRIEVE", "text": read}
     answers = [
         *FIRST,
@@ -197,8 +194,7 @@ def test_two_questions_on_one_server_have_a_namespace_each_and_a_kept_one_is_ask
     )
 
 
-# --- limits, a page of YAML, models in a file
-# -----------------------------------------------------------------------------------
+# --- limits, a page of YAML, models in a file ---
 
 
 def test_limits_are_set_on_the_command_line(kgot_lab, server):
@@ -301,8 +297,7 @@ def test_keys_are_read_from_a_file_of_the_folder_and_never_printed(kgot_lab, ser
     assert "a-key-of-ours" not in ran.out + ran.err + Path("run.jsonl").read_text()
 
 
-# --- tools
-# ----------------------------------------------------------------------------------------------------------------------
+# --- tools ---
 
 
 def test_a_larger_model_is_offered_all_that_works_here_and_told_what_does_not_and_why(kgot_lab, server):
@@ -331,8 +326,7 @@ def test_one_tool_by_name_and_one_that_cannot_work(kgot_lab, server):
     )
 
 
-# --- forks and runs that go on
-# ----------------------------------------------------------------------------------------------------
+# --- forks and runs that go on ---
 
 
 def test_a_run_is_forked_on_the_command_line_and_the_fork_verifies(kgot_lab, server):

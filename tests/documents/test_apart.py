@@ -236,8 +236,7 @@ def test_a_character_set_whose_bytes_look_like_ascii_goes_first():
     assert text_from("東京".encode("iso-2022-jp"), ".txt", "ISO-2022-JP").text == "東京"
 
 
-# --- what is no file
-# ------------------------------------------------------------------------------------------------------
+# --- what is no file ---
 
 
 @pytest.fixture

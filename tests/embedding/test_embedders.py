@@ -63,8 +63,7 @@ def ready(name: str, tmp_path) -> Embedder:
 LOCAL = ["minilm", "sentence-transformers", "wordllama", "lsa", "infonce"]
 
 
-# --- what all promise
-# -------------------------------------------------------------------------------------------------
+# --- what all promise ---
 
 
 @pytest.mark.parametrize("name", LOCAL)
@@ -123,8 +122,7 @@ def test_a_missing_package_is_named_with_its_extra(name, package, extra, monkeyp
         embedder(name, **({"documents": DOCUMENTS} if name == "lsa" else {}))
 
 
-# --- the same model with and without torch
-# ----------------------------------------------------------------------------
+# --- the same model with and without torch ---
 
 
 @pytest.mark.extended
@@ -144,8 +142,7 @@ def test_with_and_without_torch_the_ranking_is_the_same_but_for_near_ties(tmp_pa
         assert all(row[above] > row[below] - 0.02 for above, below in pairwise(top))
 
 
-# --- learnt from the documents
-# ----------------------------------------------------------------------------------------
+# --- learnt from the documents ---
 
 
 @pytest.mark.parametrize("name", ["lsa", "infonce"])
@@ -220,8 +217,7 @@ def test_the_loss_of_infonce_is_the_written_formula():
     assert loss(model.weights, bags, 0.5)[0] == pytest.approx(-(sum(log_row) + sum(log_column)) / 4, rel=1e-5)
 
 
-# --- a server
-# ---------------------------------------------------------------------------------------------------------
+# --- a server ---
 
 
 def at(server, **options):

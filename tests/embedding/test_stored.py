@@ -103,8 +103,7 @@ def test_without_its_package_the_static_embedder_names_the_extra(monkeypatch):
         query_embedder()
 
 
-# --- what is given
-# ------------------------------------------------------------------------------------------------------
+# --- what is given ---
 
 
 def test_what_vectors_save_is_loaded_and_so_is_an_npz_file_of_ones_own(tmp_path):

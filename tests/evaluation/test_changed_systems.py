@@ -52,8 +52,7 @@ def test_a_changed_system_keeps_its_old_receipt_until_the_new_one_is_whole(tmp_p
     assert sorted(each.name for each in tmp_path.iterdir()) == ["mine.jsonl.gz"]
 
 
-# --- two processes
-# ------------------------------------------------------------------------------------------------------
+# --- two processes ---
 
 HELD = """
 import os, sys, time

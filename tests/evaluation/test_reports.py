@@ -67,8 +67,7 @@ def finding(system: str, ids: str, **other: str) -> Run:
     return Run(system, f"<{system}>", "toy", 20, hits, Latency(0.001, 0.002))
 
 
-# --- reports
-# ----------------------------------------------------------------------------------------------------------
+# --- reports ---
 
 
 def test_a_report_from_receipts_says_the_same_as_one_from_the_runs(develop, made):
@@ -192,8 +191,7 @@ def test_comparing_twice_the_systems_is_twice_the_work_and_each_is_compared_once
     assert calls(lambda: compare(scores, "s0")) < 2.5 * calls(lambda: compare(half, "s0"))
 
 
-# --- tables
-# -----------------------------------------------------------------------------------------------------------
+# --- tables ---
 
 
 def test_numbers_print_as_in_a_paper():
@@ -219,8 +217,7 @@ def test_no_text_leaves_its_cell():
         Grid("", ("a", "b"), ((Cell("x"),),))
 
 
-# --- failures
-# ---------------------------------------------------------------------------------------------------------
+# --- failures ---
 
 
 def test_a_failure_names_what_was_missed_and_what_stood_there_instead():
@@ -268,8 +265,7 @@ def test_texts_of_passages_and_questions_are_escaped():
     assert "\x1b" not in repr(found)
 
 
-# --- the page
-# ---------------------------------------------------------------------------------------------------------
+# --- the page ---
 
 
 class Tags(HTMLParser):

@@ -92,8 +92,7 @@ def test_what_cannot_be_counted_is_refused(stage, queries, keep, message):
         run(stage, queries, keep=keep)
 
 
-# --- receipts
-# ---------------------------------------------------------------------------------------------------------
+# --- receipts ---
 
 
 def test_a_receipt_can_be_read_back_and_the_same_run_gives_the_same_bytes(tmp_path):

@@ -136,8 +136,7 @@ def test_what_cannot_be_tested_is_refused(values):
             method(values)
 
 
-# --- compare
-# ----------------------------------------------------------------------------------------------------------
+# --- compare ---
 
 
 def scored(system: str, values: list[float]) -> Scores:

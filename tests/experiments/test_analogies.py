@@ -110,11 +110,9 @@ def test_what_is_relevant_is_in_the_pool_and_the_query_itself_is_not(name):
 
 def test_the_searches_have_their_published_sizes():
     assert len(retrieval("storyanalogy-mc pool").dataset.documents) == 1_355
-    task, corpus, processes = (
-        retrieval("analobench T2 S1"),
-        retrieval("analobench S30"),
-        retrieval("parallelparc pool"),
-    )
+    task = retrieval("analobench T2 S1")
+    corpus = retrieval("analobench S30")
+    processes = retrieval("parallelparc pool")
     assert {len(pool) for pool in task.pools.values()} == {200} and {
         len(pool) for pool in corpus.pools.values()
     } == {339}

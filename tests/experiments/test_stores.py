@@ -48,10 +48,8 @@ def test_a_raw_driver_finds_what_the_store_finds(kind, tmp_path):
     diff = power_law_graph(400)
     if kind == "sparql_embedded":
         pytest.importorskip("pyoxigraph")
-    ours, theirs = (
-        Ours(kind, {"path": str(tmp_path / "graph.log")}),
-        RAW_DRIVERS[kind]({"path": str(tmp_path / "graph.log")}),
-    )
+    ours = Ours(kind, {"path": str(tmp_path / "graph.log")})
+    theirs = RAW_DRIVERS[kind]({"path": str(tmp_path / "graph.log")})
     for one in (ours, theirs):
         one.load(diff)
     for id in Task.about(diff).ids[:10]:

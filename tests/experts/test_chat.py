@@ -56,8 +56,7 @@ def text(events) -> str:
     return "".join(event.content for event in events if isinstance(event, TokenEvent))
 
 
-# --- stages
-# -----------------------------------------------------------------------------------------------------------
+# --- stages ---
 
 
 def test_the_prompt_holds_the_persona_the_graph_behind_a_fence_and_how_to_cite():
@@ -72,8 +71,7 @@ def test_the_prompt_holds_the_persona_the_graph_behind_a_fence_and_how_to_cite()
     assert system.index("<<<") < system.index("- [technique] Prompt caching") < system.index(">>>")
 
 
-# --- citations
-# --------------------------------------------------------------------------------------------------------
+# --- citations ---
 
 PIECES = [
     *"[]:; \n", "[source:", "[Source: ", "[sour", "cook:", "code:f", "Prompt caching", "technique:caching", "rag",
@@ -114,8 +112,7 @@ def test_a_false_citation_is_marked_and_a_true_one_is_counted():
     assert cited == {NODES[0]: 2} and false == ["cook:nobody", "nobody"]
 
 
-# --- limitations and caps
-# ---------------------------------------------------------------------------------------------
+# --- limitations and caps ---
 
 WORDS = ["cache", "prompt", "agent", "search", "cost", "build", "index", "answer"]
 QUESTIONS = [
@@ -258,8 +255,7 @@ def test_every_limitation_of_the_cookbook_is_told_with_what_it_limits():
     assert seen > 5
 
 
-# --- memory
-# -----------------------------------------------------------------------------------------------------------
+# --- memory ---
 
 
 def test_only_the_same_persons_conversations_with_the_same_expert_are_remembered():
@@ -277,8 +273,7 @@ def test_only_the_same_persons_conversations_with_the_same_expert_are_remembered
     )
 
 
-# --- however a turn ends
-# ----------------------------------------------------------------------------------------------
+# --- however a turn ends ---
 
 
 @pytest.mark.parametrize("read", [0, 1, 3, 4])

@@ -154,8 +154,7 @@ def test_an_expert_that_answers_in_sentences_holds_the_model_to_them_and_tells_t
     assert "".join(each.content for each in events if isinstance(each, TokenEvent)) == done.text
 
 
-# --- what no word of is found
-# -------------------------------------------------------------------------------------------
+# --- what no word of is found ---
 
 
 def thought_of_asking(service, question):

@@ -42,8 +42,7 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-# --- Cypher
-# -----------------------------------------------------------------------------------------------------------
+# --- Cypher ---
 
 
 def _names(names: tuple[str, ...]) -> st.SearchStrategy[str]:
@@ -51,12 +50,10 @@ def _names(names: tuple[str, ...]) -> st.SearchStrategy[str]:
 
 
 _VALUE = _one(*map(_quoted, TEXTS), *map(str, NUMBERS), "true", "false", "null", "[1, 2]", "['x']", "[]")
-_ID, _LABEL, _RELATION, _PROPERTY = (
-    _one(*map(_quoted, IDS)),
-    _names(LABELS),
-    _names(RELATIONS),
-    _names(PROPERTIES),
-)
+_ID = _one(*map(_quoted, IDS))
+_LABEL = _names(LABELS)
+_RELATION = _names(RELATIONS)
+_PROPERTY = _names(PROPERTIES)
 # values that may be a property
 _KEPT = _one(*map(_quoted, TEXTS), *map(str, NUMBERS), "true", "[1, 2]", "['x', 'y']")
 _ENTRY = _joined(_PROPERTY, ": ", _KEPT)
@@ -148,15 +145,12 @@ CYPHER = st.builds(Statement, _CYPHER_WRITE, st.just(True)) | st.builds(
 )
 
 
-# --- SPARQL
-# -----------------------------------------------------------------------------------------------------------
+# --- SPARQL ---
 
 _THING = _one(":a", ":b", ":d_e", ":o%27c")
-_VERB, _NAME, _KIND = (
-    _one(":knows", ":born_in"),
-    _one(":x", ":y", ":label", ":relation"),
-    _one(":P", ":Big_City"),
-)
+_VERB = _one(":knows", ":born_in")
+_NAME = _one(":x", ":y", ":label", ":relation")
+_KIND = _one(":P", ":Big_City")
 _LITERAL = _one(*map(_quoted, TEXTS), *map(str, NUMBERS), "true", "'x'@en", "'5'^^xsd:integer", "1.50")
 _FACT = st.one_of(
     _joined(_THING, " ", _VERB, " ", _THING, " . "),
@@ -238,8 +232,7 @@ SPARQL = st.builds(Statement, _SPARQL_WRITE, st.just(True)) | st.builds(
 )
 
 
-# --- acts that mean the same everywhere
-# -------------------------------------------------------------------------------
+# --- acts that mean the same everywhere ---
 
 
 class Act(NamedTuple):

@@ -38,8 +38,7 @@ def node(number: int) -> Diff:
     return Diff(added_nodes=(Node(f"n{number}", ("Thing",), {"text": "x" * (number * 37 % 300)}),))
 
 
-# --- a disk that is played
-# --------------------------------------------------------------------------------------------
+# --- a disk that is played ---
 
 
 class Disk:
@@ -105,8 +104,7 @@ def on(disk: Disk) -> Iterator[None]:
         yield
 
 
-# --- the log
-# ----------------------------------------------------------------------------------------------------------
+# --- the log ---
 
 
 def log_after_power_loss(chance: random.Random, folder: Path) -> str:
@@ -175,8 +173,7 @@ def log_after_a_failure(chance: random.Random, folder: Path) -> str:
     )
 
 
-# --- SQLite
-# -----------------------------------------------------------------------------------------------------------
+# --- SQLite ---
 
 
 def sqlite_after_power_loss(chance: random.Random, folder: Path) -> str:
@@ -228,8 +225,7 @@ def sqlite_on_a_full_disk(chance: random.Random, folder: Path) -> str:
         return "" if again.graph().ids == ("n0", "n1") else str(again.graph().ids)
 
 
-# --- traces
-# -----------------------------------------------------------------------------------------------------------
+# --- traces ---
 
 
 def asked(number: int) -> Asked:

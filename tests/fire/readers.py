@@ -94,8 +94,7 @@ def _sheet() -> bytes:
     return out.getvalue()
 
 
-# --- damage
-# -----------------------------------------------------------------------------------------------------------
+# --- damage ---
 
 
 def damaged(data: bytes, chance: random.Random) -> bytes:
@@ -174,8 +173,7 @@ def _repacked(data: bytes, chance: random.Random) -> bytes:
     return out.getvalue()
 
 
-# --- reading
-# ----------------------------------------------------------------------------------------------------------
+# --- reading ---
 
 
 def _read(path: Path) -> None:

@@ -132,8 +132,7 @@ def searched(
     return done, None
 
 
-# --- what must hold
-# -------------------------------------------------------------------------------------------------------
+# --- what must hold ---
 
 
 def agree(case: Sequence[Statement], stores: Sequence[Store]) -> None:

@@ -46,8 +46,7 @@ class Sure:
         return Reply("RETRIEVE", Usage(10, 2), logprob=self.logprob if prompt.likelihood else None)
 
 
-# --- servers
-# --------------------------------------------------------------------------------------------------------------
+# --- servers ---
 
 
 def test_a_server_is_asked_for_logprobs_only_where_the_prompt_asks_and_their_sum_is_told() -> None:
@@ -106,8 +105,7 @@ def test_a_word_about_logprobs_is_no_refusal_of_what_was_not_asked() -> None:
     assert len(server.bodies) == 1 and llm.left_out == []
 
 
-# --- engines
-# --------------------------------------------------------------------------------------------------------------
+# --- engines ---
 
 
 def test_an_answer_that_lacks_the_logprob_of_a_token_has_none_and_that_of_nothing_is_the_smallest() -> None:
@@ -119,8 +117,7 @@ def test_an_answer_that_lacks_the_logprob_of_a_token_has_none_and_that_of_nothin
     assert _logprob({"tokens_predicted": 2, "completion_probabilities": told}) == pytest.approx(-103.53)
 
 
-# --- keys, tapes, wrappers
-# ------------------------------------------------------------------------------------------------
+# --- keys, tapes, wrappers ---
 
 
 def test_a_tape_keeps_how_likely_a_reply_was_and_only_where_it_was_told(tmp_path: Path) -> None:

@@ -78,8 +78,7 @@ def small(**changed):
     return scripted(**{**replies, "parse": {"answer": "London"}, "guess": {"answer": "?"}, **changed})
 
 
-# --- tools
-# ----------------------------------------------------------------------------------------------------------------
+# --- tools ---
 
 
 @pytest.mark.parametrize("limits", [FEW, LOCAL], ids=["reference", "local"])
@@ -187,8 +186,7 @@ def test_documents_of_one_id_from_two_tools_do_not_confuse_the_answer(store):
     ]
 
 
-# --- texts that cannot be written
-# -----------------------------------------------------------------------------------------
+# --- texts that cannot be written ---
 
 
 def test_half_a_letter_in_a_reply_a_call_a_tool_text_or_the_question_does_not_end_the_run(store, tmp_path):
@@ -217,8 +215,7 @@ def test_a_trace_takes_what_only_an_escape_can_write(tmp_path):
     assert load_run(tmp_path / "t.jsonl").events == tuple(events)
 
 
-# --- rows and graphs
-# ------------------------------------------------------------------------------------------------------
+# --- rows and graphs ---
 
 
 @pytest.mark.parametrize(
@@ -315,8 +312,7 @@ def test_rows_that_no_answer_can_be_made_of_end_in_a_guess_that_says_so(store):
     assert (events[-1].text, events[-1].forced, events[-1].evidence) == ("London", True, ())
 
 
-# --- traces
-# ---------------------------------------------------------------------------------------------------------------
+# --- traces ---
 
 
 @pytest.fixture(scope="module")
@@ -330,10 +326,8 @@ def rich(shared):
         mend=[{"statement": "add(1"}, "lorem", "ipsum", {"statement": "result = facts()"}],
         **{"arithmetic?": {"needed": True}},
     )
-    limits, executor = (
-        FEW.but(arithmetic="always", repairs=2),
-        scripted("executor", tools=call(), arithmetic={"code": "print(6 * 7)"}),
-    )
+    limits = FEW.but(arithmetic="always", repairs=2)
+    executor = scripted("executor", tools=call(), arithmetic={"code": "print(6 * 7)"})
     events = tuple(think(QUESTION, llm, shared, [TOOL], limits, attachments=["note.txt"], execution=executor))
     for kind in (Repaired, Refused, Failed, Computed, Wrote, Read):
         assert of(kind, list(events)), kind
@@ -416,8 +410,7 @@ def test_the_whole_graph_as_text_cannot_be_forked_as_if_it_were_a_statement(stor
         fork(events, at, "result = []", store)
 
 
-# --- memory
-# ---------------------------------------------------------------------------------------------------------------
+# --- memory ---
 
 PROMPT = Prompt((Message("user", "?"),))
 

@@ -340,8 +340,7 @@ def _finds_nothing(query: str) -> Result:
     raise ToolFailed(f"nothing on {query}")
 
 
-# --- parts that may be left out
-# -------------------------------------------------------------------------------------------
+# --- parts that may be left out ---
 
 
 def test_without_paths_the_best_sentences_are_read_wherever_they_stand() -> None:

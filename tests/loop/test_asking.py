@@ -57,8 +57,7 @@ def run(store, llm, limits=FEW, tools=(TOOL,)):
     return events
 
 
-# --- replies that are cut short
-# -------------------------------------------------------------------------------------------
+# --- replies that are cut short ---
 
 
 def test_a_long_list_as_an_answer_is_asked_for_again_with_more_room(store):
@@ -160,8 +159,7 @@ def test_limits_that_older_runs_do_not_name_are_told_only_where_they_were_set():
     )
 
 
-# --- who answered, and what a failed call cost
-# ------------------------------------------------------------------------------
+# --- who answered, and what a failed call cost ---
 
 
 def test_after_a_resume_with_another_model_each_reply_names_who_gave_it(store, tmp_path):
@@ -203,8 +201,7 @@ def test_what_a_call_that_failed_has_cost_stands_in_the_trace_and_the_run_resume
     assert verify(events, store) is None
 
 
-# --- tools that fail
-# ----------------------------------------------------------------------------------------------------------
+# --- tools that fail ---
 
 
 class Failing:
@@ -262,8 +259,7 @@ def test_a_tool_that_returns_no_result_is_named(store, result):
     assert "odd is broken: a tool returns a text, or a Result" in of(ToolReturned, events)[0].text
 
 
-# --- direct reading
-# -----------------------------------------------------------------------------------------------------------
+# --- direct reading ---
 
 DIRECT = FEW.but(reading="whole graph")
 
@@ -293,8 +289,7 @@ def test_a_forced_direct_answer_is_asked_for_as_often_as_the_limits_say(store):
     )
 
 
-# --- one writer, and forks of forks
-# -------------------------------------------------------------------------------------------
+# --- one writer, and forks of forks ---
 
 
 def test_two_cannot_write_one_trace(store, tmp_path):

@@ -71,10 +71,8 @@ def test_every_statement_on_a_trace_does_the_same_in_the_sandbox_today(path, sto
 
 
 def test_a_trace_says_which_model_which_engine_and_when(path):
-    about, asked = (
-        load_run(path).about,
-        [event for event in load_run(path).events if isinstance(event, Asked)],
-    )
+    about = load_run(path).about
+    asked = [event for event in load_run(path).events if isinstance(event, Asked)]
     if path.stem.startswith("simulated_"):
         assert about["model"].startswith("simulated:") and "no language model" in about["model"]
         assert all(event.model.startswith("simulated:") for event in asked)
@@ -93,10 +91,8 @@ def test_a_trace_holds_no_path_of_a_machine_and_nothing_like_a_key(path):
 
 def test_the_answer_of_a_trace_rests_on_facts_of_its_graph_and_documents_its_tools_returned(path):
     trace = load_run(path)
-    final, facts = (
-        trace.events[-1],
-        {f"{edge.source} --[{edge.type}]--> {edge.target}" for edge in graph_after(trace.events).edges},
-    )
+    final = trace.events[-1]
+    facts = {f"{edge.source} --[{edge.type}]--> {edge.target}" for edge in graph_after(trace.events).edges}
     returned = {
         document.id for event in trace.events if isinstance(event, ToolReturned) for document in event.sources
     }

@@ -61,8 +61,7 @@ def simulated_run(
     )
 
 
-# --- a path of sentences
-# ----------------------------------------------------------------------------------------------
+# --- a path of sentences ---
 
 
 def test_the_path_from_the_name_in_the_question_to_the_answer_is_told_step_by_step():
@@ -128,10 +127,8 @@ def test_a_guess_never_passes_even_where_a_sentence_holds_it():
 
 
 def test_of_two_things_that_are_named_each_must_be_told_of():
-    asked, other = (
-        "Which film is older, Silver Lane or Copper Lane?",
-        Document("d3", "Copper Lane is a film of 1961.", "Copper Lane"),
-    )
+    asked = "Which film is older, Silver Lane or Copper Lane?"
+    other = Document("d3", "Copper Lane is a film of 1961.", "Copper Lane")
     both = certificate_of_run(told_run("Silver Lane", [LANE, other], [LANE, other], question=asked))
     assert states(both) == ["one source", "one source"] and both.ruling == "passes"
     assert certificate_of_run(told_run("Silver Lane", [LANE], [LANE], question=asked)).ruling == "withheld"
@@ -174,8 +171,7 @@ def test_recorded_runs_have_a_certificate_and_it_is_the_same_each_time(name):
     assert first.ruling != "passes" or run.answer.split()[0].casefold() in path.casefold()
 
 
-# --- what contests
-# ----------------------------------------------------------------------------------------------------
+# --- what contests ---
 
 
 def test_a_passage_that_gives_another_value_contests_the_fact():
@@ -238,8 +234,7 @@ def test_the_names_of_a_question_are_its_titles_and_runs_of_capitals():
     assert question_names("What is the place of birth of Jo Marsh?", ["Place of birth"]) == ["Jo Marsh"]
 
 
-# --- hops and comparisons, with a simulated model
-# ---------------------------------------------------------------------
+# --- hops and comparisons, with a simulated model ---
 
 
 def test_a_question_that_was_split_needs_its_hops_and_passes_where_each_is_said():

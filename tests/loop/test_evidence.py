@@ -221,8 +221,7 @@ def test_one_support_is_noted_as_plain_texts_and_an_odd_note_is_no_error():
     assert supports_of({"source": ["d1"], "sentence": None}) == (Support("d1", ""),) and supports_of({}) == ()
 
 
-# --- chains of several edges
-# ------------------------------------------------------------------------------------------------
+# --- chains of several edges ---
 
 TRAVELS = [  # Ada --born in--> London --part of--> England --ruled by--> Victoria, and what stands near it
     ("Ada", "born in", "London"), ("London", "part of", "England"), ("England", "ruled by", "Victoria"),
@@ -233,11 +232,9 @@ TRAVELS = [  # Ada --born in--> London --part of--> England --ruled by--> Victor
     ("Kent", "part of", "Ada"), ("Kent", "born in", "England"),  # the same relations in the other order
     ("Ada", "knows", "Mary"), ("Mary", "knows", "Charles"), ("Ada", "knows", "Charles"),
 ]  # fmt: skip
-BORN, IN_ENGLAND, RULED = (
-    "Ada --[born in]--> London",
-    "London --[part of]--> England",
-    "England --[ruled by]--> Victoria",
-)
+BORN = "Ada --[born in]--> London"
+IN_ENGLAND = "London --[part of]--> England"
+RULED = "England --[ruled by]--> Victoria"
 CHAINS = {
     "two edges": {
         "in_memory": "result = [g['object'] for f in facts('Ada', 'born in') for g in facts(f['object'], 'part of')]",

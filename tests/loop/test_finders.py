@@ -61,11 +61,9 @@ def model():
 class Silent:
     """A tool with a query and without a word on finding."""
 
-    name, description, arguments = (
-        "oracle",
-        "Knows things.",
-        {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
-    )
+    name = "oracle"
+    description = "Knows things."
+    arguments = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
 
     def __call__(self, /, **arguments):
         return Result("I do not know.")

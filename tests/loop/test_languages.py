@@ -153,8 +153,7 @@ def test_operations_are_spelled_in_each_language(language, store, tool):
     assert events[-1].passages == ("d1",)
 
 
-# --- three languages at once
-# ----------------------------------------------------------------------------------------------
+# --- three languages at once ---
 
 
 @pytest.fixture(scope="module")

@@ -75,8 +75,7 @@ def remembered_sources(path) -> set[str]:
         return {claim.source for by in claims.claims_of(claims.facts()).values() for claim in by}
 
 
-# --- the second time
-# ----------------------------------------------------------------------------------------------------
+# --- the second time ---
 
 
 @pytest.mark.parametrize("limits", [PATHS, LOCAL, REFERENCE], ids=lambda limits: limits.preset)
@@ -179,8 +178,7 @@ def test_a_memory_answers_without_documents(tmp_path):
         lab.ask(first.question, None, Scripted(_never), memory=tmp_path / "empty.db")
 
 
-# --- two at once, and stops
-# -------------------------------------------------------------------------------------------------
+# --- two at once, and stops ---
 
 
 def test_two_questions_at_once_lose_nothing(tmp_path):
@@ -239,8 +237,7 @@ def test_a_run_is_learnt_once_and_not_again_where_it_was_erased_since(tmp_path):
         assert learn_run(claims, run).learnt.new == 0 and not claims.facts()
 
 
-# --- retraction
-# -------------------------------------------------------------------------------------------------------------
+# --- retraction ---
 
 
 def test_a_retracted_source_names_the_answer_and_is_not_used_by_the_next_question(tmp_path):
@@ -337,8 +334,7 @@ def test_a_tool_leaves_out_what_was_retracted_and_finds_nothing_where_that_is_al
         nothing(query="born")
 
 
-# --- what a question begins with
-# ----------------------------------------------------------------------------------------------
+# --- what a question begins with ---
 
 
 def test_of_a_large_memory_the_facts_near_the_question_are_taken_and_those_that_they_lead_to():
@@ -427,8 +423,7 @@ def test_a_fact_that_nothing_says_waits_for_review(tmp_path):
         )
 
 
-# --- what is refused
-# --------------------------------------------------------------------------------------------------------
+# --- what is refused ---
 
 
 @pytest.mark.parametrize(

@@ -56,10 +56,8 @@ def test_an_event_prints_as_its_line_alone_and_in_a_list():
 
 
 def test_a_printed_event_is_still_compared_by_all_its_fields():
-    one, other = (
-        Read(statement="facts()", rows=("a fact",)),
-        Read(statement="facts()", rows=("another fact",)),
-    )
+    one = Read(statement="facts()", rows=("a fact",))
+    other = Read(statement="facts()", rows=("another fact",))
     assert repr(one) == repr(other) and one != other and one == pickle.loads(pickle.dumps(one))
 
 

@@ -233,8 +233,7 @@ def test_what_a_sentence_says_cannot_become_code(store):
     assert (edge.source, edge.type, edge.target, edge.properties["source"]) == (nasty, "is '", "\\", "d'")
 
 
-# --- cutting
-# --------------------------------------------------------------------------------------------------------------
+# --- cutting ---
 
 
 @every(
@@ -311,8 +310,7 @@ def test_halves_of_letters_are_replaced_and_whole_ones_kept():
     assert whole({"a": ["\ud800x", 1, None], "é😀": "é😀"}) == {"a": ["?x", 1, None], "é😀": "é😀"}
 
 
-# --- forecast
-# -------------------------------------------------------------------------------------------------------------
+# --- forecast ---
 
 
 def counted(events):
@@ -417,8 +415,7 @@ def test_limits_that_make_no_sense_are_refused(change, error):
         REFERENCE.but(**change)
 
 
-# --- extraction without a question
-# ----------------------------------------------------------------------------------------
+# --- extraction without a question ---
 
 
 def test_every_sentence_of_every_document_is_asked_about_when_there_is_no_question(store):

@@ -152,8 +152,7 @@ def test_a_sentence_that_two_documents_say_keeps_both_and_so_does_the_fact_in_it
     assert [set(supports_of(edge.properties)) for edge in edges if edge.identity[:3] == FACT] == [every]
 
 
-# --- every store, servers too
-# ---------------------------------------------------------------------------------------------
+# --- every store, servers too ---
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)

@@ -314,8 +314,7 @@ def test_a_trace_that_an_editor_saved_with_a_mark_is_read_all_the_same(tmp_path)
     assert load_run(marked) == load_run(whole)
 
 
-# --- damage
-# -----------------------------------------------------------------------------------------------------------
+# --- damage ---
 
 
 def test_a_line_that_was_changed_moved_or_taken_out_is_noticed_and_named(tmp_path):

@@ -42,8 +42,7 @@ def talking(remembered):
     )
 
 
-# --- an unknown entity
-# ------------------------------------------------------------------------------------------------
+# --- an unknown entity ---
 
 
 def test_what_is_asked_of_an_entity_that_nobody_named_is_answered_with_nothing_and_changes_nothing(memory):
@@ -72,8 +71,7 @@ def test_a_fact_about_an_entity_that_was_unknown_makes_it_known(memory):
     assert told.splitlines()[1:] == ["- Ada knows Charles (1.00)", "- Charles built Engine (1.00)"]
 
 
-# --- circles of derivation
-# --------------------------------------------------------------------------------------------
+# --- circles of derivation ---
 
 
 def test_a_derivation_that_a_merge_turns_into_its_own_premise_holds_nothing_up(memory):
@@ -98,8 +96,7 @@ def test_a_circle_learnt_in_two_steps_is_told_of_as_long_as_something_outside_it
     assert memory.facts() == () and made.build_context(["a", "b"]) == ""
 
 
-# --- times
-# ------------------------------------------------------------------------------------------------------------
+# --- times ---
 
 NAIVE, AWARE = datetime(2020, 1, 1), datetime(2019, 1, 1, tzinfo=timezone(timedelta(hours=9)))
 
@@ -158,8 +155,7 @@ def test_the_clock_of_a_memory_set_back_puts_no_fact_out_of_order(memory):
     assert [each.created_at.year for each in memory.triples()] == [2026, 2026, 2027]
 
 
-# --- a million characters
-# ------------------------------------------------------------------------------------------------
+# --- a million characters ---
 
 
 def long_notes(object):
@@ -195,8 +191,7 @@ def test_an_object_of_a_million_letters_is_erased_whole_with_what_leads_to_it(tm
         assert [file.name for file in tmp_path.iterdir() if b"canary-31fe" in file.read_bytes()] == []
 
 
-# --- two memories on one file
-# -----------------------------------------------------------------------------------------
+# --- two memories on one file ---
 
 
 def test_what_one_memory_on_a_file_takes_back_the_other_tells_no_more(tmp_path):

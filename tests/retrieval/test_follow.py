@@ -23,8 +23,7 @@ from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Edge, Found, Hit, Node, Query, Ranking, full_text, ranked
 
-# --- the formula, with loops and dictionaries
-# -------------------------------------------------------------------------
+# --- the formula, with loops and dictionaries ---
 
 
 class ByHand:
@@ -204,8 +203,7 @@ def test_small_collections_of_chance_are_followed_as_the_docstring_says(seed):
     assert set(found.ids) == {document.id for document in documents}
 
 
-# --- by hand
-# ----------------------------------------------------------------------------------------------------------
+# --- by hand ---
 
 STORY = [
     Document("a", "Ada Lovelace worked with Charles Babbage on a machine.", "Ada Lovelace"),
@@ -260,8 +258,7 @@ def test_one_passage_leads_to_the_next_by_its_title():
     assert [reason.lane for reason in found.why("d")] == ["earlier", "linked"]
 
 
-# --- what is shown
-# ----------------------------------------------------------------------------------------------------
+# --- what is shown ---
 
 PATH = re.compile(r"(.*) --\[(.*)\]--> \((.*)\) <--\[(.*)\]-- (.*)")
 
@@ -303,8 +300,7 @@ def test_two_runs_and_two_orders_of_the_documents_give_the_same_ranking(hotpotqa
         assert one == other == again and dict(one.lanes[1][1].paths) == dict(other.lanes[1][1].paths)
 
 
-# --- odd input
-# --------------------------------------------------------------------------------------------------------
+# --- odd input ---
 
 
 def test_a_ranking_without_hits_stays_as_it_is():
@@ -361,8 +357,7 @@ def test_a_graph_that_is_not_of_these_documents_and_names_is_refused(graph):
         follow(STORY, Letters(), graph=graph)
 
 
-# --- does it help?
-# ----------------------------------------------------------------------------------------------------
+# --- does it help? ---
 
 
 def mixed(graph: PropertyGraph, seed: int) -> PropertyGraph:

@@ -25,8 +25,7 @@ FUSIONS = {
 }
 
 
-# --- against a plain reference
-# -------------------------------------------------------------------------------------------
+# --- against a plain reference ---
 
 
 def lanes_of_chance(seed: int) -> list[dict[str, float]]:
@@ -82,8 +81,7 @@ def test_fusions_agree_to_the_last_bit_with_loops_over_dictionaries(seed):
     assert strongest(*stages).search("?").hits == ranked(query, best).hits
 
 
-# --- what holds for every fusion
-# -----------------------------------------------------------------------------------------
+# --- what holds for every fusion ---
 
 
 @pytest.mark.parametrize("fuse", FUSIONS.values(), ids=FUSIONS)
@@ -146,8 +144,7 @@ def test_an_unknown_scale_or_no_lane_is_refused():
         strongest()
 
 
-# --- presets
-# ------------------------------------------------------------------------------------------------------------
+# --- presets ---
 
 GRAPH, INTENT = const("graph", b=1, e=0.5), const("intent", e=1)
 LANES = {"embedding": MEANING, "text": WORDS, "graph": GRAPH, "intent": INTENT}

@@ -37,8 +37,7 @@ def lane(name: str, how: str) -> Stage:
 LANES = {"right": lane("right", "right"), "noise": lane("noise", "noise")}
 
 
-# --- the weights
-# --------------------------------------------------------------------------------------------------------------
+# --- the weights ---
 
 
 def test_the_weights_are_those_at_which_a_minimiser_ends():
@@ -84,8 +83,7 @@ def test_what_cannot_be_learnt_from_is_refused(features, answers, l2, said):
         fit_logistic(features, answers, l2)
 
 
-# --- a fusion
-# -----------------------------------------------------------------------------------------------------------------
+# --- a fusion ---
 
 
 def test_the_lane_that_finds_the_right_ones_counts_and_noise_does_not():

@@ -27,8 +27,7 @@ from kgot_lab.retrieval.entity_linking import (
 from kgot_lab.retrieval.pass_through import has_text
 from kgot_lab.types import Document, Edge, Triple
 
-# --- names
-# ------------------------------------------------------------------------------------------------------------
+# --- names ---
 
 
 @every(
@@ -155,8 +154,7 @@ def test_no_text_takes_more_than_time_in_proportion(text):
     assert all(len(name) <= len(text) for name in found)
 
 
-# --- documents that mention titles
-# ------------------------------------------------------------------------------------
+# --- documents that mention titles ---
 
 
 def words_of(text: str) -> list[str]:
@@ -235,8 +233,7 @@ def test_a_node_of_a_document_has_its_title_and_text_and_a_name_is_bare():
     )
 
 
-# --- documents and names
-# ----------------------------------------------------------------------------------------------
+# --- documents and names ---
 
 
 def named_by_hand(documents: list[Document]) -> set[tuple[str, str, str]]:
@@ -284,8 +281,7 @@ def test_documents_without_titles_or_names_have_no_edges(build):
     assert (graph.ids, len(graph.edges)) == (("x", "y"), 0)
 
 
-# --- what a language model took from them
-# -----------------------------------------------------------------------------
+# --- what a language model took from them ---
 
 
 def test_phrases_are_joined_by_the_triples_and_to_the_documents_that_say_them():

@@ -53,8 +53,7 @@ def brute_boosts(graph: PropertyGraph, seeds: list[str], types: set[str] | None 
     return {id: score / max(scores.values()) for id, score in scores.items() if score > 0}
 
 
-# --- boost
-# ------------------------------------------------------------------------------------------------------------
+# --- boost ---
 
 
 @every("seed", range(6))
@@ -144,8 +143,7 @@ def test_without_hits_nothing_is_boosted():
     )
 
 
-# --- jaccard
-# ----------------------------------------------------------------------------------------------------------
+# --- jaccard ---
 
 
 def test_nodes_with_the_same_neighbours_are_found_the_pair_itself_left_out():
@@ -176,8 +174,7 @@ def test_jaccard_equals_that_of_networkx_on_the_graph_without_the_pair(seed, typ
     assert dict(jaccard(graph, hits, types=types).search("?").hits) == pytest.approx(expected)
 
 
-# --- bad input, speed
-# -------------------------------------------------------------------------------------------------
+# --- bad input, speed ---
 
 
 @pytest.mark.parametrize(

@@ -56,8 +56,7 @@ def chance_seeds(seed: int, size: int) -> np.ndarray:
     return weights
 
 
-# --- the walk
-# ---------------------------------------------------------------------------------------------------------
+# --- the walk ---
 
 
 @every("seed", range(15))
@@ -98,8 +97,7 @@ def test_weights_that_are_no_seeds_are_refused(weights):
         RandomWalk(PropertyGraph.of([Node("a"), Node("b")]), 0.5)(np.array(weights, float))
 
 
-# --- the walk of a large graph, which spreads from its seeds
-# ------------------------------------------------------------
+# --- the walk of a large graph, which spreads from its seeds ---
 
 
 def large(walk: RandomWalk, weights: np.ndarray, error: float = 1e-9) -> np.ndarray:
@@ -142,8 +140,7 @@ def test_an_error_that_is_none_is_refused(error):
         pagerank(GRAPH, at(a=1), error=error)
 
 
-# --- on real graphs
-# ---------------------------------------------------------------------------------------------------
+# --- on real graphs ---
 
 
 @pytest.fixture(scope="module")
@@ -206,8 +203,7 @@ def test_a_walk_that_spreads_from_its_seeds_ranks_real_passages_in_the_same_orde
         )
 
 
-# --- the stage
-# --------------------------------------------------------------------------------------------------------
+# --- the stage ---
 
 EDGES = [Edge("a", "to", "hub"), Edge("b", "to", "hub"), Edge("x", "to", "y")]
 GRAPH = PropertyGraph.of([Node(id, properties={"text": id}) for id in "abcxyz"], EDGES, dangling="add")

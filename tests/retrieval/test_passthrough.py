@@ -65,8 +65,7 @@ def brute(graph: PropertyGraph, scores: dict[str, float], depth: int, types: set
     return hits + sorted(reached, key=reached.__getitem__)
 
 
-# --- what is reached
-# --------------------------------------------------------------------------------------------------
+# --- what is reached ---
 
 
 def test_the_original_retrieval_drops_a_hub_without_text_and_pass_through_goes_on():
@@ -118,8 +117,7 @@ def test_a_bare_node_is_never_a_hit():
     ]
 
 
-# --- in which order
-# ---------------------------------------------------------------------------------------------------
+# --- in which order ---
 
 
 def test_more_hits_come_before_more_hubs_and_more_hubs_before_similarity():
@@ -198,8 +196,7 @@ def test_the_list_equals_that_of_following_every_path(seed, depth):
     assert stage.search("?").ids == brute(graph, scores, depth, {"a", "b"})
 
 
-# --- names, ablation, bad input
-# ---------------------------------------------------------------------------------------
+# --- names, ablation, bad input ---
 
 
 def test_a_traversal_prints_itself():

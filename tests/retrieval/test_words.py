@@ -41,8 +41,7 @@ def scores(stage: Stage, query: str) -> dict[str, float]:
     return dict(stage.search(query).hits)
 
 
-# --- what holds for every lane of words
-# ---------------------------------------------------------------------------------
+# --- what holds for every lane of words ---
 
 
 @pytest.mark.parametrize("lane", LANES)
@@ -116,8 +115,7 @@ def test_a_query_of_ten_thousand_words_is_answered(lane):
     }
 
 
-# --- BM25
-# ---------------------------------------------------------------------------------------------------------------
+# --- BM25 ---
 
 
 def test_words_are_those_of_bm25s():
@@ -183,8 +181,7 @@ def test_bm25_refuses_parameters_outside_their_range(options):
         bm25(DOCUMENTS, **options)
 
 
-# --- LIKE
-# ---------------------------------------------------------------------------------------------------------------
+# --- LIKE ---
 
 
 def test_like_counts_the_words_of_the_query_that_a_document_holds_anywhere():
@@ -222,8 +219,7 @@ def test_like_over_the_vocabulary_equals_like_over_the_texts(twowiki):
         assert stage.search(query).hits == ranked(query, plainly_like(documents, query.text)).hits
 
 
-# --- FTS5
-# ---------------------------------------------------------------------------------------------------------------
+# --- FTS5 ---
 
 
 def test_fts5_finds_a_word_by_its_stem():

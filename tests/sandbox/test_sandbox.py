@@ -30,8 +30,7 @@ def sandbox(opened):
     return opened
 
 
-# --- writing
-# ----------------------------------------------------------------------------------------------------------
+# --- writing ---
 
 
 def test_a_write_returns_exactly_what_it_changed_and_applies_nothing(sandbox):
@@ -267,8 +266,7 @@ def test_reserved_characters_in_types_and_names_survive(sandbox):
     assert [new.identity for _, new in diff.changed_edges] == [edge.identity for edge in odd]
 
 
-# --- reading
-# ----------------------------------------------------------------------------------------------------------
+# --- reading ---
 
 
 @pytest.mark.parametrize(
@@ -355,8 +353,7 @@ def test_facts_and_names_find_things_however_they_are_written(sandbox):
     assert sandbox.read("result = names('person')") == ("Ada", "Charles Babbage")
 
 
-# --- computing
-# --------------------------------------------------------------------------------------------------------
+# --- computing ---
 
 
 @pytest.mark.parametrize(

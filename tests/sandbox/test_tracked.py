@@ -38,12 +38,10 @@ def _whole(graph: nx.MultiDiGraph) -> tuple[dict, dict]:
 
 
 def _statement(chance: random.Random) -> str:
-    a, b, t, p = (
-        chance.choice("abcdefgh"),
-        chance.choice("abcdefgh"),
-        chance.choice(["r", "s", "t"]),
-        chance.choice("xyz"),
-    )
+    a = chance.choice("abcdefgh")
+    b = chance.choice("abcdefgh")
+    t = chance.choice(["r", "s", "t"])
+    p = chance.choice("xyz")
     value = chance.choice(["1", "True", "'v'", "[1, [2]]", "{'k': [1]}", "None", "1.0"])
     return chance.choice(
         [

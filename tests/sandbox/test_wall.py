@@ -28,8 +28,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the sandbox tha
 SECRET = "KEY=the-secret"
 
 
-# --- files
-# ------------------------------------------------------------------------------------------------------------
+# --- files ---
 
 
 @pytest.fixture
@@ -87,8 +86,7 @@ def test_packages_that_belong_to_python_itself_are_hidden(opened):
     assert set(found) <= shown
 
 
-# --- who it is, and what it may ask the kernel
-# ------------------------------------------------------------------------
+# --- who it is, and what it may ask the kernel ---
 
 
 @pytest.fixture(scope="module")
@@ -181,8 +179,7 @@ def test_an_engine_has_threads_and_files_and_no_sockets_or_processes(tmp_path):
     assert (write, remove) == ("done", "done")
 
 
-# --- memory of all its processes
-# --------------------------------------------------------------------------------------
+# --- memory of all its processes ---
 
 
 def talking(answer: str) -> Launch:
@@ -216,8 +213,7 @@ def test_a_statement_may_have_what_it_was_promised_however_large_the_graph(opene
     )
 
 
-# --- what it says
-# -----------------------------------------------------------------------------------------------------
+# --- what it says ---
 
 
 def reply_of(nodes: int) -> str:

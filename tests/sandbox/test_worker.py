@@ -229,8 +229,7 @@ def test_apply_refuses_a_diff_that_does_not_fit(sandbox):
     assert sandbox.read("result = len(G)") == (2,)
 
 
-# --- opening
-# ----------------------------------------------------------------------------------------------------------
+# --- opening ---
 
 
 def test_probe_names_the_sandbox_that_works():
@@ -324,8 +323,7 @@ def test_the_worker_imports_nothing_of_the_package_but_its_own_folder(sandbox):
     assert set(seen) == {*packages, *(f"kgot_lab.sandbox.{name}" for name in (*shared, *own))}
 
 
-# --- few resources
-# --------------------------------------------------------------------------------------------------------
+# --- few resources ---
 
 
 def limited(launch: Launch, limit: str) -> Launch:

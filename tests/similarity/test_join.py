@@ -12,8 +12,7 @@ from kgot_lab.similarity.blocks import WantedPairs
 from kgot_lab.similarity.delta import Thresholds
 from kgot_lab.similarity.join import Effort, Stopped, delta_pairs, nearest, similar_pairs
 
-# --- vectors of chance, and what a search without blocks finds among them
-# ------------------------------------------------
+# --- vectors of chance, and what a search without blocks finds among them ---
 
 ALONE = Effort(threads=1)
 
@@ -125,8 +124,7 @@ def which(seed, size):
     return {"new": new, "groups": chance.integers(0, 30, size) if seed % 4 == 1 else None}
 
 
-# --- what is found
-# ------------------------------------------------------------------------------------------------------
+# --- what is found ---
 
 
 @every("seed", range(8))
@@ -245,8 +243,7 @@ def test_the_old_pairs_and_those_with_a_new_row_are_all_pairs(seed):
     assert sorted(before + added) == sorted(listed(delta_pairs(raw, skeleton, thresholds)))
 
 
-# --- blocks, memory, threads
-# --------------------------------------------------------------------------------------------
+# --- blocks, memory, threads ---
 
 
 @every("size", [1, 2, 127, 128, 129, 1000, 1025])
@@ -322,8 +319,7 @@ def test_too_little_memory_is_refused_with_the_least_possible():
             join(least - 1)
 
 
-# --- what is refused
-# ----------------------------------------------------------------------------------------------------
+# --- what is refused ---
 
 
 @every("wrong", [np.nan, np.inf, -np.inf])
@@ -385,8 +381,7 @@ def test_a_matrix_that_fits_is_not_copied_and_not_changed():
     assert identical(similar_pairs(wide, 0.2), similar_pairs(matrix, 0.2))
 
 
-# --- interruption and progress
-# ------------------------------------------------------------------------------------------
+# --- interruption and progress ---
 
 
 class Interrupting:
@@ -428,8 +423,7 @@ def test_an_interrupted_join_keeps_its_blocks_and_goes_on(join):
     assert pressed.told == [(done, total) for done in range(1, total + 1)]
 
 
-# --- Dask
-# ---------------------------------------------------------------------------------------------------------------
+# --- Dask ---
 
 
 @pytest.fixture(scope="module", params=["threads", pytest.param("processes", marks=pytest.mark.extended)])
@@ -470,8 +464,7 @@ def test_an_interrupted_join_of_workers_goes_on(client):
     pytest.fail("it never came to an end")
 
 
-# --- approximately
-# ------------------------------------------------------------------------------------------------------
+# --- approximately ---
 
 
 def clustered(seed, size=1500, dimension=24):

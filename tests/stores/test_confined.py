@@ -95,8 +95,7 @@ def test_the_mark_of_a_namespace_cannot_end_a_text(bolt_server):
         assert len(store.graph()) == 2
 
 
-# --- on a server, beside others
-# -------------------------------------------------------------------------------------------
+# --- on a server, beside others ---
 
 OWN = Diff(
     added_nodes=(

@@ -73,8 +73,7 @@ def same(store, *parts):
     return True
 
 
-# --- statements
-# -----------------------------------------------------------------------------------------------------------
+# --- statements ---
 
 
 def test_a_new_store_is_empty(store):
@@ -157,8 +156,7 @@ def test_facts_are_added_and_found_by_the_statements_of_the_dialect(store):
     assert len(store.read(store.dialect.about(["Ada Lovelace"], 1))) == 1
 
 
-# --- diffs, applied and taken back
-# ----------------------------------------------------------------------------------------
+# --- diffs, applied and taken back ---
 
 
 def random_graph(seed, nodes=25, edges=60):
@@ -245,18 +243,15 @@ def test_a_snapshot_goes_through_without_loss(store, number):
     assert store.graph() == graph
 
 
-# --- texts and values
-# -----------------------------------------------------------------------------------------------------
+# --- texts and values ---
 
 
 @every("text", NASTY.values(), ids=NASTY)
 def test_any_text_is_kept_exactly_wherever_it_stands(store, text):
     name = text if text.strip() else f"x{text}x"
     label = f"{name} label"  # ArcadeDB has no label and relation of one name
-    one, other = (
-        Node(name, (label,), {name: text}),
-        Node(f"2 {name}", ("A", label), {"list": [text, {text: text}]}),
-    )
+    one = Node(name, (label,), {name: text})
+    other = Node(f"2 {name}", ("A", label), {"list": [text, {text: text}]})
     edge = Edge(one.id, name, other.id, {name: text}, name)
     store.apply(Diff(added_nodes=(one, other), added_edges=(edge, Edge(one.id, name, other.id))))
     assert same(store, one, other, edge, Edge(one.id, name, other.id))
@@ -299,8 +294,7 @@ def test_what_an_engine_cannot_hold_is_kept_or_refused_and_nothing_is_half_done(
         filled.apply(Diff(removed_nodes=(node,), removed_edges=(edge,)))
 
 
-# --- looking around
-# -------------------------------------------------------------------------------------------------------
+# --- looking around ---
 
 
 def test_looking_around_agrees_with_the_whole_graph(store):
@@ -514,8 +508,7 @@ def test_a_prompt_shows_the_schema_first_and_keeps_to_its_budget(store):
     assert cut is not None and cut.left_out > 0 and len(text) < 300 * 6
 
 
-# --- homes
-# ----------------------------------------------------------------------------------------------------------------
+# --- homes ---
 
 
 def test_what_was_kept_is_there_when_the_store_is_opened_again(home):
@@ -553,8 +546,7 @@ def test_a_store_that_was_closed_says_so_whatever_it_is_asked(home, said):
         assert same(again, ADA)
 
 
-# --- the gate
-# -------------------------------------------------------------------------------------------------------------
+# --- the gate ---
 
 UNFIT = {
     "nan": math.nan, "infinity": math.inf, "minus infinity": -math.inf, "a set": {1}, "bytes": b"x", "an object": object(),

@@ -87,10 +87,8 @@ def test_a_shape_that_models_write_does_what_it_says(engine: Sandbox, shape) -> 
         written(engine, statement)
         statement = shape.look
     refuse_unless_cypher_read(statement)
-    got, wanted = (
-        [repr(tuple(row.values())) for row in engine.read(statement)],
-        [repr(row) for row in shape.rows],
-    )
+    got = [repr(tuple(row.values())) for row in engine.read(statement)]
+    wanted = [repr(row) for row in shape.rows]
     assert (got if shape.ordered else sorted(got)) == (wanted if shape.ordered else sorted(wanted))
     assert agrees(engine)
 
@@ -295,10 +293,8 @@ def test_a_node_and_an_edge_are_told_as_they_are_whatever_their_properties_are_n
             added_edges=(Edge("a", "knows", "b", odd),),
         )
     )
-    node, edge = (
-        {"id": "a", "labels": ["P"]},
-        {"subject": "a", "relation": "knows", "object": "b", "id": "i", "year": 1},
-    )
+    node = {"id": "a", "labels": ["P"]}
+    edge = {"subject": "a", "relation": "knows", "object": "b", "id": "i", "year": 1}
     assert sandbox.read("MATCH p = (n {id: 'a'})-[r]->() RETURN n, r, [r] AS l") == (
         {"n": node, "r": edge, "l": [edge]},
     )

@@ -231,10 +231,8 @@ def test_a_write_that_comes_past_the_first_fence_is_taken_back_by_the_second(sto
 
 
 def test_rows_without_end_are_refused(store):
-    many, long = (
-        "UNWIND range(1, 20000) AS n RETURN n",
-        "UNWIND range(1, 99) AS n RETURN reduce(t = 'x', i IN range(1, 14) | t + t) AS t",
-    )
+    many = "UNWIND range(1, 20000) AS n RETURN n"
+    long = "UNWIND range(1, 99) AS n RETURN reduce(t = 'x', i IN range(1, 14) | t + t) AS t"
     for statement in (many, long):
         with pytest.raises(QueryFailed, match="return less"):
             store.read(statement)

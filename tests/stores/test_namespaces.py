@@ -84,8 +84,7 @@ def asked(place, store):
     return list(think("Where was Ada born?", llm, store, [search(ADA, bm25(ADA), k=2)], FEW))
 
 
-# --- runs
-# -----------------------------------------------------------------------------------------------------------------
+# --- runs ---
 
 
 def test_a_second_question_on_a_server_works_and_each_has_its_graph(place):
@@ -216,8 +215,7 @@ def test_no_statement_shows_or_changes_what_others_have(place, name):
         assert other.graph() == graph
 
 
-# --- one that is named: kept, wiped, deleted
-# --------------------------------------------------------------------------------
+# --- one that is named: kept, wiped, deleted ---
 
 
 def test_a_graph_that_is_there_is_refused_with_what_to_do_kept_or_wiped(place, name):
@@ -283,8 +281,7 @@ def test_what_does_not_say_which_graph_is_refused(place, how):
         place.begin(**how)
 
 
-# --- what is no server
-# ------------------------------------------------------------------------------------------------------
+# --- what is no server ---
 
 
 def test_a_file_is_kept_or_wiped_and_has_no_namespaces(tmp_path):

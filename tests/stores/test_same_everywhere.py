@@ -83,8 +83,7 @@ def test_an_edge_of_any_type_is_found_by_the_next_statement_in_python(store, kin
     }
 
 
-# --- statements in Cypher, embedded and on a server
-# ---------------------------------------------------------------------
+# --- statements in Cypher, embedded and on a server ---
 
 
 A, B = Node("a", ("P",), {"x": 1}), Node("b", ("P",))

@@ -75,8 +75,7 @@ def test_two_writers_of_one_namespace_lose_nothing_and_read_what_they_wrote(kind
     assert len(graph.edges) == 2 * WRITES and len(graph) == 2 * WRITES + 1
 
 
-# --- a Bolt server: no lock for a node that is not there yet
-# ----------------------------------------------------------------
+# --- a Bolt server: no lock for a node that is not there yet ---
 
 
 @pytest.fixture
@@ -184,10 +183,8 @@ def test_a_refusal_that_comes_of_what_another_writer_did_meanwhile_is_not_believ
         closing(open_store("cypher_server", **bolt, wipe=True)) as one,
         closing(open_store("cypher_server", **bolt)) as two,
     ):
-        locate, diffs = (
-            one._looking.locate,
-            [Diff(added_nodes=(Node("a"),)), Diff(removed_nodes=(Node("a"),))],
-        )
+        locate = one._looking.locate
+        diffs = [Diff(added_nodes=(Node("a"),)), Diff(removed_nodes=(Node("a"),))]
 
         def overtaken(ask, ids):
             if diffs:
@@ -231,8 +228,7 @@ def test_a_server_that_gives_no_turn_is_waited_for_as_long_as_it_takes_another_w
         assert store.graph().ids == ("a", "b")
 
 
-# --- a SPARQL server: two writes of one moment
-# ------------------------------------------------------------------------------
+# --- a SPARQL server: two writes of one moment ---
 
 
 def test_two_writes_that_a_server_ran_at_the_same_moment_are_both_taken_for_made(oxigraph_server):

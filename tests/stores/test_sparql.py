@@ -217,10 +217,8 @@ def random_statement(chance, names):
         )
 
     def triples():
-        ends, blank = (
-            f"rdf:subject {name()} ; rdf:predicate {name()} ; rdf:object {name()}",
-            chance.choice(["[]", "_:x", name()]),
-        )
+        ends = f"rdf:subject {name()} ; rdf:predicate {name()} ; rdf:object {name()}"
+        blank = chance.choice(["[]", "_:x", name()])
         kinds = [
             f"{name()} a {name()} .", f"{name()} {name()} {value()} .", f"{name()} {name()} {name()} .", f"{name()} {name()} {name()} .",
             f"[] {ends} ; :year {chance.choice([1903, 1911])} .", f"{blank} {name()} {name()} .", f"[] a {name()} ; rdfs:label 'N' .",

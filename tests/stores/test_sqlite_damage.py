@@ -109,8 +109,7 @@ def test_an_interruption_while_a_file_is_searched_is_no_damage(tmp_path, monkeyp
             look(tmp_path / "graph.db")
 
 
-# --- what the doctor says of a file and its log
-# -----------------------------------------------------------------------
+# --- what the doctor says of a file and its log ---
 
 WRITES = (
     "from kgot_lab.types import Diff, Node\nstore = Sqlite(sys.argv[1])\n"
@@ -262,8 +261,7 @@ def test_a_whole_file_in_a_folder_that_nobody_may_write_to_is_told_whole(killed)
         killed.parent.chmod(0o755)
 
 
-# --- salvage
-# ----------------------------------------------------------------------------------------------------------
+# --- salvage ---
 
 
 @pytest.mark.parametrize("whose", ["another program", "a newer version"])

@@ -27,15 +27,11 @@ def several(kind: str, do: str = "read", **statements: str) -> list[HostileState
     ]
 
 
-HIDDEN_WRITES, CALLS, HOST_PLACES, NESTED = (
-    "writes hidden in a read",
-    "procedures",
-    "files and network",
-    "nested updates",
-)
-SCHEMA_CHANGES, RUNAWAY, TWO, TRICKS = (
-    "schema changes",
-    "runaways",
-    "several statements",
-    "comments and unicode",
-)
+HIDDEN_WRITES = "writes hidden in a read"
+CALLS = "procedures"
+HOST_PLACES = "files and network"
+NESTED = "nested updates"
+SCHEMA_CHANGES = "schema changes"
+RUNAWAY = "runaways"
+TWO = "several statements"
+TRICKS = "comments and unicode"

@@ -25,10 +25,8 @@ def chance_graph(seed: int, nodes: int = 30, edges: int = 70, *, weights: bool =
         )
         for i in range(nodes)
     ]
-    ends, types = (
-        chance.integers(0, max(nodes - 3, 1), (edges, 2)).tolist(),
-        chance.choice(TYPES, edges).tolist(),
-    )
+    ends = chance.integers(0, max(nodes - 3, 1), (edges, 2)).tolist()
+    types = chance.choice(TYPES, edges).tolist()
     return PropertyGraph.of(
         made,
         [

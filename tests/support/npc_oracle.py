@@ -18,11 +18,9 @@ def may_see(world: PlantedWorld, npc: str) -> tuple[set[str], set[tuple[str, str
         if edge.accepted and not any(edge.attributes.get(mark) for mark in hidden)
     ]
     own = [edge for edge in told if edge.source == npc]
-    seen, walked, ahead = (
-        {npc, *(edge.target for edge in own)},
-        set(),
-        [edge.target for edge in own if edge.type in SPREADING],
-    )
+    seen = {npc, *(edge.target for edge in own)}
+    walked = set()
+    ahead = [edge.target for edge in own if edge.type in SPREADING]
     while ahead:
         here = ahead.pop()
         if here not in walked:  # KNOWS is one hop: what an acquaintance knows stays theirs

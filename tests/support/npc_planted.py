@@ -133,10 +133,8 @@ def planted(seed: int) -> PlantedWorld:
             held, shown = attributes(["note", "since"][: chance.randint(0, 2)], opened=chance.random() < 0.3)
             if chance.random() < 0.2:
                 held[chance.choice(["secret", "hidden"])] = True
-            session, confidence = (
-                canary(),
-                chance.choice([1.0, 0.9, 0.7, 0.69, 0.2] if chance.random() < 0.5 else [1.0]),
-            )
+            session = canary()
+            confidence = chance.choice([1.0, 0.9, 0.7, 0.69, 0.2] if chance.random() < 0.5 else [1.0])
             for one, other in ways:
                 edges[one, type, other] = PlantedEdge(
                     one, type, other, held, session, confidence, frozenset(shown)

@@ -26,10 +26,8 @@ def pdf(text: str) -> bytes:
 
 def docx(*paragraphs: str) -> bytes:
     """A Word file: the first paragraph is a heading."""
-    package, service = (
-        "http://schemas.openxmlformats.org/package/2006",
-        "http://schemas.openxmlformats.org/officeDocument/2006",
-    )
+    package = "http://schemas.openxmlformats.org/package/2006"
+    service = "http://schemas.openxmlformats.org/officeDocument/2006"
     word = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
     style = '<w:pPr><w:pStyle w:val="Heading1"/></w:pPr>'
     body = "".join(

@@ -370,8 +370,7 @@ def test_the_search_agent_is_given_no_tool_that_is_offered_beside_it(alarm, secr
     assert len(refused) == 5
 
 
-# --- the fence itself
-# ---------------------------------------------------------------------------------------------------------------
+# --- the fence itself ---
 
 
 @every(

@@ -173,8 +173,7 @@ def test_without_a_key_and_without_the_package_the_error_says_what_to_install(mo
         web_engine({})
 
 
-# --- a folder in place of the web
-# -----------------------------------------------------------------------------------------------
+# --- a folder in place of the web ---
 
 
 @pytest.fixture
@@ -263,8 +262,7 @@ def test_a_mirror_is_a_folder_with_pages(tmp_path):
     assert WebAccess(Mirror(tmp_path), Mirror(tmp_path).open_page).encyclopedia is None
 
 
-# --- Wikipedia
-# ------------------------------------------------------------------------------------------------------------------
+# --- Wikipedia ---
 
 TABLE = (
     "<table class='wikitable'><tr><th>Year</th><th>Lamp</th></tr><tr><td>1871</td><td>oil</td></tr></table>"
@@ -337,8 +335,7 @@ def test_a_busy_wiki_may_be_asked_again():
     assert caught.value.again
 
 
-# --- the archive and videos
-# -----------------------------------------------------------------------------------------------------
+# --- the archive and videos ---
 
 
 def test_the_archive_finds_the_copy_nearest_to_a_day():

@@ -67,8 +67,7 @@ def shelf(tmp_path):
     return FileShelf([tmp_path / "files" / name for name in files], unpack_into=tmp_path / "unpacked")
 
 
-# --- inspect_file
-# -----------------------------------------------------------------------------------------------------------------
+# --- inspect_file ---
 
 
 @pytest.mark.parametrize(
@@ -134,8 +133,7 @@ def test_the_tool_names_its_files_in_one_line(tmp_path):
     assert "\n" not in about and about.endswith("49 .txt and 10 more.")
 
 
-# --- the shelf and zip files
-# --------------------------------------------------------------------------------------------------------
+# --- the shelf and zip files ---
 
 
 def test_what_was_in_a_zip_file_is_read_by_its_name_and_zip_files_in_it_too(shelf):
@@ -227,8 +225,7 @@ def test_a_zip_file_that_means_harm_is_a_failure_of_the_tool(tmp_path):
     assert shelf.names == ["bad.zip"]
 
 
-# --- pictures and speech
-# --------------------------------------------------------------------------------------------------------------
+# --- pictures and speech ---
 
 
 def test_a_question_about_a_picture_goes_to_a_model_that_sees_with_the_picture(shelf):

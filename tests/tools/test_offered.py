@@ -164,8 +164,7 @@ def test_python_is_offered_where_a_sandbox_opens_and_else_the_reason_is_told(mon
     assert "apt install bubblewrap" in reasons(nowhere)["python"]
 
 
-# --- other packages
-# ---------------------------------------------------------------------------------------------------------------
+# --- other packages ---
 
 PLUGIN = '''
 from kgot_lab.errors import BadInput

@@ -100,8 +100,7 @@ def read(site, web):
     return lambda path: page_of(web.fetch(site.url + path))
 
 
-# --- manners
-# ----------------------------------------------------------------------------------------------------------------
+# --- manners ---
 
 
 def test_redirects_are_followed_to_the_page_and_its_own_address(site, read):
@@ -234,8 +233,7 @@ def test_a_connection_that_is_refused_may_be_tried_again(site):
     assert caught.value.again
 
 
-# --- size and kind
-# ----------------------------------------------------------------------------------------------------------
+# --- size and kind ---
 
 
 def test_of_a_page_without_end_the_beginning_is_read_and_the_page_says_so(read):
@@ -303,8 +301,7 @@ def test_frames_and_page_made_redirects_become_links(site, read):
     assert read("/refresh").text == f"Moved.\n\n[This page leads on to]({site.url}/plain)"
 
 
-# --- private addresses
-# --------------------------------------------------------------------------------------------------------
+# --- private addresses ---
 
 PRIVATE = [
     "127.0.0.1", "127.1.2.3", "10.0.0.1", "172.16.3.4", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1", "224.0.0.1", "::1", "::",
@@ -420,8 +417,7 @@ def test_a_certificate_is_checked_for_the_name_and_not_for_the_number(tmp_path, 
         server.server_close()
 
 
-# --- the browser
-# ----------------------------------------------------------------------------------------------------------------
+# --- the browser ---
 
 
 def test_screens_joined_are_the_text_and_end_where_words_do():

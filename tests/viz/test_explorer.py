@@ -164,10 +164,8 @@ def test_gold_is_said_in_words_with_what_is_missed_and_where_it_stands():
 
 
 def test_a_hit_says_how_it_moved_since_the_sliders_were_set():
-    first, only = (
-        {"text": 1, "graph": 0, "intent": 0, "embedding": 0},
-        {"text": 0, "graph": 0, "intent": 1, "embedding": 0},
-    )
+    first = {"text": 1, "graph": 0, "intent": 0, "embedding": 0}
+    only = {"text": 0, "graph": 0, "intent": 1, "embedding": 0}
     explorer = explore(
         Lanes(text=const("a", loom=3, byron=2, engine=1), intent=const("b", engine=3, loom=2, babbage=1)),
         DOCUMENTS,

@@ -29,10 +29,8 @@ EVIL = (
     "</title></text></pre></style>--><script>alert(\"1\")</script>]]><a href='javascript:x()' onclick=x>"
     "&amp;\x00\ud800\u202e<img src=//e.example onerror=alert(2)>"
 )
-ADA, BABBAGE = (
-    Node("Ada", ("Person",), {"name": "Ada Lovelace", "see": "href=https://e.example"}),
-    Node("Babbage", ("Person",)),
-)
+ADA = Node("Ada", ("Person",), {"name": "Ada Lovelace", "see": "href=https://e.example"})
+BABBAGE = Node("Babbage", ("Person",))
 SMALL = PropertyGraph.of(
     [ADA, BABBAGE, Node("London", ("City",)), Node("bare")],
     [
@@ -71,8 +69,7 @@ def content_of(page: str, name: str) -> list[str]:
     return [tag.content for tag in tags(page, svg_is_markup=False) if tag.name == name]
 
 
-# --- the file
-# ---------------------------------------------------------------------------------------------------------
+# --- the file ---
 
 
 def test_the_file_stands_alone(tmp_path):
@@ -159,8 +156,7 @@ def test_a_page_that_would_fetch_is_refused(monkeypatch):
         export_page(SMALL)
 
 
-# --- in a browser
-# -----------------------------------------------------------------------------------------------------
+# --- in a browser ---
 
 
 @pytest.fixture(scope="module")

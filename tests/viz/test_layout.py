@@ -180,11 +180,9 @@ def test_the_forces_are_those_of_the_formula():
     """
     from kgot_lab.viz.graph.layout import _forces
 
-    points, pairs, ideal = (
-        np.random.default_rng(2).random((12, 2)),
-        np.array([(0, 1), (1, 2), (5, 9), (0, 1)]),
-        0.2,
-    )
+    points = np.random.default_rng(2).random((12, 2))
+    pairs = np.array([(0, 1), (1, 2), (5, 9), (0, 1)])
+    ideal = 0.2
     expected = np.zeros((12, 2))
     for one in range(12):
         for other in range(12):

@@ -53,8 +53,7 @@ def rows(drawn):
     return [dict(zip(sheet.columns, row, strict=True)) for row in sheet.rows]
 
 
-# --- a search
-# -----------------------------------------------------------------------------------------------------------------
+# --- a search ---
 
 
 def test_a_search_shows_the_seed_the_edge_followed_and_what_each_lane_gave():
@@ -109,8 +108,7 @@ def test_what_is_left_out_is_counted_and_nothing_found_is_said(graph):
     assert texts(nothing.svg)[-1] == "Nothing was found." and nothing.alt == "Answers to 'xyzzy': none."
 
 
-# --- an impact
-# ----------------------------------------------------------------------------------------------------------------
+# --- an impact ---
 
 
 def test_an_impact_has_a_dot_for_each_node_on_the_ring_of_its_depth():
@@ -167,8 +165,7 @@ def test_every_node_lies_within_the_picture(graph):
         assert places and all(0 < x < width and 0 < y < height for x, y in places)
 
 
-# --- two nodes
-# ----------------------------------------------------------------------------------------------------------------
+# --- two nodes ---
 
 
 def test_a_profile_shows_both_nodes_at_their_values_between_what_0_and_1_mean(graph):
@@ -211,8 +208,7 @@ def test_what_only_one_has_what_neither_has_and_what_is_no_number_from_0_to_1_is
         dimension_profile(PropertyGraph.of([Node("technique:x"), Node("y")]), "technique:z", "y")
 
 
-# --- all of them
-# --------------------------------------------------------------------------------------------------------------
+# --- all of them ---
 
 
 def test_names_that_would_break_out_of_a_picture_stay_text_in_it():

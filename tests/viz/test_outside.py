@@ -224,8 +224,7 @@ def test_our_own_outputs_fetch_nothing():
         assert references(made, beside=True) == ()
 
 
-# --- notebooks
-# --------------------------------------------------------------------------------------------------------
+# --- notebooks ---
 
 
 def notebook(tmp_path, *cells, **metadata):

@@ -27,16 +27,12 @@ EVIL = (
 )
 SVG = "{http://www.w3.org/2000/svg}"
 
-ADA, BABBAGE, LONDON = (
-    Node("Ada", ("Person",), {"name": "Ada Lovelace"}),
-    Node("Babbage", ("Person",)),
-    Node("London", ("City",)),
-)
-BORN, MET, ADMIRED = (
-    Edge("Ada", "born in", "London"),
-    Edge("Ada", "met", "Babbage", {"year": 1833}),
-    Edge("Babbage", "admired", "Ada"),
-)
+ADA = Node("Ada", ("Person",), {"name": "Ada Lovelace"})
+BABBAGE = Node("Babbage", ("Person",))
+LONDON = Node("London", ("City",))
+BORN = Edge("Ada", "born in", "London")
+MET = Edge("Ada", "met", "Babbage", {"year": 1833})
+ADMIRED = Edge("Babbage", "admired", "Ada")
 SMALL = PropertyGraph.of([ADA, BABBAGE, LONDON], [BORN, MET, ADMIRED])
 EVIL_GRAPH = PropertyGraph.of(
     [Node(EVIL, (EVIL,), {EVIL: EVIL}), ADA], [Edge(EVIL, EVIL, "Ada", {EVIL: [EVIL]}, EVIL)]

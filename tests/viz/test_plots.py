@@ -89,8 +89,7 @@ def toy(systems: dict[str, str]) -> Report:
     return report(runs, data, Plan(next(iter(systems)), rounds=200))
 
 
-# --- the style
-# --------------------------------------------------------------------------------------------------------
+# --- the style ---
 
 
 def every_plot(musique: Report, edges: list[Edge]) -> dict[str, plots.Plot]:
@@ -203,8 +202,7 @@ def test_where_there_is_nothing_to_draw_the_picture_says_so():
     assert "0 rows" in repr(drawn.table())
 
 
-# --- recall
-# -----------------------------------------------------------------------------------------------------------
+# --- recall ---
 
 
 def test_curves_hold_recall_and_its_interval_at_each_depth(report_on_musique):
@@ -261,8 +259,7 @@ def test_pace_leaves_untimed_runs_out_and_says_so(report_on_musique):
     assert plots.pace(bare).alt == "Nothing to draw: no run of the report on musique holds times"
 
 
-# --- runs
-# -------------------------------------------------------------------------------------------------------------
+# --- runs ---
 
 
 def test_ballots_show_how_each_vote_fell_and_what_share_agreed():
@@ -316,8 +313,7 @@ def test_what_is_no_run_is_refused_with_what_would_do(verb):
         verb([HOPS, HOPS])
 
 
-# --- bands
-# ------------------------------------------------------------------------------------------------------------
+# --- bands ---
 
 
 def test_bands_count_the_delta_edges_of_musique(delta_edges):

@@ -31,10 +31,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 DAM = "The dam holds back the river. As the water rises, it presses on the wall. Finally the water breaks the dam and floods the valley."
 DEBTOR = "The debtor holds off the bank. As the debt rises, it weighs on the family. At last the debt breaks the debtor and ruins the household."
 RECIPE = "Peel two onions. Fry them in butter for ten minutes. Add salt and serve."
-PUMP, NO_PUMP = (
-    "The pump moves the water up the hill. The valve closes.",
-    "The pump does not move the water up the hill. The valve never closes.",
-)
+PUMP = "The pump moves the water up the hill. The valve closes."
+NO_PUMP = "The pump does not move the water up the hill. The valve never closes."
 EVIL = "</title></text></svg><script>alert(\"1\")</script>]]><a href='javascript:x()'>&amp;\x00\ud800\u202e<img src=//e.example> He runs. "
 CHINESE = "农民在田里撒鸟粪。粮食长得更多,养活了更多的人。"
 NAMES = {"dam": DAM, "debtor": DEBTOR, "recipe": RECIPE}

@@ -30,13 +30,11 @@ from kgot_lab.loop.render import joined_lines
 
 RIGHT_STAGE, NEARLY, NOT_FOUND, MISREAD = "right", "nearly right", "passages not all found", "misread"
 HALF = 0.5  # the least F1 of an answer that is nearly right
-FAILED, NOT_SHOWN, REFUSED_RIGHT, NOT_CHOSEN, COMPARED = (
-    "an error",
-    "not shown",
-    "refused",
-    "not chosen",
-    "compared wrongly",
-)
+FAILED = "an error"
+NOT_SHOWN = "not shown"
+REFUSED_RIGHT = "refused"
+NOT_CHOSEN = "not chosen"
+COMPARED = "compared wrongly"
 LOSSES: Mapping[str, str] = {  # the stages, and what each means
     RIGHT_STAGE: "the right answer, or an alias of it",
     NEARLY: "half of the words or more (F1 of .5)",

@@ -112,8 +112,7 @@ def check_systems(only: Iterable[str], systems: Mapping[str, AnswerSystem] = ANS
             )
 
 
-# --- searching
-# --------------------------------------------------------------------------------------------------------
+# --- searching ---
 
 
 class PassageSearches:
@@ -170,8 +169,7 @@ def _titled_fact(fact: str, gold: Sequence[Document]) -> Document:
     return Document(source.id, fact, source.title)
 
 
-# --- reading
-# ----------------------------------------------------------------------------------------------------------
+# --- reading ---
 
 
 def _few_prompt(question: str, found: Result | None) -> Prompt:

@@ -268,12 +268,10 @@ class Watched:
     def __init__(
         self, tool: Tool, told: Callable[[str, float, bool], None], lock: threading.Lock | None = None
     ):
-        self.name, self.description, self.arguments, self.finds = (
-            tool.name,
-            tool.description,
-            tool.arguments,
-            sought_by(tool),
-        )
+        self.name = tool.name
+        self.description = tool.description
+        self.arguments = tool.arguments
+        self.finds = sought_by(tool)
         self._tool, self._told, self._lock = tool, told, lock or threading.Lock()
 
     def __call__(self, /, **arguments: Json) -> Result:  # a model may well name an argument self

@@ -122,9 +122,8 @@ TRACES, GRADINGS = "traces", "gradings"  # folders
 _FATAL = (BadInput, OverBudget, NoSandbox, NotInstalled, ModelMissing)
 # nothing more can be written, whatever the question
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
-_IN_A_ROW = (
-    5  # questions that a model fails on before the run stops: then it is the server and not the question
-)
+# questions that a model fails on before the run stops: then it is the server and not the question
+_IN_A_ROW = 5
 
 
 @dataclass(frozen=True)
@@ -236,10 +235,8 @@ class QuestionRun:
                 if isinstance(error, LabError)
                 else f"{type(error).__name__}: {words_of(error)}"
             )
-            receipt, problem = (
-                replace(receipt, correct=None, error=error_text or type(error).__name__),
-                error,
-            )
+            receipt = replace(receipt, correct=None, error=error_text or type(error).__name__)
+            problem = error
         seconds: float | None = before + time.perf_counter() - began
         # walking a recording again takes another time than the answer took
         if any(isinstance(event, Answered) for event in kept):

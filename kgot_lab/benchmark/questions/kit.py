@@ -146,13 +146,11 @@ class Kit:
         more: More = nothing_more,
         follow: bool = False,
     ):
-        self._behind, self._times, self._more, self._k, self._follow = (
-            behind,
-            times,
-            more,
-            _FOUND.get(system, 1),
-            follow,
-        )
+        self._behind = behind
+        self._times = times
+        self._more = more
+        self._k = _FOUND.get(system, 1)
+        self._follow = follow
         self._documents, self._lock, self._turns = tuple(documents), threading.Lock(), threading.Lock()
         self._shared: Tool | None = None
 

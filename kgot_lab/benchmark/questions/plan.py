@@ -148,9 +148,8 @@ def _told(value: Json) -> str:
 # earlier sittings left it.
 
 _UNLIMITED = Budget()
-_IGNORED = (
-    "*\n"  # traces hold the questions: they do not belong in a repository, and some sets may not be passed on
-)
+# traces hold the questions: they do not belong in a repository, and some sets may not be passed on
+_IGNORED = "*\n"
 
 
 @dataclass(frozen=True)

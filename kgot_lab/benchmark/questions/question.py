@@ -53,9 +53,8 @@ class QuestionSet:
     documents: list[Document]
     questions: list[Question]
     name: str = "own"
-    scored_by: str = (
-        "match"  # match: exact match after normalisation; gaia: GAIA's rules; grader: a language model
-    )
+    # match: exact match after normalisation; gaia: GAIA's rules; grader: a language model
+    scored_by: str = "match"
     parts: Mapping[str, tuple[str, ...]] | None = None
     private: bool = False
 

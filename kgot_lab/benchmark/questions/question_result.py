@@ -111,10 +111,8 @@ def scored(question: Question, predicted: str, scored_by: str) -> QuestionResult
     golds = (question.answer, *question.aliases)
     verdicts = [gaia_verdict(predicted, gold) for gold in golds]
     verdict = max(verdicts, key=lambda each: (each.correct, each.close))
-    em, words = (
-        max(exact_match(predicted, gold) for gold in golds),
-        max(f1(predicted, gold) for gold in golds),
-    )
+    em = max(exact_match(predicted, gold) for gold in golds)
+    words = max(f1(predicted, gold) for gold in golds)
     gaia = scored_by == "gaia"
     return QuestionResult(
         question.id, predicted, question.answer, verdict.correct if gaia else em == 1, "gaia" if gaia else "match", em, words,

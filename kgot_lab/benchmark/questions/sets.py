@@ -104,8 +104,7 @@ def frames() -> QuestionSet:
     return QuestionSet([], questions, "frames", "grader")
 
 
-# --- packed files
-# -----------------------------------------------------------------------------------------------------
+# --- packed files ---
 
 
 def packed_rows(folder: str, name: str) -> Iterator[Json]:
@@ -134,8 +133,7 @@ def _by_id(documents: Iterable[Document]) -> list[Document]:
     return sorted(documents, key=lambda document: document.id)
 
 
-# --- questions and the sentences that hold their answers
-# --------------------------------------------------------------
+# --- questions and the sentences that hold their answers ---
 
 
 def _of_hops(name: str, folder: str, *parts: str) -> QuestionSet:

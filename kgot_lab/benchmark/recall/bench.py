@@ -131,8 +131,7 @@ def learnt_elsewhere(runs: Iterable[Run]) -> tuple[str, ...]:
     return (said,) if others else ()
 
 
-# --- before anything runs
-# ---------------------------------------------------------------------------------------------
+# --- before anything runs ---
 
 
 def checked_data(given: object) -> Dataset:
@@ -281,8 +280,7 @@ def benchmark(
     return [report_on(folder, dataset, plan, told.get(name, Filled())) for name, dataset in found.items()]
 
 
-# --- parts
-# ------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def _opened(names: Sequence[str], develop: bool) -> dict[str, Dataset]:
@@ -328,11 +326,9 @@ def _check_names(only: Sequence[str], known: Sequence[str]) -> None:
 
 # Compare five retrieval families on every bundled set: dense, BM25, two fusions, and delta edges.
 
-WITHOUT_EDGES, WITH_EDGES, SHUFFLED = (
-    "neighbours, turns",
-    "neighbours, turns + delta",
-    "control: delta shuffled",
-)
+WITHOUT_EDGES = "neighbours, turns"
+WITH_EDGES = "neighbours, turns + delta"
+SHUFFLED = "control: delta shuffled"
 FAMILIES = {  # the name of the column, and that of the system
     "dense": "embeddings",
     "BM25": "bm25",

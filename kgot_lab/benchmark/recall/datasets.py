@@ -148,8 +148,7 @@ def opened_data(data: object) -> Dataset:
     return load_dataset(str(data))
 
 
-# --- bundled
-# ----------------------------------------------------------------------------------------------------------
+# --- bundled ---
 
 
 def _hotpotqa() -> Dataset:

@@ -286,8 +286,7 @@ def _digest_of(job: _Job) -> str:
     return job.embedder.digest if job.embedder else ""
 
 
-# --- here
-# -------------------------------------------------------------------------------------------------------------
+# --- here ---
 
 
 def _answers(client: Any, jobs: Sequence[_Job]) -> Any:
@@ -380,8 +379,7 @@ def _whose(job: _Job) -> tuple[str, str]:
     return job.dataset.name, _digest_of(job)
 
 
-# --- there
-# ------------------------------------------------------------------------------------------------------------
+# --- there ---
 
 
 class _NotSent(LabError):

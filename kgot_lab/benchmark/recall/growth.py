@@ -274,8 +274,7 @@ def _answer(arguments: Sequence[str]) -> None:
     sys.stdout.write(json.dumps(measured(lane, int(size), int(queries), float(seconds))) + "\n")
 
 
-# --- one measurement, in the process it has to itself
-# -----------------------------------------------------------------
+# --- one measurement, in the process it has to itself ---
 
 
 def measured(lane: str, size: int, queries: int = 50, seconds: float = 60.0) -> GrowthRow:

@@ -226,10 +226,8 @@ def shown_rows(result: MethodResult, shape: OutputShape) -> tuple[list[str], lis
     lanes = ("embedding", "text", "graph", "intent", "path", "sources")
     if not shape.explain and set(lanes) <= set(columns) and shape.format != OutputForm.JSON:
         kept = [place for place, name in enumerate(columns) if name not in lanes]
-        columns, rows = (
-            [columns[place] for place in kept],
-            [tuple(row[place] for place in kept) for row in rows],
-        )
+        columns = [columns[place] for place in kept]
+        rows = [tuple(row[place] for place in kept) for row in rows]
     return columns, rows
 
 

@@ -82,8 +82,7 @@ class Accounts(InTables):
     ) -> None:
         self.storage, self.now, self._new_owner = storage, now, new_owner
 
-    # --- reading
-    # ------------------------------------------------------------------------------------------------------
+    # --- reading ---
 
     def users(self) -> tuple[str, ...]:
         """The users, by name."""
@@ -103,8 +102,7 @@ class Accounts(InTables):
         told = tuple(json.loads(goals)), json.loads(preferences)
         return UserAccount(user, owner, risk, horizon, *told, held, tuple(symbol for (symbol,) in watched))
 
-    # --- changing
-    # -----------------------------------------------------------------------------------------------------
+    # --- changing ---
 
     def set_profile(
         self,
@@ -144,10 +142,8 @@ class Accounts(InTables):
         given.
         """
         key = {"user": _user(user), "symbol": _symbol(symbol, "a position")}
-        count, cost = (
-            _amount(shares, "the shares of a position"),
-            _amount(average_cost, "the average cost of a position"),
-        )
+        count = _amount(shares, "the shares of a position")
+        cost = _amount(average_cost, "the average cost of a position")
         with self.storage.changing():
             self._profile(user) or self._refuse_unknown()
             if not count:
@@ -166,8 +162,7 @@ class Accounts(InTables):
             else:
                 self.storage.rows(sql.WATCH, key | {"at": instant(self.now(), "now")})
 
-    # --- the outbox
-    # ---------------------------------------------------------------------------------------------------
+    # --- the outbox ---
 
     def post(self, briefing: Briefing) -> bool:
         """Put a briefing in the outbox, once for ever by its key; whether it was not there before."""
@@ -199,8 +194,7 @@ class Accounts(InTables):
                 raise BadInput("no briefing in the outbox has this key; take one of outbox()")
             self.storage.rows(sql.MARK_SENT, {"key": key, "at": instant(self.now(), "now")})
 
-    # --- inside
-    # -------------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _profile(self, user: str) -> list[tuple[str, RiskTolerance, str, str, str]]:
         return self.storage.rows(sql.PROFILE, {"user": _user(user)})

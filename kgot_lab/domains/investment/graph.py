@@ -69,8 +69,7 @@ class InvestmentGraph(InTables):
     ) -> None:
         self.storage, self.vocabulary, self.lifetimes, self.now = storage, vocabulary, tuple(lifetimes), now
 
-    # --- reading
-    # ------------------------------------------------------------------------------------------------------
+    # --- reading ---
 
     def view(self, owner: str = "", *, at: datetime | None = None) -> InvestmentView:
         """The graph as an owner sees it at a time: what all share and what is their own, live then; without a
@@ -88,8 +87,7 @@ class InvestmentGraph(InTables):
         """Now, or the last change where the clock is behind it, so that nobody misses what was just written."""
         return last_time(self.storage, instant(self.now(), "now"))
 
-    # --- writing
-    # ------------------------------------------------------------------------------------------------------
+    # --- writing ---
 
     def write(
         self,

@@ -80,8 +80,7 @@ VALUES_THEN = """SELECT i.period, i.value, i.source FROM indicators i
 OPEN_VALUE = "INSERT INTO indicators (name, period, value, source, opened) VALUES (:name, :period, :value, :source, :at)"
 CLOSE_VALUE = "UPDATE indicators SET closed = :at WHERE name = :name AND period = :period AND closed IS NULL"
 
-# --- accounts: whose holdings they are lies here alone
-# ----------------------------------------------------------------
+# --- accounts: whose holdings they are lies here alone ---
 
 ACCOUNTS_LAYOUT = Layout(
     "investment accounts",

@@ -231,8 +231,7 @@ class GraphChange:
                 classes.setdefault(source, set()).add(str(named[target].properties["name"]))
         return classes
 
-    # --- inside
-    # -------------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _put_node(self, node: Node, created: int, expires: int | None) -> None:
         self.begin()

@@ -170,8 +170,7 @@ class InvestmentView:
         """All that is read within is of one state of the tables, whatever others write meanwhile."""
         return self.storage.reading()
 
-    # --- what is live
-    # -------------------------------------------------------------------------------------------------
+    # --- what is live ---
 
     def node(self, id: str) -> DatedNode:
         """A live node by its id; raises BadInput where there is none for this owner at this time."""
@@ -215,8 +214,7 @@ class InvestmentView:
         rows = self.storage.rows(sql.VALUES_THEN, {"name": storable_text(name), "at": self.at})
         return tuple(IndicatorValue(moment(period), value, source) for period, value, source in rows)
 
-    # --- what was
-    # -----------------------------------------------------------------------------------------------------
+    # --- what was ---
 
     def history(self, id: str) -> tuple[DatedNode, ...]:
         """Every version of a node that this owner may see, whenever it was, the first one first: for an
@@ -238,8 +236,7 @@ class InvestmentView:
             )
         )
 
-    # --- what a name stands for
-    # ---------------------------------------------------------------------------------------
+    # --- what a name stands for ---
 
     def by_symbol(self, symbol: str) -> DatedNode:
         """The asset with a symbol; raises BadInput where there is none, or more than one, naming them."""

@@ -249,8 +249,7 @@ class NpcWorld(InTables, EntityGraph):
         self.storage, self.now = storage, now
         self.accept_from = probability(accept_from, "accept_from")
 
-    # --- changing
-    # -----------------------------------------------------------------------------------------------------
+    # --- changing ---
 
     def add_entity(self, entity: Entity) -> None:
         """Add an entity; where its id is known, take on its type, its name and its attributes, one by one."""
@@ -294,11 +293,9 @@ class NpcWorld(InTables, EntityGraph):
 
     def delete_relationship(self, source_id: str, target_id: str, type: str) -> None:
         """Delete a relationship, one that holds both ways in both; raises BadInput where it is not there."""
-        source, target, type = (
-            fit_id(source_id),
-            fit_id(target_id),
-            plain_text(type, "the type of a relationship"),
-        )
+        source = fit_id(source_id)
+        target = fit_id(target_id)
+        type = plain_text(type, "the type of a relationship")
         with self.storage.changing():
             self._support(source, target, type)
             for one, other in (
@@ -306,8 +303,7 @@ class NpcWorld(InTables, EntityGraph):
             ):
                 self.storage.rows(statements.DELETE_RELATIONSHIP, _key(one, other, type))
 
-    # --- asking
-    # -------------------------------------------------------------------------------------------------------
+    # --- asking ---
 
     def get_entity(self, id: str) -> Entity:
         """An entity by its id; raises BadInput where it is not there."""
@@ -405,8 +401,7 @@ class NpcWorld(InTables, EntityGraph):
             }
         return tuple(found[id] for id in path)
 
-    # --- as one of those in it
-    # ----------------------------------------------------------------------------------------
+    # --- as one of those in it ---
 
     def sight(self, npc_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY) -> Sight:
         """The world as one of those in it sees it, for as long as that one is there."""
@@ -438,8 +433,7 @@ class NpcWorld(InTables, EntityGraph):
         """
         return self.sight(npc_id).identity_snapshot()
 
-    # --- inside
-    # -------------------------------------------------------------------------------------------------------
+    # --- inside ---
 
     def _support(
         self, source: str, target: str, type: str

@@ -25,9 +25,8 @@ from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.text.words import content_words, stem
 
 _WORD = re.compile(r"\w+")
-_KNOWN_ENOUGH = (
-    0.5  # the share of a question's telling words that what was found says; below it others are asked
-)
+# the share of a question's telling words that what was found says; below it others are asked
+_KNOWN_ENOUGH = 0.5
 _REMEMBERED = 300.0  # seconds for which what others offer is remembered
 
 

@@ -218,10 +218,8 @@ class ExpertTurn:
             close = getattr(pieces, "close", None)
             if close is not None:
                 close()
-        cited, named = (
-            tuple(answer.check.cited),
-            named_nodes(answer.text, answer.check.citables.nodes, answer.check.cited),
-        )
+        cited = tuple(answer.check.cited)
+        named = named_nodes(answer.text, answer.check.citables.nodes, answer.check.cited)
         answer.about["named"] = [{"graph": node.graph, "id": node.id, "name": node.name} for node in named]
         kept = self._keep(answer)
         yield ChatDone(

@@ -284,8 +284,7 @@ class ProposalLedger(InTables):
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
         self.storage, self.now = storage, now
 
-    # --- what was said
-    # ------------------------------------------------------------------------------------------------
+    # --- what was said ---
 
     def propose(self, proposal: GraphProposal, said: ProposalSource) -> StoredProposal:
         """Queue a proposal; one that is there keeps its standing, with who says it too. Raises BadInput where
@@ -346,8 +345,7 @@ class ProposalLedger(InTables):
         )
         return StoredProposal(GraphProposal.of_text(body), standing, moment(at), tuple(said))
 
-    # --- what was decided
-    # ---------------------------------------------------------------------------------------------
+    # --- what was decided ---
 
     def decided(self, graph: str, most: int = 20) -> tuple[ProposalVerdict, ...]:
         """The last decisions on a graph, at most so many, the latest first."""

@@ -287,8 +287,7 @@ def log_capitals(differences: ArrayLike, supposed: float = 0.0) -> tuple[Capital
     return _above(given, supposed), _above(-given, -supposed)
 
 
-# --- parts
-# ------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def _compared(

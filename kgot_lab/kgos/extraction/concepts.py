@@ -51,11 +51,9 @@ def passages_to_read(graph: PropertyGraph, folder: Path | None = None) -> list[P
     """
     found: list[Passage] = []
     for node in graph.nodes:
-        name, file, line = (
-            str(node.properties.get("name", node.id)),
-            str(node.properties.get("file", "")),
-            node.properties.get("line", 1),
-        )
+        name = str(node.properties.get("name", node.id))
+        file = str(node.properties.get("file", ""))
+        line = node.properties.get("line", 1)
         if node.labels == ("document",) and folder is not None:
             found += [
                 Passage(node.id, heading or name, file, at, text)

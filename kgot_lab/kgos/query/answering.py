@@ -128,10 +128,8 @@ def _told(
         dict.fromkeys(each.strip() for match in _CITED.findall(reply.text) for each in match.split(","))
     )
     known = set(nodes)
-    true, false = (
-        tuple(each for each in cited if each in known),
-        tuple(each for each in cited if each not in known and _like_an_id(each)),
-    )
+    true = tuple(each for each in cited if each in known)
+    false = tuple(each for each in cited if each not in known and _like_an_id(each))
     return replace(told, text=reply.text.strip(), cited=true, false=false, model=llm.name, usage=reply.usage)
 
 

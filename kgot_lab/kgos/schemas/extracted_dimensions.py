@@ -159,10 +159,8 @@ def _own(properties: Mapping[str, Json]) -> dict[str, Json]:
 def _neighbours(graph: PropertyGraph) -> _Values:
     """How many different other nodes each node has edges with, whichever way they point."""
     size = max(len(graph), 1)
-    low, high = (
-        np.minimum(graph.sources, graph.targets).astype(np.int64),
-        np.maximum(graph.sources, graph.targets),
-    )
+    low = np.minimum(graph.sources, graph.targets).astype(np.int64)
+    high = np.maximum(graph.sources, graph.targets)
     pairs = np.unique((low * size + high)[low != high])
     return (
         np.bincount(pairs // size, minlength=len(graph)) + np.bincount(pairs % size, minlength=len(graph))

@@ -236,8 +236,7 @@ def limits_of(begun: Started) -> Limits:
         raise TraceError(f"the limits of this run are not those of this version: {error}") from error
 
 
-# --- verify
-# ---------------------------------------------------------------------------------------------------------------
+# --- verify ---
 
 
 @dataclass(frozen=True)
@@ -368,8 +367,7 @@ def _apart(one: Json, other: Json, where: str = "") -> tuple[str, str, str]:
     return where, was, now
 
 
-# --- resume
-# ---------------------------------------------------------------------------------------------------------------
+# --- resume ---
 
 
 def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
@@ -422,8 +420,7 @@ def _going_on(recorded: Sequence[Event], walk: Iterator[Event], writing: TraceWr
         yield from writing.added(walk)
 
 
-# --- fork
-# -----------------------------------------------------------------------------------------------------------------
+# --- fork ---
 
 
 @dataclass(frozen=True)

@@ -242,8 +242,7 @@ def certificate_parts(question: str, answer: str, certificate: Certificate) -> d
     return {"question": question, "answer": given, "ruling": certificate.ruling, "told": told, "facts": facts}
 
 
-# --- one fact
-# ---------------------------------------------------------------------------------------------------------
+# --- one fact ---
 
 
 def _checked(needed: Triple | OpenFact) -> Triple | OpenFact:
@@ -316,8 +315,7 @@ def _covers(period: Period, then: datetime) -> bool:
     return (period.since is None or period.since <= then) and (period.until is None or then < period.until)
 
 
-# --- a withheld answer
-# ------------------------------------------------------------------------------------------------
+# --- a withheld answer ---
 
 
 def _without(answer: str, fact: CertifiedFact) -> CertifiedFact:
@@ -336,10 +334,8 @@ def _without(answer: str, fact: CertifiedFact) -> CertifiedFact:
         )
 
     def claim(each: Claim) -> Claim:
-        span, by = (
-            each.span if each.span and other(each.span.text) == each.span.text else None,
-            other(each.said_by),
-        )
+        span = each.span if each.span and other(each.span.text) == each.span.text else None
+        by = other(each.said_by)
         return replace(
             each,
             fact=shown(each.fact),

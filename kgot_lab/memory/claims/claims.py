@@ -74,8 +74,7 @@ class Claims(Beliefs):
         """Close the storage."""
         self.storage.close()
 
-    # --- learning
-    # -----------------------------------------------------------------------------------------------------
+    # --- learning ---
 
     def learn(self, claims: Claim | Iterable[Claim], *, by: str = "", back: bool = True) -> Learnt:
         """Note claims, all or none; one that is known changes nothing, but comes back where it was retracted,
@@ -137,8 +136,7 @@ class Claims(Beliefs):
                 write_fact(self.storage, fact)
                 self.storage.rows(sql.NEW_ANSWER_FACT, {"answer": answer, "fact": id})
 
-    # --- retracting, undoing, erasing
-    # ---------------------------------------------------------------------------------
+    # --- retracting, undoing, erasing ---
 
     def retract_source(self, source: str, *, by: str = "") -> Fallen:
         """Drop every claim of a source; what was derived from them falls with its premises, and nothing else
@@ -193,8 +191,7 @@ class Claims(Beliefs):
         source = plain_text(source, "a source")
         return erase_claims(self, sql.FROM_SOURCE, lambda: {"source": source}, by)
 
-    # --- what relations and names mean
-    # --------------------------------------------------------------------------------
+    # --- what relations and names mean ---
 
     def declare(self, relation: str, cardinality: Cardinality, *, by: str = "") -> int | None:
         """Say whether a subject has a "single" object in a relation at one time, or "many"; the change, None
@@ -244,8 +241,7 @@ class Claims(Beliefs):
                 raise BadInput(f"{shortly(other)} is merged into no other name")
             return change.close("merged", other)
 
-    # --- what happened
-    # ------------------------------------------------------------------------------------------------
+    # --- what happened ---
 
     def claim(self, id: str) -> Claim:
         """A claim as it was learnt, by its id; raises BadInput for one that is not known."""

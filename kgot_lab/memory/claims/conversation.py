@@ -144,8 +144,7 @@ class ClaimMemory:
         """How many facts hold."""
         return len(self.claims.facts())
 
-    # --- forgetting
-    # ---------------------------------------------------------------------------------------------------
+    # --- forgetting ---
 
     def copied_by(self, keeper: KeepsCopies) -> None:
         """Tell a keeper of copies from now on what is forgotten and erased; an Agent asks for it itself."""

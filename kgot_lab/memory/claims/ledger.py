@@ -130,8 +130,7 @@ class ReviewLedger:
                 storage, "drop", claim
             )
 
-    # --- what decisions teach
-    # -----------------------------------------------------------------------------------------
+    # --- what decisions teach ---
 
     def judgements(self) -> list[JudgedClaim]:
         """Every claim that a person decided on, as the decision stands now."""
@@ -164,8 +163,7 @@ class ReviewLedger:
             return confidence
         return isotonic([(sure, float(accepted)) for _, sure, accepted in chosen])(confidence)
 
-    # --- one decision
-    # -------------------------------------------------------------------------------------------------
+    # --- one decision ---
 
     def _decide(
         self, action: str, claim: str, by: str, decide: Callable[[ClaimChange, float], None]
@@ -263,8 +261,7 @@ class Reviewer:
             tuple[int, str]
         ] = []  # the changes that undo takes back, and the claim each decided on
 
-    # --- looking
-    # ------------------------------------------------------------------------------------------------------
+    # --- looking ---
 
     @property
     def in_view(self) -> Queued | None:
@@ -328,8 +325,7 @@ class Reviewer:
             raise BadInput(f"no claim that waits has an id that begins with {shortly(beginning)}: {listed}")
         return waiting[0]
 
-    # --- deciding
-    # -----------------------------------------------------------------------------------------------------
+    # --- deciding ---
 
     def decide(
         self, claim: str, verdict: str, *, confidence: float | None = None, object: str | None = None

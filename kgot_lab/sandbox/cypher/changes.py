@@ -149,10 +149,8 @@ class CypherStatements:
         """A listener that appends records to a list of Java's."""
         java = self._database.java
         lists, types = java("java.util.ArrayList"), java("java.lang.invoke.MethodType")
-        listener, record = (
-            java(f"com.arcadedb.event.AfterRecord{kind}Listener"),
-            java("com.arcadedb.database.Record"),
-        )
+        listener = java(f"com.arcadedb.event.AfterRecord{kind}Listener")
+        record = java("com.arcadedb.database.Record")
         self._events[kind] = lists()
         appends = types.methodType(java("java.lang.Boolean").TYPE, java("java.lang.Object").class_)
         add = java("java.lang.invoke.MethodHandles").publicLookup().findVirtual(lists.class_, "add", appends)

@@ -54,10 +54,8 @@ class Database:
         self.java("java.util.logging.LogManager").getLogManager().reset()  # the engine is silent from here on
         self._schema = self.db.getSchema()
         self._array = jpype.JArray(jpype.JObject)
-        self._rid, self._json = (
-            self.java("com.arcadedb.database.RID"),
-            self.java("com.arcadedb.serializer.json.JSONObject"),
-        )
+        self._rid = self.java("com.arcadedb.database.RID")
+        self._json = self.java("com.arcadedb.serializer.json.JSONObject")
         self.vertex, self.link = self.java("com.arcadedb.graph.Vertex"), self.java("com.arcadedb.graph.Edge")
         self._out = self.java("com.arcadedb.graph.Vertex$DIRECTION").OUT
         self._labels = self.java("com.arcadedb.query.opencypher.Labels")

@@ -48,13 +48,11 @@ TYPE, RDFS_LABEL, RESOURCE, STATEMENT = f"{RDF}type", f"{RDFS}label", f"{RDFS}Re
 SUBJECT, PREDICATE, OBJECT = f"{RDF}subject", f"{RDF}predicate", f"{RDF}object"
 DESCRIBING = (SUBJECT, PREDICATE, OBJECT)
 KEY, LABELS, ORDER = f"{META}key", f"{META}labels", f"{META}order"
-STRING, INTEGER, DOUBLE, BOOLEAN, JSON = (
-    f"{XSD}string",
-    f"{XSD}integer",
-    f"{XSD}double",
-    f"{XSD}boolean",
-    f"{RDF}JSON",
-)
+STRING = f"{XSD}string"
+INTEGER = f"{XSD}integer"
+DOUBLE = f"{XSD}double"
+BOOLEAN = f"{XSD}boolean"
+JSON = f"{RDF}JSON"
 _OURS = {TYPE, RDFS_LABEL, RESOURCE, STATEMENT, *DESCRIBING}
 
 _LETTERS = "A-Za-z0-9\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u2c00-\u2fef\u3001-\ud7ff"  # of SPARQL's names
@@ -92,8 +90,7 @@ Values = Mapping[str, Any]
 EdgeIdentity = tuple[str, str, str, str]
 
 
-# --- names
-# ------------------------------------------------------------------------------------------------------------
+# --- names ---
 
 
 @lru_cache(_KEPT)
@@ -130,8 +127,7 @@ def _escape(match: re.Match[str]) -> str:
     return "_" if match[0] == " " else "".join(f"%{byte:02X}" for byte in match[0].encode())
 
 
-# --- values
-# -----------------------------------------------------------------------------------------------------------
+# --- values ---
 
 
 def literal_of(value: Any) -> Literal:
@@ -206,8 +202,7 @@ def sort_place(value: Any) -> tuple[int, Any, str]:
     return rank, value if rank < len(kinds) else 0, sorted_json(value)
 
 
-# --- from nodes and edges to triples
-# ----------------------------------------------------------------------------------
+# --- from nodes and edges to triples ---
 
 
 def node_triples(id: str, labels: Sequence[str], properties: Values) -> list[RdfTriple]:
@@ -409,8 +404,7 @@ def _agree(one: _Values, other: _Values) -> bool:
     return all(sorted_json(one[name]) == sorted_json(other[name]) for name in one.keys() & other.keys())
 
 
-# --- lists and blank nodes
-# --------------------------------------------------------------------------------------------
+# --- lists and blank nodes ---
 
 
 def with_names(

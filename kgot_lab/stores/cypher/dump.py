@@ -335,10 +335,8 @@ def _merged(id: str, rows: Sequence[BoltRow], was: Mapping[str, StoredNode]) -> 
     properties: dict[str, Any] = {}
     for row in rows:
         if row.place in was:
-            labels, properties = (
-                labels_of(row.labels, {**_lost_labels(row, was[row.place]), **row.properties}),
-                node_properties(timeless(row.properties)),
-            )
+            labels = labels_of(row.labels, {**_lost_labels(row, was[row.place]), **row.properties})
+            properties = node_properties(timeless(row.properties))
     said: dict[str, Any] = {}
     for row in rows:
         if row.place not in was:

@@ -361,10 +361,8 @@ class Looking:
 
     def schema(self) -> Schema:
         """How many nodes have each label and how many edges each type, by name."""
-        kinds, relations = (
-            self._ask(_LABELS, {}),
-            {type: int(number) for type, number in self._ask(_TYPES, {})},
-        )
+        kinds = self._ask(_LABELS, {})
+        relations = {type: int(number) for type, number in self._ask(_TYPES, {})}
         labels: dict[str, int] = {}
         for names, number in kinds:
             for label in names:

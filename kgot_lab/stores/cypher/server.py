@@ -49,10 +49,8 @@ if TYPE_CHECKING:
 _STRANGE = "MATCH (n {_run: $run}) WHERE n.id IS NULL RETURN count(n)"
 _LEAVING = "MATCH (n {_run: $run})-[r]-(m) WHERE m._run IS NULL OR m._run <> $run RETURN count(r)"
 _UNKNOWN = "MATCH (n {_run: $run}) WHERE n._kept IS NULL "  # as stores of earlier versions left them
-_NODES, _EDGES = (
-    "MATCH (n {_run: $run}) RETURN count(n)",
-    "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)",
-)
+_NODES = "MATCH (n {_run: $run}) RETURN count(n)"
+_EDGES = "MATCH ({_run: $run})-[r]->({_run: $run}) RETURN count(r)"
 ALLOWANCE = 600.0  # seconds that a statement's transaction may go on for, so that what it changed can be read
 
 
@@ -88,9 +86,8 @@ class CypherServer:
             raise BadInput("a namespace is a text that is not blank")
         self.namespace, self._seconds = namespace, seconds
         self._mark = cypher_literal(namespace)
-        self._counts: bool | None = (
-            None  # whether the server's counts can be relied on; tried at the first statement
-        )
+        # whether the server's counts can be relied on; tried at the first statement
+        self._counts: bool | None = None
         self._calculator = Calculator()
         self._link = BoltLink(uri, user, password, database)
         self._turns = Turns(self._link, namespace)
@@ -375,10 +372,8 @@ def _explains(counters: SummaryCounters, before: Dump, rows: Sequence[BoltRow]) 
     """Whether the namespace grew by as many nodes and edges as the server made, so that it made none
     elsewhere.
     """
-    nodes, edges = (
-        counters.nodes_created - counters.nodes_deleted,
-        counters.relationships_created - counters.relationships_deleted,
-    )
+    nodes = counters.nodes_created - counters.nodes_deleted
+    edges = counters.relationships_created - counters.relationships_deleted
     return (nodes, edges) == (
         len(rows) - len(before.nodes),
         sum(len(row.edges) for row in rows) - len(before.edges),

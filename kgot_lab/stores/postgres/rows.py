@@ -42,8 +42,7 @@ _IDENTITY = ("source", "type", "target", "key")
 _VALUE = re.compile(r'"(?:[^"\\]|\\.)*"|-0\.0(?![0-9])|-?[0-9.]+e\+[0-9]+')
 MINUS_ZERO = "0." + "0" * 42
 
-# --- values
-# -----------------------------------------------------------------------------------------------------------
+# --- values ---
 
 
 def held_node(node: Node) -> tuple[str, str, str]:
@@ -138,8 +137,7 @@ def journalled_change(table: SqlTable, before: str | None, after: str | None) ->
     return Change(table, old, new)
 
 
-# --- diffs
-# ------------------------------------------------------------------------------------------------------------
+# --- diffs ---
 
 
 def emptied_of_indexes(connection: Connection) -> bool:
@@ -262,8 +260,7 @@ SELECT DISTINCT ON (far) far, source, type, target, key FROM (
 ORDER BY far, number
 """
 
-# --- words and walks
-# --------------------------------------------------------------------------------------------------
+# --- words and walks ---
 
 
 def can_be(text: str) -> bool:
@@ -336,8 +333,7 @@ def _edge(connection: Connection, identity: Identity) -> Edge:
     return edge_of_postgres(row)
 
 
-# --- vectors
-# ----------------------------------------------------------------------------------------------------------
+# --- vectors ---
 
 
 def pgvector_text(numbers: Iterable[float]) -> str:

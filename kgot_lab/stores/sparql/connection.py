@@ -137,10 +137,8 @@ class SparqlLink:
         ) as error:  # it was connected, so the statement was on its way
             raise ServerLost(text, self._safe(str(error))) from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            where, reason = (
-                f"{self._safe(url)} cannot be reached{through_proxy(url)}",
-                self._safe(str(error)) or type(error).__name__,
-            )
+            where = f"{self._safe(url)} cannot be reached{through_proxy(url)}"
+            reason = self._safe(str(error)) or type(error).__name__
             raise StoreUnavailable(f"{where} ({reason}): start the server or check its URL") from None
         if reply.is_success:
             return reply.headers.get("content-type", ""), body

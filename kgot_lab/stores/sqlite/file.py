@@ -44,9 +44,8 @@ CHECKED = 32_000_000  # bytes of a file that is searched for damage whenever it 
 # bytes of a row: those of an element, and what SQLite itself puts there; bounds what functions build
 MOST_READ = MOST_KEPT + 1_000_000
 MOST_WRITTEN = 2 * MOST_READ  # a row of the journal holds an element before and after
-MOST_PATTERN = (
-    250  # bytes of a LIKE pattern: matching takes as long as pattern times text, and no time limit stops it
-)
+# bytes of a LIKE pattern: matching takes as long as pattern times text, and no time limit stops it
+MOST_PATTERN = 250
 
 
 @dataclass(frozen=True, eq=False)

@@ -122,9 +122,8 @@ class Sqlite:
                     f"EXPLAIN {statement}", parameters
                 ).close()  # the guard is asked, and nothing is run
             finally:
-                graph.guard.awake = (
-                    False  # the full-text index writes to tables of its own, which a statement may not
-                )
+                # the full-text index writes to tables of its own, which a statement may not
+                graph.guard.awake = False
             graph.writer.execute("INSERT INTO recording VALUES (1)")
             for _ in graph.writer.execute(statement, parameters):
                 pass  # rows of RETURNING
@@ -154,10 +153,8 @@ class Sqlite:
         when it does not fit.
         """
         diff = fit_diff(diff)
-        nodes, edges = (
-            [node_row(node) for node in diff.added_nodes],
-            [edge_row(edge) for edge in diff.added_edges],
-        )
+        nodes = [node_row(node) for node in diff.added_nodes]
+        edges = [edge_row(edge) for edge in diff.added_edges]
         changed_nodes = [(*node_row(after)[1:], after.id) for _, after in diff.changed_nodes]
         changed_edges = [(edge_row(after)[-1], *after.identity) for _, after in diff.changed_edges]
         many = len(nodes) + len(edges) + len(changed_nodes) + len(changed_edges) >= MANY_ROWS

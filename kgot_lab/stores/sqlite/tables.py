@@ -55,10 +55,8 @@ INDEX_SINCE = f"INSERT INTO words (rowid, name, texts) SELECT number, id, {_TEXT
 
 # The journal is this connection's own: nothing of it is written to the file, and its cost is that of the rows
 # a statement touched.
-_NODE, _EDGE = (
-    "{0}.id, {0}.labels, {0}.properties, NULL, NULL",
-    "{0}.source, {0}.type, {0}.target, {0}.key, {0}.properties",
-)
+_NODE = "{0}.id, {0}.labels, {0}.properties, NULL, NULL"
+_EDGE = "{0}.source, {0}.type, {0}.target, {0}.key, {0}.properties"
 _NOTHING = "NULL, NULL, NULL, NULL, NULL"
 RECORDERS = {
     f"{kind}_{event}": f"CREATE TEMP TRIGGER {kind}_{event} AFTER {event} ON main.{kind} WHEN (SELECT yes FROM recording) BEGIN"

@@ -186,8 +186,7 @@ def moves_between(hits: Sequence[Shown], k: int, other: Ranking, *, is_first: bo
     return moves
 
 
-# --- gold
-# -------------------------------------------------------------------------------------------------------------
+# --- gold ---
 
 
 def format_gold(ranking: Ranking, k: int, gold: Gold, shelf: DocumentShelf) -> str:
@@ -204,8 +203,7 @@ def format_gold(ranking: Ranking, k: int, gold: Gold, shelf: DocumentShelf) -> s
     return told + (f" Missed: {', '.join(missed)}." if missed else "")
 
 
-# --- as a table
-# -------------------------------------------------------------------------------------------------------
+# --- as a table ---
 
 
 def hits_table(hits: Sequence[Shown], caption: str) -> Table:

@@ -123,10 +123,8 @@ def curve(
 
     One that is not `headed` goes to the rim of its end, where no arrow head is drawn.
     """
-    first, last = (
-        _towards(start[0], control, start[1] + 1),
-        _towards(end[0], control, end[1] + (3 if headed else 1)),
-    )
+    first = _towards(start[0], control, start[1] + 1)
+    last = _towards(end[0], control, end[1] + (3 if headed else 1))
     neck = _towards(last, control, 7) if headed else last
     return Curve(f"M{_point(first)} Q{_point(control)} {_point(neck)}", _arrow(last, control))
 

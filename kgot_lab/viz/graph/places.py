@@ -105,8 +105,7 @@ def _kept(middles: Points, given: Points) -> Points:
     return kept
 
 
-# --- communities in discs
-# -------------------------------------------------------------------------------------------------
+# --- communities in discs ---
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,8 +209,7 @@ def _strongest(ends: NDArray[np.int64], size: int) -> NodePairs:
     return pairs[np.unique(order[place < STRONGEST] % max(len(pairs), 1))]
 
 
-# --- new nodes among old ones
-# ---------------------------------------------------------------------------------------------
+# --- new nodes among old ones ---
 
 
 def _beside(given: Points, pairs: NodePairs) -> Points:
@@ -250,8 +248,7 @@ def _first_of_parts(missing: Mask, ends: NodePairs) -> NDArray[np.intp]:
     return np.flatnonzero(missing & (rank > above))
 
 
-# --- columns
-# --------------------------------------------------------------------------------------------------------------
+# --- columns ---
 
 
 def _pairs(graph: PropertyGraph) -> NodePairs:

@@ -339,10 +339,8 @@ class _Draft:
 
     def _place_edge_label(self, rows: NDArray[np.intp]) -> None:
         """Find a place for the words of some edges, off everything that has one."""
-        shown, said = (
-            ~self.name_at.clash,
-            ~self.silent & np.array([bool(lines) for lines in self.words], dtype=bool),
-        )
+        shown = ~self.name_at.clash
+        said = ~self.silent & np.array([bool(lines) for lines in self.words], dtype=bool)
         discs = np.stack([self.radius, self.radius], axis=1) + 1
         places = np.concatenate([self.points, self.name_at.middles[shown], self.word_at[said]])
         spaces = np.concatenate([discs, self.name_halves[shown], self.word_halves[said]])

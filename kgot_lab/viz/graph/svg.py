@@ -76,10 +76,8 @@ class Picture(StaticPicture):
 
     def __repr__(self) -> str:
         whole = self.scene.marked.graph
-        nodes, edges = (
-            f"{self.nodes:,} of {len(whole):,} nodes",
-            f"{self.edges:,} of {len(whole.edges):,} edges",
-        )
+        nodes = f"{self.nodes:,} of {len(whole):,} nodes"
+        edges = f"{self.edges:,} of {len(whole.edges):,} edges"
         return f"<Picture: {nodes}, {edges}>"
 
 

@@ -143,9 +143,8 @@ def _known(labels: Sequence[str], properties: Mapping[str, Json]) -> Iterator[tu
 
 
 IN_PICTURE = 150  # nodes of the static picture
-AROUND_DRAWING = (
-    40  # pixels of the legend and the edges of the still picture, which a live view has outside its drawing
-)
+# pixels of the legend and the edges of the still picture, which a live view has outside its drawing
+AROUND_DRAWING = 40
 LEAST_HEIGHT, MOST_HEIGHT = 260, 640
 _NO_NODE = "A path joins two nodes, and this is a group of them: open it and pick one of its nodes."
 AROUND = 40  # neighbours drawn at once

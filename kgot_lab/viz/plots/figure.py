@@ -235,8 +235,7 @@ def compact(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0") if abs(number) >= 1 else f"{number:.2g}"
 
 
-# --- parts
-# ------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 @contextmanager

@@ -145,8 +145,7 @@ def levels_of(receipts: Receipts) -> dict[str, list[QuestionResult]]:
     return {**levels, "all": rows} if rows else {}
 
 
-# --- parts
-# ------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def _of(groups: Mapping[str, Sequence[QuestionResult]]) -> str:
@@ -315,8 +314,7 @@ def category_success(receipts: Iterable[QuestionResult]) -> Plot:
     )
 
 
-# --- parts
-# ------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def _listing(receipts: Iterable[QuestionResult]) -> list[QuestionResult]:

@@ -179,8 +179,7 @@ def shown_systems(report: Report) -> list[str]:
     return [system for system in systems if system in kept]
 
 
-# --- parts
-# ------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def _known(report: Report, systems: Sequence[str]) -> list[str]:
@@ -405,8 +404,7 @@ def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
         return plot(figure, _format_bands(points, counts, vetoed), [mark._asdict() for mark in marks])
 
 
-# --- parts
-# ------------------------------------------------------------------------------------------------------------
+# --- parts ---
 
 
 def _point(pair: Pair | Edge) -> tuple[Pair, bool]:

@@ -111,8 +111,7 @@ def growth(what: Runs, *, nodes: int = 0, edges: int = 0) -> Plot:
     return _growth_of_one(rows, f"{said}; refused: {refused}." if refused else f"{said}.", rows)
 
 
-# --- ballots
-# ----------------------------------------------------------------------------------------------------------
+# --- ballots ---
 
 
 def _ballot_bars(
@@ -154,8 +153,7 @@ def _cast(vote: Voted) -> dict[str, int]:
     return {"RETRIEVE": vote.retrieves, "INSERT": vote.inserts, "neither": vote.invalid, "not asked": left}
 
 
-# --- growth
-# -----------------------------------------------------------------------------------------------------------
+# --- growth ---
 
 
 def _sizes(events: Iterable[Event], nodes: int, edges: int) -> list[dict[str, Json]]:

@@ -108,8 +108,7 @@ def certificate_in_words(certificate: Certificate, question: str = "") -> str:
     return " ".join([*asked, f"{_RULED[certificate.ruling]}.", *said])
 
 
-# --- pieces, from top to bottom
-# ---------------------------------------------------------------------------------------
+# --- pieces, from top to bottom ---
 
 
 def _heading(question: str) -> Iterator[_Piece]:
@@ -204,8 +203,7 @@ def _sign(look: LinkLook, x: float, y: float) -> Markup:
     return joined([disc, draw_text(look.sign, x, y + 5, 14.0, look.colour, bold=True, text_anchor="middle")])
 
 
-# --- words
-# ------------------------------------------------------------------------------------------------------------
+# --- words ---
 
 
 def _told(certificate: Certificate, answer: str) -> str:
@@ -474,10 +472,8 @@ class _FactCanvas:
         inner, outer = sorted((edge.source, edge.target), key=lambda id: abs(self.sides[id]))
         out = self.sides[outer] - self.sides[inner]
         (x0, y0), (x1, y1) = self._slot(outer, edge, -out), self._slot(inner, edge, out)
-        start, end = (
-            x0 - out * (_HEAD if edge.target == outer else 0),
-            x1 + out * (_HEAD if edge.target == inner else 0),
-        )
+        start = x0 - out * (_HEAD if edge.target == outer else 0)
+        end = x1 + out * (_HEAD if edge.target == inner else 0)
         turn, middle = end + out * (_BEND - 8), end + out * (_BEND - 8) / 2
         path = f"M{start:.1f} {y0:.1f} H{turn:.1f} C{middle:.1f} {y0:.1f} {middle:.1f} {y1:.1f} {end:.1f} {y1:.1f}"
         colour, ink = (_STRONG, STRONG_INK) if strong else (_FAINT_LINE, FAINT_INK)

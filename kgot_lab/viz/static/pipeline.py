@@ -255,8 +255,7 @@ def _rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
     return rows
 
 
-# --- the drawing
-# ------------------------------------------------------------------------------------------------------
+# --- the drawing ---
 
 
 @dataclass(frozen=True)

@@ -271,8 +271,7 @@ def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Place
     }
 
 
-# --- events
-# ---------------------------------------------------------------------------------------------------------------
+# --- events ---
 
 
 class _Texts:
@@ -357,8 +356,7 @@ def step_costs(events: Iterable[Event]) -> list[dict[str, Json]]:
     return found
 
 
-# --- votes
-# --------------------------------------------------------------------------------------------------------------
+# --- votes ---
 
 
 def polls(events: Sequence[Event]) -> list[dict[str, Json]]:
@@ -387,8 +385,7 @@ def _possible(events: Sequence[Event]) -> int:
     return int(limits.get("votes", 0)) if limits.get("vote_temperature", 1) else 1
 
 
-# --- forks
-# ----------------------------------------------------------------------------------------------------------------
+# --- forks ---
 
 
 def _change(events: Sequence[Event], fork: Fork) -> dict[str, Json]:

@@ -109,8 +109,7 @@ def predictions(events: Sequence[Event]) -> list[Prediction]:
     return sorted(found, key=lambda asked: (asked.before, ASKED_ABOUT.index(asked.kind)))
 
 
-# --- tools
-# ----------------------------------------------------------------------------------------------------------------
+# --- tools ---
 
 
 def _tools(events: Sequence[Event]) -> Iterator[Prediction]:
@@ -142,8 +141,7 @@ def _first_of_run(events: Sequence[Event], at: int, role: str) -> int:
     return at
 
 
-# --- facts
-# ----------------------------------------------------------------------------------------------------------------
+# --- facts ---
 
 
 def _facts(events: Sequence[Event]) -> Iterator[Prediction]:
@@ -177,8 +175,7 @@ def _selection_answer(
         )  # fmt: skip
 
 
-# --- votes
-# ----------------------------------------------------------------------------------------------------------------
+# --- votes ---
 
 
 _VOTES = (
@@ -214,8 +211,7 @@ def _votes(events: Sequence[Event]) -> Iterator[Prediction]:
             start = -1
 
 
-# --- statements
-# -----------------------------------------------------------------------------------------------------------
+# --- statements ---
 
 _READ = (
     ("refused", "Refused by the store"),
@@ -272,8 +268,7 @@ def _of_statement(statement: str, places: tuple[int, int], outcome: str, *, writ
     return Prediction("statement", *places, asks, told, _WRITE if writing else _READ, outcome, statement)
 
 
-# --- the answer
-# -----------------------------------------------------------------------------------------------------------
+# --- the answer ---
 
 
 def _answer(events: Sequence[Event]) -> Iterator[Prediction]:

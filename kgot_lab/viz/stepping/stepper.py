@@ -192,8 +192,7 @@ def _text_of(event: Event) -> str:
     )
 
 
-# --- the static picture
-# ---------------------------------------------------------------------------------------------------
+# --- the static picture ---
 
 
 def story(run: Trace, forks: Sequence[Fork], graph: PropertyGraph, positions: Mapping[str, Place]) -> Picture:

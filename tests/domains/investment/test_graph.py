@@ -89,10 +89,8 @@ def test_a_lifetime_that_is_none_is_refused():
 
 def test_what_is_correlated_is_stored_once_and_read_both_ways(graph):
     with_market(graph)
-    forth, back = (
-        Edge(SHARE.id, "correlated", COIN.id),
-        Edge(COIN.id, "correlated", SHARE.id, {"coefficient": 0.5}),
-    )
+    forth = Edge(SHARE.id, "correlated", COIN.id)
+    back = Edge(COIN.id, "correlated", SHARE.id, {"coefficient": 0.5})
     graph.write(edges=[forth])
     graph.write(edges=[back])
     (edge,) = [each.edge for each in graph.view().edges() if each.edge.type == "correlated"]

@@ -15,13 +15,11 @@ from kgot_lab.domains.investment.briefing import Briefing, Holdings, Wishes, bri
 from kgot_lab.domains.investment.graph import open_investment_graph
 from kgot_lab.errors import BadInput
 
-USER, SHARES, COST, GOAL, WISH = (
-    "canary-user-5e1",
-    "73110.0417",
-    "9183.0666",
-    "canary-goal-88",
-    "canary-wish-12",
-)
+USER = "canary-user-5e1"
+SHARES = "73110.0417"
+COST = "9183.0666"
+GOAL = "canary-goal-88"
+WISH = "canary-wish-12"
 PLANTED = (USER, SHARES, COST, GOAL, WISH)
 
 

@@ -27,8 +27,7 @@ def asked(conninfo, *statements):
         return cursors[-1].fetchall() if cursors[-1].description else []
 
 
-# --- apart
-# ------------------------------------------------------------------------------------------------------------
+# --- apart ---
 
 
 def test_two_worlds_in_one_database_never_see_each_other(postgres_url):
@@ -66,8 +65,7 @@ def test_a_login_that_may_make_no_roles_keeps_worlds_apart_by_their_schemas(post
         assert one.get_entity(GRIM.id).name == "Grimjaw" and other.get_relationships(GRIM.id) == ()
 
 
-# --- versions and whose it is
-# -----------------------------------------------------------------------------------------
+# --- versions and whose it is ---
 
 
 def test_migrations_run_twice_change_nothing(postgres_url, tmp_path):
@@ -102,8 +100,7 @@ def test_a_world_that_was_stopped_while_it_was_made_is_made_whole(postgres_url, 
                 assert [said.session_id for said, _ in world.support(*KNOWS.key)] == ["s1"]
 
 
-# --- several at once
-# --------------------------------------------------------------------------------------------------
+# --- several at once ---
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -138,8 +135,7 @@ def test_who_is_deleted_and_comes_back_while_others_ask_is_there_or_is_not(opene
             one.delete_entity(entity.id)
 
 
-# --- servers that go away
-# ---------------------------------------------------------------------------------------------
+# --- servers that go away ---
 
 
 def test_no_error_of_the_server_shows_what_a_row_holds(postgres_url):

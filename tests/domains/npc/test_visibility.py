@@ -58,8 +58,7 @@ def test_both_engines_tell_the_same(fields):
         assert seen[0] == seen[1], f"world {seed}"
 
 
-# --- wrong policies
-# ---------------------------------------------------------------------------------------------------
+# --- wrong policies ---
 
 
 def in_sql(before: str, after: str) -> Callable[[pytest.MonkeyPatch], None]:
@@ -140,8 +139,7 @@ def test_a_policy_that_is_wrong_is_caught(wrong, engine, fields, monkeypatch):
     pytest.fail(f"in {WORLDS} worlds nothing was told that may not be")
 
 
-# --- what the query of the document tells
-# ----------------------------------------------------------------------------
+# --- what the query of the document tells ---
 
 
 def test_the_query_of_the_document_tells_secrets(fields):

@@ -68,8 +68,7 @@ def raw(server: ServedExperts, *parts: bytes) -> bytes:
     return told
 
 
-# --- from where
-# -------------------------------------------------------------------------------------------------------
+# --- from where ---
 
 
 @pytest.mark.parametrize(
@@ -193,8 +192,7 @@ def test_a_browser_that_asks_whether_it_may_is_not_told_yes(server):
     assert refusal(server.client.options(f"/api/experts/{COOK_ID}")) == (405, "wrong_method")
 
 
-# --- how much
-# ---------------------------------------------------------------------------------------------------------
+# --- how much ---
 
 
 def test_a_body_that_says_it_is_too_long_is_refused_before_it_comes(server):
@@ -281,8 +279,7 @@ def test_a_client_that_leaves_before_its_body_is_there_costs_nothing(server):
     assert server.client.get("/health").json() == {"up": True, "chats": 0}
 
 
-# --- how often
-# --------------------------------------------------------------------------------------------------------
+# --- how often ---
 
 
 def test_a_rate_is_counted_by_tenant_over_a_minute_of_the_clock():
@@ -350,8 +347,7 @@ def test_more_chats_than_there_are_places_are_told_to_come_again_at_every_door()
         assert server.client.post(CHAT, json={"query": "x"}).status_code == 200
 
 
-# --- tokens
-# -----------------------------------------------------------------------------------------------------------
+# --- tokens ---
 
 
 def test_off_loopback_nobody_is_served_without_a_token():
@@ -398,8 +394,7 @@ def test_where_tokens_are_demanded_only_the_health_and_the_pages_are_open():
         )
 
 
-# --- what is told
-# -----------------------------------------------------------------------------------------------------
+# --- what is told ---
 
 
 class _Away:

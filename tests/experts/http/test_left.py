@@ -24,9 +24,8 @@ from support.waiting import until
 
 from kgot_lab.experts.http.auth import GuardLimits, GuardRules
 
-AHEAD = (
-    34  # words that may be made before somebody reads them, and the one at which it is seen that nobody does
-)
+# words that may be made before somebody reads them, and the one at which it is seen that nobody does
+AHEAD = 34
 
 
 @contextmanager

@@ -143,8 +143,7 @@ def conversation_of(page: Page, home: str, expert: str) -> Any:
     return get(f"{home}/api/experts/{expert}/conversations/{id}")
 
 
-# --- the chat
-# ---------------------------------------------------------------------------------------------------------
+# --- the chat ---
 
 
 def test_an_answer_is_shown_and_read_out_by_its_parts(page):
@@ -417,8 +416,7 @@ def test_every_part_can_be_read_reached_and_named(page, size, scheme):
     assert faults(page.locator("body")) == FINE
 
 
-# --- the server
-# -------------------------------------------------------------------------------------------------------
+# --- the server ---
 
 
 def test_a_server_with_tokens_asks_for_one_and_keeps_it_for_the_tab(window, watch):

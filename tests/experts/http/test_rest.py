@@ -75,8 +75,7 @@ def error_of(answer) -> tuple[int, str, str]:
     return answer.status_code, told["error"]["code"], told["error"]["message"]
 
 
-# --- experts
-# ----------------------------------------------------------------------------------------------------------
+# --- experts ---
 
 
 def test_an_expert_is_made_read_listed_changed_and_deleted(server):
@@ -162,8 +161,7 @@ def test_a_body_that_is_nested_beyond_reason_is_refused_and_breaks_nothing(serve
     assert server.client.get(f"/api/experts/{COOK_ID}").status_code == 200
 
 
-# --- chat
-# -------------------------------------------------------------------------------------------------------------
+# --- chat ---
 
 
 def test_a_chat_tells_its_events_in_their_order(server):
@@ -362,8 +360,7 @@ def test_an_answer_that_was_cut_at_the_limit_of_its_length_says_so():
         )
 
 
-# --- graphs
-# -----------------------------------------------------------------------------------------------------------
+# --- graphs ---
 
 
 def test_a_search_gives_what_the_function_gives(server):

@@ -133,8 +133,7 @@ def test_what_makes_no_graph_is_named(file, tables, rows, more, said):
         read_foreign(made(file, tables, *rows, more=more))
 
 
-# --- what is wrong with a file
-# ------------------------------------------------------------------------------------------
+# --- what is wrong with a file ---
 
 
 def test_no_file_no_sqlite_file_and_an_empty_one_are_refused(tmp_path):

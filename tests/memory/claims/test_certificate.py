@@ -26,8 +26,7 @@ def states(certificate: Certificate) -> list[str]:
     return [each.state for each in certificate.facts]
 
 
-# --- one fact
-# ---------------------------------------------------------------------------------------------------------
+# --- one fact ---
 
 
 def test_a_fact_of_two_sources_holds_and_the_answer_is_told_as_it_is(memory):
@@ -91,8 +90,7 @@ def test_two_objects_of_a_relation_with_one_contest_each_other_and_of_one_with_m
     )
 
 
-# --- what is withheld
-# ---------------------------------------------------------------------------------------------------
+# --- what is withheld ---
 
 
 @pytest.mark.parametrize("answer", ["London", "london", " London. ", "‘London’"])
@@ -154,8 +152,7 @@ def test_what_an_answer_shares_no_words_with_stays_in_the_reasons_of_one_that_is
     )
 
 
-# --- chains
-# -----------------------------------------------------------------------------------------------------------
+# --- chains ---
 
 
 def test_an_open_end_is_filled_with_what_holds_and_the_next_fact_begins_there(memory):
@@ -193,8 +190,7 @@ def test_the_weakest_fact_decides(memory):
     assert certify(memory, [fact("a is b"), fact("c at d"), fact("d is e")]).ruling == "withheld"
 
 
-# --- what tries to pass
-# -----------------------------------------------------------------------------------------------
+# --- what tries to pass ---
 
 
 def test_an_answer_that_needs_no_fact_is_withheld(memory):

@@ -320,8 +320,7 @@ def test_what_cannot_be_is_refused(memory, wrong):
         wrong(memory)
 
 
-# --- what a model may send
-# --------------------------------------------------------------------------------------------
+# --- what a model may send ---
 
 TEXT = "Ada Byron has lived in London since 2010. She knows Charles."
 words = st.sampled_from(

@@ -182,8 +182,7 @@ def _what_a_change_says(claims):
         return str(error)
 
 
-# --- erasing
-# ----------------------------------------------------------------------------------------------------------
+# --- erasing ---
 
 
 def test_an_erasure_waits_for_older_transactions_that_could_still_read_its_bytes(postgres):
@@ -220,8 +219,7 @@ def test_what_is_told_of_the_servers_log_takes_erased_bytes_out_of_all_its_files
         postgres.asked("ALTER SYSTEM RESET wal_recycle", "SELECT pg_reload_conf()")
 
 
-# --- one memory, two engines
-# ------------------------------------------------------------------------------------------
+# --- one memory, two engines ---
 
 
 def told(memory):

@@ -91,8 +91,7 @@ class NewsJournal(InTables):
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
         self.storage, self.now = storage, now
 
-    # --- items
-    # --------------------------------------------------------------------------------------------------------
+    # --- items ---
 
     def add(self, items: Iterable[NewsItem]) -> tuple[tuple[NewsItem, ...], tuple[NewsItem, ...]]:
         """Take in items that are new; gives them, and those that have the id of an earlier item, which stays
@@ -151,8 +150,7 @@ class NewsJournal(InTables):
         """What was read in all items, with what was refused, the earliest first."""
         return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(FACTS))
 
-    # --- replies
-    # ------------------------------------------------------------------------------------------------------
+    # --- replies ---
 
     def prompt_counts(self) -> PromptCounts:
         """How often models were asked; more often than there are prompts where a reply was lost, or a server
@@ -176,8 +174,7 @@ class NewsJournal(InTables):
         with self.storage.changing():
             self.storage.rows(KEEP_REPLY, {"key": key, "reply": json.dumps(reply_to_json(reply))})
 
-    # --- ticks
-    # --------------------------------------------------------------------------------------------------------
+    # --- ticks ---
 
     def next_tick(self, every: timedelta) -> Tick:
         """The tick that comes next: the one that was stopped, or the last that is due by now, or the first

@@ -185,8 +185,7 @@ class Monitor:
         self.places.journal.end(tick)
         yield TickEnded(tick)
 
-    # --- the stages
-    # ---------------------------------------------------------------------------------------------------
+    # --- the stages ---
 
     def _gather(self) -> Iterator[MonitorEvent]:
         """Take in the items that are new and not dated later than now."""

@@ -91,8 +91,7 @@ class Sifter:
             self._item.id, nodes, edges, refused, tuple(self._warnings), expires, tuple(self._ends)
         )
 
-    # --- one kind each
-    # ------------------------------------------------------------------------------------------------
+    # --- one kind each ---
 
     def take_thing(self, thing: StatedThing) -> None:
         """A thing that the item names: the one of the graph that is meant, or a new one; and that the item
@@ -252,8 +251,7 @@ class Sifter:
             return None
         return time
 
-    # --- taking and refusing
-    # ------------------------------------------------------------------------------------------
+    # --- taking and refusing ---
 
     def _said(self, kind: str, what: str, /, *, summary: str, **properties: Json) -> Node | None:
         """An event or an insight, if the names and numbers of its summary stand in the item."""

@@ -277,8 +277,7 @@ def test_events_are_lines_that_can_be_read(places, clock):
     assert "deliver: briefing" in lines and "tick 1 done" in lines
 
 
-# --- the file of news
-# -----------------------------------------------------------------------------------------------------
+# --- the file of news ---
 
 
 def test_a_file_of_news_tells_the_lines_that_are_none_and_leaves_one_that_is_being_written(tmp_path):

@@ -48,8 +48,7 @@ def monitor_of(places, items=(), model=None):
     )
 
 
-# --- when a tick is due
-# ---------------------------------------------------------------------------------------------------
+# --- when a tick is due ---
 
 
 @every(
@@ -70,8 +69,7 @@ def test_the_next_tick_is_the_last_that_is_due(last, now, tick):
     assert tick_after(last, now, HOUR) == tick
 
 
-# --- running
-# --------------------------------------------------------------------------------------------------------------
+# --- running ---
 
 
 def run(places, clock, ticks, *, pause=lambda seconds: timedelta(seconds=seconds), items=ITEMS):
@@ -151,8 +149,7 @@ def test_an_interval_that_is_none_is_refused(places, every):
         list(run_on(monitor_of(places), every, Ending()))
 
 
-# --- how it ends
-# ----------------------------------------------------------------------------------------------------------
+# --- how it ends ---
 
 
 def test_a_wait_ends_when_another_thread_asks_for_the_end(places):

@@ -48,8 +48,7 @@ def links(facts):
     return {(edge.source, edge.type, edge.target) for edge in facts.edges if edge.type != "mentions"}
 
 
-# --- the document's example
-# -----------------------------------------------------------------------------------------------
+# --- the document's example ---
 
 
 def test_the_multi_level_example_becomes_the_nodes_and_edges_of_its_document(clock):
@@ -82,8 +81,7 @@ def test_the_multi_level_example_becomes_the_nodes_and_edges_of_its_document(clo
         )
 
 
-# --- grounded in the item
-# -------------------------------------------------------------------------------------------------
+# --- grounded in the item ---
 
 
 def test_a_thing_that_the_item_does_not_name_is_refused_and_said(market):
@@ -145,8 +143,7 @@ def test_what_a_text_says_is_told_by_words_and_symbols_by_letters():
     assert unsaid_names("apple beat 3 rivals", "The Apple beat 4 Rivals of Sony") == ["4", "Sony"]
 
 
-# --- names that are resolved
-# ----------------------------------------------------------------------------------------------
+# --- names that are resolved ---
 
 
 def test_a_name_is_resolved_by_symbol_then_ticker_then_name(market):
@@ -234,8 +231,7 @@ def test_a_name_with_a_slash_can_be_written(market):
     assert market.view().by_symbol("brk/b").node.properties["symbol"] == "BRK/B"
 
 
-# --- the vocabulary
-# -------------------------------------------------------------------------------------------------------
+# --- the vocabulary ---
 
 
 def test_an_unknown_edge_type_is_one_line_that_says_what_to_write_and_nothing_else_is_lost(market):
@@ -298,8 +294,7 @@ def test_evidence_that_was_refused_is_said(market):
     ] == list(facts.refused[1:])
 
 
-# --- calls
-# --------------------------------------------------------------------------------------------------------------
+# --- calls ---
 
 
 def call(**more):
@@ -383,8 +378,7 @@ def test_a_time_that_the_item_does_not_name_ends_no_call(market, time):
     assert len(facts.refused) == 2 and time in facts.refused[0]
 
 
-# --- what was told before
-# -------------------------------------------------------------------------------------------------
+# --- what was told before ---
 
 FIRE = {
     "type": "accident",
@@ -474,8 +468,7 @@ def test_who_gave_a_call_stands_in_the_item_or_is_not_noted(market):
     assert "said_by" not in facts.nodes[-1].properties and "Gloria Notes" in facts.refused[0]
 
 
-# --- the reply
-# ------------------------------------------------------------------------------------------------------------
+# --- the reply ---
 
 
 def test_a_bad_reply_is_mended_once_and_then_only_the_item_is_a_fact(market):

@@ -28,8 +28,7 @@ def texts(found):
     return [each.text for each in found]
 
 
-# --- the log
-# ----------------------------------------------------------------------------------------------------------
+# --- the log ---
 
 
 def test_an_entry_is_found_again_as_it_was_appended(there):
@@ -106,8 +105,7 @@ def test_what_is_deleted_from_the_log_is_found_no_more(there):
     assert [each.session_id for each in there.log.search("gold")] == ["s2"]
 
 
-# --- texts
-# ------------------------------------------------------------------------------------------------------------
+# --- texts ---
 
 
 def test_texts_are_found_by_meaning_nearest_first(there):
@@ -161,8 +159,7 @@ def test_vectors_of_another_embedder_are_not_compared(there):
             ask()
 
 
-# --- where they are kept
-# ----------------------------------------------------------------------------------------------
+# --- where they are kept ---
 
 
 @every(

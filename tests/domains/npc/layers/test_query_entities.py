@@ -40,11 +40,9 @@ def grim(world):
     return world.sight(town["grim"].id)
 
 
-ELARA, KNOWS, LIVES = (
-    'Elara of the Tower (npc): {"occupation":"mage"}',
-    "Grim KNOWS Elara of the Tower",
-    "Elara of the Tower LOCATED_AT Tower",
-)
+ELARA = 'Elara of the Tower (npc): {"occupation":"mage"}'
+KNOWS = "Grim KNOWS Elara of the Tower"
+LIVES = "Elara of the Tower LOCATED_AT Tower"
 
 
 @pytest.mark.parametrize(
