@@ -5,6 +5,7 @@ it said.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import pytest
 from support.loop_script import ADA, FEW, WRITE, call, scripted, votes
@@ -63,7 +64,11 @@ class Silent:
 
     name = "oracle"
     description = "Knows things."
-    arguments = {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]}
+    arguments: ClassVar = {
+        "type": "object",
+        "properties": {"query": {"type": "string"}},
+        "required": ["query"],
+    }
 
     def __call__(self, /, **arguments):
         return Result("I do not know.")
