@@ -17,7 +17,7 @@ from kgot_lab.benchmark.recall.bench import WRITTEN_BEFORE, bench
 from kgot_lab.benchmark.recall.filling import receipt
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import ByPlan, systems
-from kgot_lab.errors import BadInput, InsufficientData, LabError, NotInstalled, UnknownName
+from kgot_lab.errors import BadInput, InsufficientData, LabError, NotInstalled, StoreUnavailable, UnknownName
 from kgot_lab.evaluation import runner as running
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.retrieval.lexical import bm25
@@ -535,3 +535,19 @@ def test_the_plan_and_the_receipts_are_where_the_report_is_derived_from(tmp_path
     assert receipt(tmp_path, DATA, "mine").exists()
     with pytest.raises(UnknownName):
         bench(DATA, systems={"mine": LINKED}, plan=Plan("nobody"), folder=tmp_path)
+
+
+def test_a_server_that_goes_away_costs_no_ranking(tmp_path):
+    asked = []
+
+    def distant(ranking):
+        asked.append(ranking.query.id)
+        if len(asked) == 4:
+            raise StoreUnavailable("the server is away")
+        return linked(ranking)
+
+    own = {"base": BASE, "mine": Stage("mine", distant, "1")}
+    with pytest.raises(StoreUnavailable):
+        bench(DATA, systems=own, plan=PLAN, folder=tmp_path)
+    assert bench(DATA, systems=own, plan=PLAN, folder=tmp_path).row("mine").mean == 0.4375
+    assert sorted(asked) == sorted([*DATA.qrels, asked[3]])

@@ -18,7 +18,7 @@ from kgot_lab.benchmark.recall import filling
 from kgot_lab.benchmark.recall.bench import bench
 from kgot_lab.benchmark.recall.growth import SyntheticVectors
 from kgot_lab.benchmark.recall.systems import systems
-from kgot_lab.errors import BadInput
+from kgot_lab.errors import BadInput, LabError
 from kgot_lab.evaluation.results import Plan
 from kgot_lab.io.dask_workers import workers_at
 from kgot_lab.retrieval.stage import Stage
@@ -200,3 +200,29 @@ def test_a_worker_with_another_version_is_refused():
     answer = filling.run_on_worker(filling.Errand("bm25", "another", 20, PLAN, ("none", "", 0)), DATA)
     assert isinstance(answer, filling.TextsLacking)
     assert answer.other_version == systems(DATA, SyntheticVectors(8))["bm25"].version
+
+
+def test_data_that_were_lost_with_a_worker_are_sent_again(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    where = {"dashboard_address": "127.0.0.1:0", "host": "127.0.0.1", "protocol": "tcp://"}
+    one = distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=True, **where)
+    with one as cluster, workers_at(cluster.scheduler_address) as client:
+        some = {"mine": held_up(tmp_path), "bm25": systems(DATA, SyntheticVectors(32))["bm25"]}
+        killer = threading.Thread(target=kill_in_the_middle, args=[tmp_path])
+        killer.start()
+        made = bench(DATA, systems=some, plan=Plan("mine", rounds=100), client=client)
+        killer.join()
+    assert {run.system for run in made.runs} == {"mine", "bm25"}
+
+
+def test_an_error_of_a_system_is_told_and_leaves_what_was_finished(client, tmp_path):
+    def broken(ranking):
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(
+        LabError, match=r"the system 'mine' failed on question 'q0', .*: ZeroDivisionError: mine"
+    ):
+        bench(
+            DATA, systems={"mine": Stage("mine", broken)}, plan=Plan("mine"), folder=tmp_path, client=client
+        )
+    assert files(tmp_path) == {"plan.json"}
