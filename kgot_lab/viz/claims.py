@@ -310,9 +310,9 @@ def over_time(beliefs: Beliefs, *, about: Iterable[str] = (), most: int = 24, li
         began = tuple(each for each in now if each not in set(before))
         ended = tuple(each for each in before if each not in set(now))
         diff = Diff(added_edges=_edges(began), removed_edges=_edges(ended))
-        graph, look = PropertyGraph.from_triples(now), {"highlight": diff if diff else None, "limit": limit}
+        graph, changed = PropertyGraph.from_triples(now), diff if diff else None
         drawn, small = (
-            svg(graph, positions=positions, width=width, height=height, **look)
+            svg(graph, positions=positions, width=width, height=height, highlight=changed, limit=limit)
             for width, height in (_SIZE, _SMALL)
         )
         moments.append(Moment(time, now, began, ended, drawn, small))

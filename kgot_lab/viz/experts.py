@@ -286,8 +286,9 @@ def answer_pages(answered: AnsweredTalk, drawn: AsMarkup) -> list[ThoughtPage]:
 
 
 def _intent(question: str, thought: Thought) -> Markup:
-    score = f"{thought.intent.replace('_', ' ')} ({thought.intent_score:.3g})"
-    intent = score if thought.intent else "none stood out"
+    intent = "none stood out"
+    if thought.intent:
+        intent = f"{thought.intent.replace('_', ' ')} ({thought.intent_score:.3g})"
     facts = {
         "Intent": intent,
         "Purpose": thought.purpose.replace("_", " "),

@@ -340,8 +340,9 @@ def _steps(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -> Iterat
         for number, event in group:
             picture = None
             if isinstance(event, Wrote):
-                look = {"highlight": event.diff, "positions": last.positions}
-                picture = svg(next(after), limit=STEP_NODES, **look).svg
+                picture = svg(
+                    next(after), limit=STEP_NODES, highlight=event.diff, positions=last.positions
+                ).svg
             yield entry(event, picture, by_hand=number == written)
 
 

@@ -64,8 +64,8 @@ class TextHolding:
         one = self[number]
         nodes, edges = len(self.named) + len(self.nodes), len(self.typed) + len(self.edges)
         kinds = f" ({counted(nodes, 'node')}, {counted(edges, 'relation')})" * bool(nodes and edges)
-        is_node = isinstance(one, Node)
-        name = name_of_node(one) if is_node else walked_names(self.graph, (one.source, one.target), [one])
+        ends = () if isinstance(one, Node) else (one.source, one.target)
+        name = name_of_node(one) if isinstance(one, Node) else walked_names(self.graph, ends, [one])
         quotation = f" ({self._quotation(one)})" if number >= len(self.named) + len(self.typed) else ""
         return f"{number + 1:,} of {len(self):,} that hold “{self.wanted}”{kinds}: {name}{quotation}"
 
@@ -345,7 +345,8 @@ def show_graph(
     require_count(most, 1, "most", "it is how many nodes are drawn by themselves")
     told = marked(graph, highlight)
     tall = min(max(height + AROUND_DRAWING, LEAST_HEIGHT), MOST_HEIGHT)
-    look = {"highlight": highlight, "positions": positions, "arrows": arrows}
-    picture = svg(graph, limit=IN_PICTURE, height=tall, **look)
+    picture = svg(
+        graph, limit=IN_PICTURE, height=tall, highlight=highlight, positions=positions, arrows=arrows
+    )
     places = picture.positions if len(told.graph) <= IN_PICTURE else positions or {}
     return GraphView(told, picture, places, height=height, most=most, arrows=arrows)
