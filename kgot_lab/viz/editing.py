@@ -28,7 +28,7 @@ class Editing(LiveOutput):
         self.live = Live(self._still(), {"view": "editing", "shown": self._shown("")}, self._heard)
 
     def table(self) -> Table:
-        """The node in view: its properties, its edges, and what the rules say near it."""
+        """Return the properties, edges and rule violations of the node in view as tables."""
         shown = self._shown("")
         properties = Sheet(
             ("property", "value"),
@@ -117,7 +117,11 @@ class Editing(LiveOutput):
         return None
 
     def _still_present(self, made: EditMade) -> EditMade:
-        """A node that was taken away is not in view any more; one that came back is."""
+        """Update the node in view after an edit, and return the edit.
+
+        A restored node comes into view. If the node in view was removed, the first node of the graph replaces
+        it.
+        """
         back = [node.id for node in made.diff.added_nodes]
         if back and back[0] in self.editor.graph:
             self.node = back[0]
@@ -184,13 +188,14 @@ def _ends(edge: Edge) -> list[str]:
 
 
 def _text(value: Json) -> str:
-    """A text as it is, and any other value as JSON."""
+    """Return a string unchanged and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _value(name: str, text: Json) -> Json:
-    """What was typed: JSON where it is a number, a list, an object or a truth, otherwise the text; nothing
-    takes the property away.
+    """Parse typed text as JSON if it is a number, list, object or boolean, else return it as text.
+
+    Blank text returns None, which removes the property. Raises BadInput if `text` is not a string.
     """
     if not isinstance(text, str):
         raise BadInput(f"{name} is a text that was typed")

@@ -122,14 +122,16 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
-    """A digest of what a file holds besides its digest, by which damage is noticed."""
+    """Return the SHA-256 digest of a file's content without its "digest" entry, to detect damage."""
     rest = {key: value for key, value in content.items() if key != "digest"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def _as_text(answer: Any, depth: int = 0) -> str:
-    """An answer as short text; of what is neither text, number nor a small collection of such only its kind:
-    no place in memory.
+    """Format an answer as short text.
+
+    Anything but a text, a number or a small collection of these is given by its type name, so that no memory
+    address appears.
     """
     if isinstance(answer, str):
         return _shortened(harmless(answer))
@@ -171,15 +173,16 @@ class Assessed:
 
 
 def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, name: str = "") -> Assessed:
-    """Says "right" or "not yet" of an answer, and never what the right one is; three dots, the answer not
-    given, are "not yet".
+    """Check an answer and show "right" or "not yet", without revealing the right one.
 
-    `right` is the answer itself, worked out in the cell; a function that says whether an answer is right; or
-    an answer under a seal, as `sealed` makes it. Texts are compared without case and outer spaces,
-    collections without order, numbers within `within`. An answer of a kind that cannot be compared is "not
-    yet", with what went wrong and the hint. What is tried at an exercise with a `name` is noted for
-    `hand_in`; with three dots again nothing is, nor for a None that is not right. Raises BadInput when a seal
-    is not one of `sealed`, and for the name of another exercise, which has another seal or hint.
+    The placeholder `...` is "not yet". `right` is the right answer, computed in the cell; or a function that
+    returns whether an answer is right; or a sealed answer from `sealed`. Texts are compared without case and
+    outer spaces, collections without order, and numbers within `within`. An answer that cannot be compared is
+    "not yet", with the error and the hint.
+
+    Attempts at an exercise with a `name` are recorded for `hand_in`, except `...` and a None that is not
+    right. Raises BadInput if a seal is not one of `sealed`, or if the name belongs to another exercise, with
+    another seal or hint.
     """
     is_sealed = isinstance(right, str) and right.startswith(_SEAL)
     if is_sealed and len(right) != len(sealed("")):
@@ -201,8 +204,9 @@ def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, 
 
 
 def sealed(answer: Any) -> str:
-    """A right answer that a reader of the cell cannot read: "sealed:" and a digest of it, numbers taken to
-    three significant digits.
+    """Hash a right answer, so that a reader of the cell cannot see it.
+
+    Returns "sealed:" and a digest. Numbers are rounded to three significant digits.
     """
     return _SEAL + hashlib.sha256(_plain(answer).encode()).hexdigest()[:16]
 
@@ -223,8 +227,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _plain(value: Any) -> str:
-    """A value as text, so that equal answers are equal texts: without case, outer spaces, order and the last
-    digits.
+    """Normalize a value to text, so that equal answers give equal texts.
+
+    Case, outer spaces, order and the last digits are ignored.
     """
     if isinstance(value, str):
         return repr(" ".join(value.split()).casefold())
@@ -271,8 +276,9 @@ class Marks:
         return sorted({exercise for line in self.lines for exercise in line.attempts})
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Name, how many are right, and for each exercise the try at which it was right, "not yet", or
-        nothing.
+        """Return a row for each reader: name, number right, and a mark for each exercise.
+
+        The mark is the attempt at which the answer was right, "not yet", or empty.
         """
         return [
             (line.name, str(line.right), *(_mark(line.attempts.get(each)) for each in self.exercises))
@@ -280,12 +286,15 @@ class Marks:
         ]
 
     def table(self) -> Sheet:
-        """The rows under their heads."""
+        """Return the rows as a table with a header."""
         columns = ("name", "right", *self.exercises)
         return sheet(columns, self.rows(), "Marks: the try at which each was right")
 
     def csv(self) -> str:
-        """The same for a spreadsheet; a name that it would take for a formula gets an apostrophe before it."""
+        """Return the rows as CSV.
+
+        A cell that a spreadsheet would read as a formula gets a leading apostrophe.
+        """
         told = io.StringIO()
         writer = csv.writer(told, lineterminator="\n")
         writer.writerow(("name", "right", *map(_no_formula, self.exercises)))
@@ -294,8 +303,9 @@ class Marks:
 
 
 def read_hand_in(path: Path) -> HandedIn:
-    """What a file says was tried; raises BadInput for one that is missing or damaged, was changed by
-    accident, or is something else.
+    """Read the attempts in a hand-in file.
+
+    Raises BadInput if the file is missing, too large, damaged, accidentally changed, or not a hand-in file.
     """
     try:
         if path.stat().st_size > _LARGEST:
@@ -323,8 +333,10 @@ def read_hand_in(path: Path) -> HandedIn:
 
 
 def gathered_marks(handed: Sequence[HandedIn]) -> Marks:
-    """The marks, by name: files of one name are put together where they are about different exercises, and
-    stand apart where not.
+    """Collect the marks by name.
+
+    Files with the same name are merged if they are about different exercises, and kept as separate lines
+    otherwise.
     """
     every = Counter((each.name, attempt.exercise) for each in handed for attempt in each.attempts)
     twice = {name for (name, _), count in every.items() if count > 1}

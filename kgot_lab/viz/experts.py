@@ -37,8 +37,9 @@ _RETRIEVER_NAMES = {"embedding": "meaning", "text": "words", "graph": "edges", "
 
 
 def lane_bars(thought: Thought) -> Drawing:
-    """The nodes of a train of thought as rows: rank, name, type, and a bar with a part for each lane; `table`
-    has all of them.
+    """Draw the top nodes of a thought as rows with a stacked score bar, a part for each retriever.
+
+    Each row has rank, name and type. `table` of the drawing has all nodes.
     """
     shown = thought.nodes[:_SHOWN]
     most = max((node.score for node in shown), default=1.0) or 1.0
@@ -94,9 +95,7 @@ def _sheet(thought: Thought) -> Sheet:
 
 
 def followed_picture(graph: PropertyGraph, thought: Thought) -> Picture:
-    """The edges that were told to the model, with their ends; where there were none, the nodes that were
-    found.
-    """
+    """Draw the edges in the model's context with their ends, or the retrieved nodes if there are none."""
     edges = [Edge(each["source"], each["type"], each["target"]) for each in thought.edges]
     ends = list(dict.fromkeys(end for edge in edges for end in (edge.source, edge.target) if end in graph))
     found = [id for node in thought.nodes for id in (f"{node.graph}:{node.id}", node.id) if id in graph]
@@ -104,7 +103,10 @@ def followed_picture(graph: PropertyGraph, thought: Thought) -> Picture:
 
 
 def node_picture(graph: PropertyGraph, id: str) -> tuple[Picture, int, int]:
-    """A node among its best linked neighbours, how many of those are drawn, and how many there are."""
+    """Draw a node among its best connected neighbours.
+
+    Returns the picture, the number of neighbours drawn and the number of all neighbours.
+    """
     around = surroundings(graph, id, most=_AROUND)
     placed = {each.id: (each.x, each.y) for each in (around.node, *around.neighbours)}
     edges = [edge for edge in around.edges if id in (edge.source, edge.target)]
@@ -119,7 +121,7 @@ def _part(
     size: tuple[int, int],
     places: Mapping[str, Place] | None = None,
 ) -> Picture:
-    """Some nodes and some edges between them, in the colours that the whole graph gives to types."""
+    """Draw some nodes and some edges between them, with the type colours of the whole graph."""
     some = set(ids)
     drawn = {edge.identity: edge for edge in edges if {edge.source, edge.target} <= some}
     part = PropertyGraph.of(map(graph.node, ids), drawn.values())
@@ -160,12 +162,12 @@ def answer_markup(answered: AnsweredTalk) -> Markup:
 
 
 def chip_name(node: CitableNode) -> str:
-    """What a node is called on its chip."""
+    """Return the label of a node's citation chip."""
     return shortened(node.name or node.id, 60)
 
 
 def _spaced(parts: Iterable[Markup]) -> Iterable[Markup]:
-    """Parts with room between two chips that follow each other."""
+    """Insert a space between adjacent chips."""
     before = ""
     for part in parts:
         if before.endswith("</span>") and part.startswith("<span"):
@@ -180,8 +182,9 @@ def with_lines(text: str) -> Markup:
 
 
 def node_card(known: KnownGraphs, node: CitableNode, drawn: AsMarkup) -> Markup:
-    """A node with its name, type, description, limitations, edges and a picture; one that is in none of the
-    graphs says so.
+    """Build the card of a node: name, type, description, limitations, edges and a picture.
+
+    A node that is in none of the expert's graphs gets a card that says so.
     """
     graph, id = known.graph, local_id(known, node)
     if id not in graph:
@@ -219,7 +222,7 @@ def format_edge(index: GraphIndex, edge: Edge) -> str:
 
 
 def heading(words: str) -> Markup:
-    """A small heading, in a notebook and in a live view."""
+    """Build a small heading for a notebook or a live view."""
     return element("div", element("b", words))
 
 
@@ -256,7 +259,7 @@ class ThoughtPage(NamedTuple):
 
 
 def thought_pages(known: KnownGraphs, question: str, thought: Thought, drawn: AsMarkup) -> list[ThoughtPage]:
-    """The steps up to what the model was told: question, methods, nodes, edges, plan, what was told and cut."""
+    """Return the steps up to the prompt: question, methods, nodes, edges, plan, and what was told and cut."""
     return [
         ThoughtPage("Question and intent", _intent(question, thought)),
         ThoughtPage("Methods and lanes", _methods(thought)),
@@ -365,7 +368,7 @@ class ThoughtView(LiveOutput):
         self.live = Live(picture, data, lambda message: {})
 
     def table(self) -> Table:
-        """The question, the answer and what it cites."""
+        """Return the question, the answer and the cited nodes as a table."""
         return _table((self.answered,))
 
     def __repr__(self) -> str:
@@ -383,7 +386,7 @@ class TalkView(LiveOutput):
         self.live = Live(self._still(), self._data(), self._heard)
 
     def table(self) -> Table:
-        """What was asked, answered and cited so far."""
+        """Return the questions, answers and citations so far as a table."""
         return _table(self.talk.turns)
 
     def _data(self) -> dict[str, Any]:
@@ -429,7 +432,10 @@ class TalkView(LiveOutput):
         return {}
 
     def _asked(self, question: str) -> None:
-        """Answer, and tell every piece as it comes: the widget's channel takes messages while this runs."""
+        """Answer a question and send each event to the browser as it arrives.
+
+        The widget's channel accepts messages while this runs.
+        """
         before, wrong = len(self.talk.turns), ""
         self.live.send({"begun": question})
         try:
@@ -449,19 +455,21 @@ class TalkView(LiveOutput):
 
 
 def show_talk(talk: ExpertTalk) -> TalkView:
-    """Talk with an expert in a notebook: a box to ask, answers with citations that open their nodes, and how
-    each answer came about.
+    """Talk with an expert in a notebook: ask, open cited nodes, and step through how each answer was made.
 
-    While it answers the kernel is busy; interrupting the kernel stops the model. Where no live view can draw,
-    the conversation stands there as text, with the steps of the last answer. Raises BadInput.
+    The kernel is busy during an answer; interrupting it stops the model. Where no live view can be drawn, the
+    conversation is shown as text, with the steps of the last answer. Raises BadInput if `talk` is not an
+    ExpertTalk.
     """
     require(talk, ExpertTalk, 'a talk is what lab.expert("cookbook") gives')
     return TalkView(talk)
 
 
 def show_thought(answered: AnsweredTalk) -> ThoughtView:
-    """How one answer came about, step by step; where no live view can draw, all steps one after the other.
-    Raises BadInput.
+    """Show step by step how one answer was made.
+
+    Where no live view can be drawn, all steps are listed. Raises BadInput if `answered` is not an
+    AnsweredTalk.
     """
     require(answered, AnsweredTalk, "an answer is what talk.ask(…) gives")
     return ThoughtView(answered)
@@ -480,7 +488,7 @@ def _pages_data(pages: list[ThoughtPage]) -> list[list[str]]:
 
 
 def _turn_data(answered: AnsweredTalk) -> dict[str, Any]:
-    """An answer as the browser shows it: all markup is escaped here."""
+    """Return an answer as data for the browser, with all markup escaped."""
     return {
         "question": answered.question,
         "answer": answer_markup(answered),
@@ -491,7 +499,7 @@ def _turn_data(answered: AnsweredTalk) -> dict[str, Any]:
 
 
 def _steps_written(answered: AnsweredTalk) -> Markup:
-    """All steps one after the other, and the nodes that are cited."""
+    """List all steps of an answer, followed by the cards of the cited nodes."""
     pages = answer_pages(answered, _imaged)
     steps = (element("li", heading(page.title), element("div", page.markup)) for page in pages)
     cards = (node_card(answered.known, node, _imaged) for node in answered.cited)
@@ -515,7 +523,7 @@ __all__ = ["TalkView", "ThoughtView", "show_talk", "show_thought"]
 
 
 def _retrievers(thought: Thought) -> Iterator[tuple[str, str]]:
-    """The retrievers with a weight, and what each looks for."""
+    """Yield each weighted retriever with a description of what it searches for."""
     yield from ((name, _RETRIEVER_WORDS[name]) for name in thought.weights if name in _RETRIEVER_WORDS)
 
 

@@ -44,8 +44,10 @@ class Lanes:
 
 
 def lanes_of(given: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
-    """The lanes that are meant, a single stage being one that searches by words; raises UnknownName and
-    BadInput.
+    """Convert a stage or a mapping to Lanes.
+
+    A single stage is taken as lexical retrieval. Raises UnknownName if a name is unknown, and BadInput for
+    other types.
     """
     if isinstance(given, Stage):
         return Lanes(text=given)
@@ -85,7 +87,10 @@ class Mix:
 
     @staticmethod
     def of(told: Mapping[str, Json]) -> Mix:
-        """The mix a browser tells of, as `told` says it; raises BadInput for one that makes no sense."""
+        """Parse a mix from a browser message.
+
+        Raises BadInput if the message is invalid.
+        """
         try:
             weights = Weights(**{name: float(weight) for name, weight in told["weights"].items()})
             return Mix(weights, frozenset(map(str, told["off"])), told["k"])
@@ -104,19 +109,22 @@ class Mix:
 
 
 def weights_of(preset: str) -> Weights:
-    """The weights of a preset; raises UnknownName."""
+    """Return the weights of a preset.
+
+    Raises UnknownName if there is no such preset.
+    """
     if not isinstance(preset, str) or preset not in WEIGHTS:
         raise UnknownName("preset", str(preset), WEIGHTS)
     return WEIGHTS[preset]
 
 
 def shares(given: Mapping[str, Stage], mix: Mix) -> dict[str, float]:
-    """What each lane counts in the end: the weights of those that are there, switched on and above 0,
-    together 1.
+    """Return the effective weight of each retriever, with sum 1.
 
-    The weights of the others go to them in proportion, and weights that do not add up to 1 are divided by
-    their sum. Weights that do are taken as they are, so that a preset is that of presets.hybrid to the last
-    bit. Raises BadInput when no lane has a weight.
+    Only retrievers that are available, switched on and above 0 have a share. The weights of the others are
+    distributed in proportion, and weights that do not sum to 1 are divided by their sum. Weights that do are
+    left unchanged, so a preset equals that of presets.hybrid to the last bit. Raises BadInput if no retriever
+    has a weight.
     """
     weights: dict[str, float] = asdict(mix.weights)
     counted = [name for name in given if name not in mix.off and weights[name] > 0]
@@ -127,7 +135,7 @@ def shares(given: Mapping[str, Stage], mix: Mix) -> dict[str, float]:
 
 
 def mixed(given: Mapping[str, Stage], mix: Mix) -> Stage:
-    """The pipeline of a mix: its lanes joined by `weighted` with the scale of KG-OS, and the best k kept."""
+    """Build the pipeline of a mix: retrievers fused by `weighted` with the scale of KG-OS, truncated to k."""
     return _joined(given, shares(given, mix)) % mix.k
 
 
@@ -195,7 +203,10 @@ class Searched:
         self._columns[name] = _Columns.of(found)
 
     def joined(self, counted: Mapping[str, float]) -> Ranking:
-        """The ranking that `weighted` makes of these lanes with these shares; the latest few are remembered."""
+        """Return the ranking that `weighted` makes with these shares.
+
+        The latest few are cached.
+        """
         key = tuple(counted.items())
         if key not in self._joined:
             while len(self._joined) >= 8:
@@ -204,15 +215,15 @@ class Searched:
         return self._joined[key]
 
     def parts(self, id: str, counted: Mapping[str, float]) -> tuple[ScorePart, ...]:
-        """What each lane adds to the score of a hit."""
+        """Return what each retriever adds to the score of a hit."""
         return tuple(self._columns[name].part(name, share, id) for name, share in counted.items())
 
     def scales(self, name: str) -> tuple[list[float], list[float]]:
-        """The scores of a lane's hits, best first: as the fusion scales them, and as they are."""
+        """Return the scores of a retriever's hits, best first: as scaled for fusion, and raw."""
         return self._columns[name].scaled, self._columns[name].scores
 
     def path(self, id: str, counted: Mapping[str, float]) -> str:
-        """How a lane that walks a graph came to a hit; "" where none did."""
+        """Return the path by which a graph retriever reached a hit, or ""."""
         return next((path for name in counted if (path := path_to(id, self.found[name]))), "")
 
 
@@ -241,14 +252,14 @@ class _Columns:
 
 
 def path_to(id: str, ranking: Ranking) -> str:
-    """The path by which a ranking, or one that it was joined from, came to a document; "" where none walked."""
+    """Return the path by which a ranking, or one it was fused from, reached a document, or ""."""
     if path := ranking.paths.get(id, ""):
         return path
     return next((path for _, lane in ranking.lanes if (path := path_to(id, lane))), "")
 
 
 def _standing(name: str, found: Ranking) -> Stage:
-    """A stage that has already searched."""
+    """Wrap a finished ranking as a stage."""
     return Stage(name, lambda ranking: found)
 
 
