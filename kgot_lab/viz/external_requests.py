@@ -50,7 +50,10 @@ class Tag(NamedTuple):
 
 
 def tags(text: str, *, svg_is_markup: bool) -> Iterator[Tag]:
-    """The start tags of a text in order; a style or a title is raw text in HTML, and in SVG it may hold tags."""
+    """Yield the start tags of a text in order.
+
+    A style or a title is raw text in HTML, but may contain tags in SVG.
+    """
     at, depth = 0, 0
     while (at := text.find("<", at)) >= 0:
         aside = (_CDATA.match(text, at) if depth else None) or _COMMENT.match(text, at)
@@ -73,12 +76,12 @@ def tags(text: str, *, svg_is_markup: bool) -> Iterator[Tag]:
 
 
 def local(name: str) -> str:
-    """A name without its namespace prefix."""
+    """Return a name without its namespace prefix."""
     return name.rpartition(":")[2]
 
 
 def _content(name: str, text: str, at: int) -> str:
-    """What stands between a tag of raw text and its end tag, or the end of all."""
+    """Return the text between a raw text tag and its end tag, or up to the end of the text."""
     if local(name) not in RAW:
         return ""
     end = re.compile(rf"</{re.escape(name)}(?=[\t\n\f\r />])", re.IGNORECASE).search(text, at)
@@ -86,7 +89,10 @@ def _content(name: str, text: str, at: int) -> str:
 
 
 def _attributes(text: str, at: int) -> tuple[_Attributes, int]:
-    """The attributes of a tag, and where it ends; a tag that does not end before the text does is none."""
+    """Parse the attributes of a tag and return them with the tag's end.
+
+    A tag that is not closed before the end of the text has no attributes.
+    """
     found: _Attributes = []
     while (at := _end(_GAP, text, at)) < len(text) and text[at] != ">":
         name = _NAME.match(text, at)
@@ -124,10 +130,10 @@ _DEEPEST = 8  # data: addresses within data: addresses; what is deeper is report
 
 
 def references(text: str, *, beside: bool = False) -> tuple[str, ...]:
-    """Every address that a browser would fetch or follow by itself, were this HTML, SVG or CSS opened; each
-    once, in order.
+    """Return every address that a browser would fetch or follow by itself when opening this HTML, SVG or CSS.
 
-    Addresses outside only; with `beside` also files beside the page. What a reader may click is in `links`.
+    Each address is listed once, in order. Only external addresses are listed; with `beside` also files next
+    to the page. Addresses that a reader may click are in `links`.
     """
     return _unique(
         found.address for found in _found(text) if not found.clicked and _is_outside(found.address, beside)
@@ -135,7 +141,7 @@ def references(text: str, *, beside: bool = False) -> tuple[str, ...]:
 
 
 def links(text: str) -> tuple[str, ...]:
-    """Every address outside that a reader may click; each once, in order."""
+    """Return every external address that a reader may click, once each, in order."""
     return _unique(
         found.address for found in _found(text) if found.clicked and _is_outside(found.address, False)
     )
@@ -156,8 +162,9 @@ class Reference:
 
 
 def notebook_references(path: Path | str) -> tuple[Reference, ...]:
-    """What the outputs and texts of a notebook would fetch from outside, and the widgets it holds; raises
-    BadInput for a damaged file.
+    """Return what the outputs and texts of a notebook would fetch from outside, and its widgets.
+
+    Raises BadInput if the file is damaged.
     """
     notebook = _notebook(Path(path))
     found = [
@@ -197,15 +204,17 @@ def _is_outside(address: str, beside: bool) -> bool:
 
 
 def _plain(address: str) -> str:
-    """An address as a browser takes it: without line breaks and surrounding blanks, with slashes for
-    backslashes.
+    """Normalize an address as a browser does.
+
+    Line breaks, tabs and surrounding blanks are removed, and backslashes become slashes.
     """
     return re.sub(r"[\t\n\r]", "", address).strip("".join(map(chr, range(33)))).replace("\\", "/")
 
 
 def _found(text: str) -> Iterator[_Found]:
-    """Everything in a text, and in the texts within it, innermost last; a text that does not begin with a tag
-    is read as CSS too.
+    """Yield the addresses in a text and, after them, those in the texts nested within it.
+
+    A text that does not begin with a tag is also read as CSS.
     """
     waiting: list[tuple[_Text, int]] = [(_Text("markup", text), 0)]
     if not text.lstrip("\ufeff\t\n\f\r ").startswith("<"):
@@ -225,7 +234,7 @@ def _found(text: str) -> Iterator[_Found]:
 
 
 def _within(address: str) -> _Text | None:
-    """The page, style or script that a data: or javascript: address carries, if it carries one."""
+    """Return the page, style or script embedded in a data: or javascript: address, or None."""
     plain = _plain(address)
     if plain[:11].lower() == "javascript:":
         return _Text("script", plain[11:])
@@ -319,7 +328,10 @@ _BEFORE = 160  # characters before an address that are looked at
 
 
 def _in_style(text: str) -> Iterator[_Found]:
-    """Addresses in url() and the like, and after @import; the names of XML namespaces are none."""
+    """Yield the addresses in url() and similar functions and after @import.
+
+    Names of XML namespaces are skipped.
+    """
     word, functions = "", [""]
     for token in _STYLE.finditer(_ESCAPE.sub(_harmless_escape, text)):
         string = token["double"] or token["single"]
@@ -342,13 +354,13 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def _harmless_escape(escape: re.Match[str]) -> str:
-    """The character that an escape stands for, if it cannot end a text; else the escape."""
+    """Decode an escape if its character cannot end a string, else leave it."""
     plain = _unescaped(escape)
     return plain if re.fullmatch(r"[\w@:/.?-]", plain) else escape[0]
 
 
 def _in_script(text: str) -> Iterator[_Found]:
-    """Addresses written out where a script imports, fetches or sets a source."""
+    """Yield the literal addresses where a script imports, fetches or sets a source."""
     plain = re.sub(
         r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|/)",
         lambda code: chr(int(code[1] or code[2] or "2f", 16)),
@@ -383,7 +395,7 @@ def _notebook(path: Path) -> Mapping[str, Json]:
 
 
 def _in_markdown(text: str) -> tuple[str, ...]:
-    """What a text of a notebook would fetch: its images, and whatever HTML is in it."""
+    """Return the images that a Markdown text would fetch, and whatever HTML in it would."""
     images = re.findall(r"!\[[^\]]*\]\(\s*<?([^)\s>]+)", text)
     if "![" in text:
         images += re.findall(r"^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?(?:\s|$)", text, re.MULTILINE)

@@ -40,7 +40,7 @@ class GuessFirst(LiveOutput):
         self.live = Live(_sheet_of_paper(contest), data, self._heard)
 
     def score(self) -> str:
-        """How many guesses were right, and how many one and the same answer would get everywhere."""
+        """Return the number of right guesses, and the most that one constant answer would reach."""
         told = [each for each in self.contest.rounds if each.first and each.on in self.guessed]
         if not told:
             return "nothing guessed yet"
@@ -49,7 +49,7 @@ class GuessFirst(LiveOutput):
         return f"{right} of {len(told)} guesses are right; the same answer everywhere gets at most {constant}"
 
     def table(self) -> Table:
-        """What was measured in each round."""
+        """Return a table of what was measured in each round."""
         rows = tuple((each.on, " and ".join(each.first) or "open", each.told) for each in self.contest.rounds)
         return Table((Sheet(("on", "first", "told"), rows, len(rows), "What was measured"),))
 
@@ -78,7 +78,7 @@ def guess_first(contest: Contest) -> GuessFirst:
 
 
 def _sheet_of_paper(contest: Contest) -> Drawing:
-    """The questions with boxes to tick: what a reader sees where no live view draws."""
+    """Draw the questions with boxes to tick, for readers without a live view."""
     best = f"which system has the best {contest.measure} on each set, and by how much before the next?"
     asked = f"Guess before you read on: {contest.asks[:1].lower() + contest.asks[1:] or best}"
     lines = list(wrapped(asked, _WIDTH - 2 * _LEFT, _SIZE * 1.1))

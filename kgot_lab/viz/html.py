@@ -48,8 +48,9 @@ def write_recall_page(reports: Report | Iterable[Report], path: Path, *, k: int 
 
 
 def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The recall benchmark") -> str:
-    """Some reports as the text of an HTML file: for each data set the plots, the tables and the failures,
-    question by question.
+    """Build the HTML page of some recall reports.
+
+    For each data set it has the plots, the tables and the failures, question by question.
     """
     reports = list(reports)
     links = element(
@@ -120,7 +121,7 @@ def _plots(report: Report) -> Markup:
 
 
 def _figure(drawn: Plot, caption: str) -> Markup:
-    """A plot, what it shows, and its numbers folded away."""
+    """Build a figure: a plot, its caption and its numbers, collapsed."""
     numbers = element(
         "details",
         element("summary", "The numbers of this plot"),
@@ -130,8 +131,9 @@ def _figure(drawn: Plot, caption: str) -> Markup:
 
 
 def _failures(report: Report, k: int) -> Markup:
-    """What was missed; of locked questions nothing, where there are others: who reads them would design for
-    them.
+    """List what each system missed.
+
+    If the report has other parts too, the test split is not shown, so that nobody designs for it.
     """
     dataset = report.dataset.develop if "locked" in report.parts and len(report.parts) > 1 else report.dataset
     found = failures(dataset, report.runs, k)
@@ -164,10 +166,10 @@ class Page:
 def html(
     what: Trace | Iterable[Event] | Report | Iterable[Report], *, forks: Iterable[Fork] = (), title: str = ""
 ) -> Page:
-    """The page of a run, whose graph can be moved and stepped through, or of one recall report or several.
+    """Build the page of a run or of recall reports.
 
-    `forks` are shown beside the run. Raises BadInput for nothing at all, for a run without its beginning, and
-    for a mixture.
+    The graph of a run can be moved and stepped through, and its `forks` are shown next to it. Raises BadInput
+    if `what` is empty, mixes runs and reports, or is a run without its beginning.
     """
     if isinstance(what, Trace):
         return _of_run(what, tuple(forks), title)

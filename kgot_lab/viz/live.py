@@ -70,7 +70,7 @@ class Live:
             display({"text/plain": str(missing)}, raw=True)  # type: ignore[no-untyped-call]
 
     def in_marimo(self) -> Any:
-        """The same as an element of marimo: the picture, and below it the widget, which takes its place."""
+        """Return the view as a marimo element: the picture, and below it the widget that replaces it."""
         import marimo
 
         shown: Any = self.picture
@@ -81,7 +81,10 @@ class Live:
             return marimo.vstack([picture, marimo.plain_text(str(missing))])
 
     def widget(self) -> Any:
-        """A new widget of this view; raises NotInstalled without anywidget."""
+        """Create a new widget of this view.
+
+        Raises NotInstalled if anywidget is missing.
+        """
         shown: Any = self.picture
         drawn = shown._repr_svg_() if hasattr(shown, "_repr_svg_") else shown._repr_html_()
         made = _widget_class()(data={**whole(self.data), "stands_for": key_of(drawn)})
@@ -108,8 +111,9 @@ _ELSEWHERE: ContextVar[list[Live] | None] = ContextVar("_ELSEWHERE", default=Non
 
 
 def in_marimo(view: Any) -> Any:
-    """What marimo shows of a view, by its display protocol: `_display_ = in_marimo` in a class with
-    `_ipython_display_`.
+    """Return what marimo displays for a view.
+
+    Use it for marimo's display protocol: `_display_ = in_marimo` in a class with `_ipython_display_`.
     """
     shown: list[Live] = []
     token = _ELSEWHERE.set(shown)
@@ -136,12 +140,15 @@ class LiveOutput:
 
 
 def describe_error(error: Exception) -> str:
-    """What an error says, with its kind where it is none of ours: nobody reads what a message handler raises."""
+    """Format an error, with its type unless it is a LabError.
+
+    Errors must be shown, since nobody sees what a message handler raises.
+    """
     return str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
 
 
 def is_for_pages() -> bool:
-    """Whether what is shown here goes to a page without Python."""
+    """Return whether output goes to a page without Python."""
     return bool(os.environ.get(FOR_PAGES))
 
 
@@ -163,7 +170,10 @@ def _widget_class() -> type[Any]:
 
 @cache
 def script() -> str:
-    """The functions of every view as one script, without a door: nothing happens until one of them is called."""
+    """Return the functions of every view as one script.
+
+    Nothing runs until one of them is called.
+    """
     vendored = f"const cytoscape = (() => {{ const module = {{ exports: {{}} }}, exports = module.exports;\n{_read('cytoscape.min.js')}\n"
     views = ", ".join(f"{name}: {name}View" for name in VIEWS)
     files = "\n".join(_read(f"{name}.js") for name in (*_SHARED, *VIEWS))
@@ -172,7 +182,7 @@ def script() -> str:
 
 @cache
 def style() -> str:
-    """The style of every view."""
+    """Return the CSS of every view."""
     return "".join(
         _read(f"{name}.css") for name in ("lab", "stepper", "explorer", "review", "editing", "talk")
     )
@@ -180,7 +190,10 @@ def style() -> str:
 
 @cache
 def page_style() -> str:
-    """The style of every view on a page of its own, where the still pictures come back on paper."""
+    """Return the CSS of every view on a standalone page.
+
+    In print, the still pictures replace the live views.
+    """
     return f"""{style()}
 .live-note {{ font: 13px/1.45 Helvetica, Arial, sans-serif; color: #444; margin: .2rem 0 0; }}
 @media screen and (prefers-color-scheme: dark) {{ .live-note {{ color: #cfcfcf; }} }}
@@ -190,10 +203,10 @@ def page_style() -> str:
 
 
 def place(data: Mapping[str, Json]) -> Markup:
-    """The place of a live view on a page of its own, to be filled by the script of `page_source`.
+    """Build the placeholder of a live view on a standalone page, to be filled by the script of `page_source`.
 
-    `data["stands_for"]` is the key of the picture it replaces, in the same section; `data["alone"]` is what
-    needs a notebook, in words.
+    `data["stands_for"]` is the key of the picture that it replaces, in the same section. `data["alone"]`
+    describes what needs a notebook.
     """
     text = json.dumps(data, ensure_ascii=True, default=str, separators=(",", ":"))
     text = text.replace("<", "\\u003c")  # no text of the data can end the element
@@ -204,12 +217,15 @@ def place(data: Mapping[str, Json]) -> Markup:
 
 @cache
 def page_source() -> str:
-    """The script that fills every `place` of a page, as a file of its own."""
+    """Return the script that fills every `place` of a page, as a separate file."""
     return f'"use strict";\n{script()}{_read("standalone.js")}'
 
 
 def page_script() -> tuple[Markup, str]:
-    """The same as a part of the page, and its hash for the page's content security policy: no other may run."""
+    """Return the same script as an inline element, with its hash for the Content-Security-Policy.
+
+    No other script may run.
+    """
     text = page_source().replace("</script", "<\\/script")
     digest = b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return element("script", Markup(text)), f"'sha256-{digest}'"

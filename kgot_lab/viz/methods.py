@@ -88,7 +88,7 @@ def search_picture(found: SearchResult, *, limit: int = _SEARCH_HITS) -> Drawing
 
 
 def _head(found: SearchResult, width: float) -> Iterator[Markup]:
-    """The query, what it was taken to be after, and which colour is which lane."""
+    """Yield the query, its detected intent and the colour legend of the retrievers."""
     intent = (
         f"{found.intents.best.name}, {found.intents.best.score:g}" if found.intents.best else "none found"
     )
@@ -124,7 +124,10 @@ def _seed(name: str, y: float) -> Markup:
 
 
 def _followed_line(start: float, end: float, type: str, *, forward: bool) -> Markup:
-    """A line from a seed to a node with its type; the head stands at the end that the edge points to."""
+    """Draw a line from a seed to a node with the edge type.
+
+    The arrow head is at the edge's target.
+    """
     left, right = _SEARCH_EDGE + _SEEDS - 2, _SEARCH_EDGE + _SEEDS + _GAP - 14
     x0, x1 = (left, right - 9) if forward else (left + 9, right)
     middle = (left + right) / 2 - 40
@@ -138,7 +141,7 @@ def _followed_line(start: float, end: float, type: str, *, forward: bool) -> Mar
 
 
 def _node(number: int, node: ScoredNode, y: float, most: float) -> Markup:
-    """A row: rank, name, type, the bar and the figures of its parts."""
+    """Draw a row: rank, name, type, stacked score bar and numbers."""
     x = _SEARCH_EDGE + _SEEDS + _GAP
     (name,) = fitted(f"{number + 1}. {node.name}", _SEARCH_NAMES - 14, 14.0 * 1.08, 1)[0] or [""]
     parts = _lane_parts(node)
@@ -180,7 +183,7 @@ def _search_notes(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
 
 
 def _describe_search(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
-    """The picture in words."""
+    """Describe the picture in words."""
     rows = [
         f"{number}. {shortened(node.name, 80)}, {decimal(node.score)} of which "
         + ", ".join(f"{lane} {decimal(value)}" for lane, value in _lane_parts(node).items() if value > 0)
@@ -258,8 +261,9 @@ def impact_picture(impact: Impact, *, per_ring: int = _PER_RING) -> Drawing:
 
 
 def _radii(drawn: Mapping[str, Impacted], angles: _Angles) -> list[float]:
-    """How far from the middle each depth lies, 0 for the node itself: far enough that the nodes of a ring
-    have room, within bounds.
+    """Return the radius of each ring by depth, 0 for the node itself.
+
+    Rings are far enough apart for their nodes, within bounds.
     """
     radii = [0.0]
     for depth in range(1, max((node.depth for node in drawn.values()), default=0) + 1):
@@ -270,7 +274,10 @@ def _radii(drawn: Mapping[str, Impacted], angles: _Angles) -> list[float]:
 
 
 def _drawn(impact: Impact, per_ring: int) -> dict[str, Impacted]:
-    """The riskiest of each ring, and the nodes on the way to them and on the critical path, by depth."""
+    """Return the `per_ring` riskiest nodes of each ring, by id, in order of depth.
+
+    The nodes on the way to them and on the critical path are included.
+    """
     known = {node.id: node for node in impact.nodes}
     wanted = {node.id for nodes in impact.risk_by_depth.values() for node in nodes[:per_ring]}
     wanted |= set(impact.critical_path) & set(known)
@@ -281,8 +288,9 @@ def _drawn(impact: Impact, per_ring: int) -> dict[str, Impacted]:
 
 
 def _angles(root: str, drawn: Mapping[str, Impacted]) -> _Angles:
-    """Where each node stands: every subtree has a part of the circle as large as the number of its leaves, so
-    that no lines cross.
+    """Return the angle of each node.
+
+    Every subtree gets a sector proportional to its number of leaves, so no lines cross.
     """
     children: dict[str, list[str]] = {}
     for id, node in drawn.items():
@@ -308,13 +316,13 @@ def _at(radius: float, angle: float) -> _Point:
 
 
 def _outwards(point: _Point, angle: float, radius: float, told: str) -> _Point:
-    """Where the caption of a node ends that is written outwards."""
+    """Return where a node's caption ends if it is written outwards."""
     across, down = _at(radius + 5 + _LETTER * len(_caption(told)), angle)
     return point[0] + across, point[1] + down
 
 
 def _beneath(point: _Point, down: float, told: str) -> tuple[float, float, float, float]:
-    """Where a caption stands that is written across, so far below a point: left, top, right, bottom."""
+    """Return the box of a horizontal caption `down` below a point: left, top, right, bottom."""
     half = _LETTER * len(_caption(told)) / 2
     return point[0] - half, point[1] + down - 11, point[0] + half, point[1] + down + 3
 
@@ -329,7 +337,7 @@ def _free(
 
 
 def _beside(point: _Point, told: str) -> list[_Point]:
-    """The ends of a caption below a node."""
+    """Return the two corners of a caption below a node."""
     half = _LETTER * len(_caption(told)) / 2
     return [(point[0] - half, point[1] - 12), (point[0] + half, point[1] + 28)]
 
@@ -347,8 +355,10 @@ def _impact_line(start: _Point, end: _Point, via: str, *, marked: bool) -> Marku
 def _dot(
     node: Impacted, point: _Point, angle: float | None, radius: float, down: float, *, marked: bool
 ) -> Markup:
-    """A node; its caption is written outwards at an angle and never upside down, or across where lines go on
-    from it, so far below.
+    """Draw a node with its caption.
+
+    With an angle the caption runs outwards, never upside down. Otherwise it is horizontal, `down` below the
+    node, because lines continue from it.
     """
     x, y = point
     rim = {"stroke": _CRITICAL if marked else "#005A8C", "stroke_width": 3.0 if marked else 1.0}
@@ -374,7 +384,7 @@ def _centre(impact: Impact) -> Markup:
 
 
 def _bare(id: str, name: str) -> str:
-    """What a node is called, or its id without the type before its colon and with spaces."""
+    """Return the name of a node, or its id without the type prefix and with spaces."""
     return name if name != id else (id.partition(":")[2] or id).replace("_", " ")
 
 
@@ -389,7 +399,7 @@ def _impact_notes(impact: Impact, drawn: Mapping[str, Impacted]) -> str:
 
 
 def _describe_impact(impact: Impact) -> str:
-    """The picture in words."""
+    """Describe the picture in words."""
     told = {node.id: _bare(node.id, node.name) for node in impact.nodes}
     told[impact.node] = _bare(impact.node, impact.name)
     rings = ". ".join(
@@ -453,16 +463,14 @@ def _key(name: str, y: float, *, first: bool, width: float) -> Markup:
 
 
 def _mark(x: float, y: float, *, first: bool) -> Markup:
-    """The dot of the first node, or the square of the second, which leaves room to see a dot at its place."""
+    """Draw a dot for the first node, or a larger hollow square for the second, so that both are visible."""
     if first:
         return draw_circle(x, y, 6, _FIRST)
     return draw_rect(x - 8, y - 8, 16, 16, stroke=_SECOND, stroke_width=2.6)
 
 
 def _profile_line(row: ProfileRow, y: float) -> Markup:
-    """A dimension: its name, its scale with both ends in words, and the two marks with what lies between
-    them.
-    """
+    """Draw a dimension: name, scale with labelled ends, and the two marks with the line between them."""
     left, middle = _PROFILE_EDGE + _PROFILE_NAMES + _ENDS, y + 6
     low, high = (fitted(text, _ENDS - 20, 12.0, 1)[0] or [""] for text in (row.low, row.high))
     places = {True: row.first, False: row.second}
@@ -482,7 +490,7 @@ def _profile_line(row: ProfileRow, y: float) -> Markup:
 
 
 def _describe_profile(profile: DimensionProfile) -> str:
-    """The picture in words."""
+    """Describe the picture in words."""
     said = []
     for row in profile.dimensions:
         first, second = ("no value" if value is None else f"{value:g}" for value in (row.first, row.second))

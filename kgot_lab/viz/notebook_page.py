@@ -44,13 +44,12 @@ class PageFrame:
 def notebook_page(
     path: Path | str, *, beside: Iterable[Path | str] = (), folder: Path | str | None = None
 ) -> str:
-    """The text of a notebook's page: its texts, its code and its stored outputs; nothing is run, widgets are
-    left out.
+    """Build the HTML page of a notebook from its texts, code and stored outputs.
 
-    Links to the notebooks in `beside`, which are pages in the same `folder` too, lead to those pages; links
-    to other files that are there lead to them from `folder`, by default the notebook's own. Raises BadInput
-    for a missing or damaged notebook and for one whose page would fetch something, NotInstalled without
-    nbconvert.
+    Nothing is run, and widgets are left out. Links to the notebooks in `beside`, which have pages in the same
+    `folder`, lead to those pages. Links to other existing files are made relative to `folder`, by default the
+    notebook's own. Raises BadInput if the notebook is missing or damaged, or if its page would fetch
+    something, and NotInstalled if nbconvert is missing.
     """
     path = Path(path)
     linked = {Path(other).resolve(): page_name(other) for other in beside}
@@ -60,8 +59,9 @@ def notebook_page(
 
 
 def framed_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
-    """The page of a notebook that was read from `path`, and perhaps run since; raises as `notebook_page`
-    does.
+    """Build the page of a notebook that was read from `path`, and perhaps run since.
+
+    Raises what `notebook_page` raises.
     """
     notebook = _without_widgets(notebook)
     notebook.metadata["title"] = notebook_title(notebook, path)
@@ -80,7 +80,7 @@ def framed_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
 
 
 def page_name(path: Path | str) -> str:
-    """The file name of a notebook's page."""
+    """Return the file name of a notebook's page."""
     return f"{Path(path).stem}.html"
 
 
@@ -88,8 +88,9 @@ def page_name(path: Path | str) -> str:
 
 
 def read_notebook(path: Path) -> NotebookNode:
-    """The notebook in a file, in the current format; raises BadInput for one that is missing or damaged,
-    NotInstalled without nbconvert.
+    """Read a notebook in the current format.
+
+    Raises BadInput if it is missing or damaged, and NotInstalled if nbconvert is missing.
     """
     try:
         import nbconvert  # noqa: F401
@@ -114,7 +115,10 @@ def read_notebook(path: Path) -> NotebookNode:
 
 
 def _without_widgets(notebook: NotebookNode) -> NotebookNode:
-    """The notebook without what only a live kernel can draw; the pictures that stand before widgets stay."""
+    """Remove outputs that only a live kernel can draw.
+
+    The pictures before widgets stay.
+    """
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -127,15 +131,16 @@ def _without_widgets(notebook: NotebookNode) -> NotebookNode:
 
 
 def notebook_title(notebook: NotebookNode, path: Path) -> str:
-    """The first heading, or else the name of the file."""
+    """Return the first heading, or the file name without suffix."""
     texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     headings = (match[1] for text in texts for match in re.finditer(r"^#+\s+(.*?)\s*#*$", text, re.MULTILINE))
     return re.sub(r"[`*]", "", next(headings, path.stem))
 
 
 def _converted(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
-    """The page as nbconvert makes it with the template in this package; pictures beside the notebook go into
-    it.
+    """Convert the notebook with nbconvert and this package's template.
+
+    Pictures next to the notebook are embedded.
     """
     from nbconvert.exporters import HTMLExporter
     from nbconvert.filters.markdown_mistune import InvalidNotebook
@@ -160,7 +165,7 @@ def _converted(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
 
 
 def _linked(page: str, path: Path, frame: PageFrame) -> str:
-    """The page with each link leading where it should from the folder that the page is in."""
+    """Rewrite each link of the page for the folder that the page is in."""
 
     def led(match: re.Match[str]) -> str:
         address = unescape(match[3])
@@ -172,8 +177,9 @@ def _linked(page: str, path: Path, frame: PageFrame) -> str:
 
 
 def _led(link: str, path: Path, frame: PageFrame) -> str:
-    """A link from a notebook as a link from its page; addresses, anchors and files that are not there stay as
-    they are.
+    """Convert a link of a notebook to a link of its page.
+
+    Addresses, anchors and missing files are left unchanged.
     """
     if _leads_elsewhere(link):
         return link
@@ -187,14 +193,14 @@ def _led(link: str, path: Path, frame: PageFrame) -> str:
 
 
 def _leaves(link: str, path: Path, frame: PageFrame) -> bool:
-    """Whether a link of a notebook leads to a file that is no page beside its own."""
+    """Return whether a link of a notebook leads to a file that has no page next to its own."""
     return not _leads_elsewhere(link) and (
         path.parent / unquote(link.partition("#")[0])
     ).resolve() not in frame.linked.keys() | {path.resolve()}
 
 
 def _leads_elsewhere(link: str) -> bool:
-    """Whether a link is an address, an anchor on the same page, or a path from the root."""
+    """Return whether a link is a URL, an anchor on the same page, or an absolute path."""
     return bool(SCHEME.match(link)) or link.startswith(("#", "/"))
 
 
@@ -235,7 +241,7 @@ def write_slides(paths: Iterable[Path | str], folder: Path | str) -> tuple[Path,
 
 
 def _slides(cells: Iterable[NotebookNode]) -> Iterator[list[NotebookNode]]:
-    """The cells of each slide, a cell of text split at its headings."""
+    """Yield the cells of each slide, splitting Markdown cells at their headings."""
     slide: list[NotebookNode] = []
     for cell in _split(cells):
         if cell.cell_type == "markdown" and _HEADING.match(cell.source):

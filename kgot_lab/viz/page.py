@@ -37,8 +37,9 @@ BY_HAND = "(written by hand)"
 
 
 def entry(event: Event, picture: Markup | None = None, *, by_hand: bool = False) -> Markup:
-    """An event in words; a write may bring the picture of the graph after it, and what a person wrote is
-    called so.
+    """Describe an event as HTML.
+
+    A write may have the picture of the graph after it. What a person wrote is labelled so.
     """
     told, name = tell(event), type(event).__name__
     if isinstance(event, Asked):
@@ -53,19 +54,19 @@ def entry(event: Event, picture: Markup | None = None, *, by_hand: bool = False)
 
 
 def verbatim(text: object) -> Markup:
-    """A text exactly as it is, line by line."""
+    """Show a text exactly as it is, in a pre element."""
     return element("pre", text)
 
 
 def format_model_call(event: Asked, *, by_hand: bool = False) -> Markup:
-    """What a model was asked for, which model, and what that cost; or that a person wrote the reply."""
+    """Describe a model call: role, model and cost, or that a person wrote the reply."""
     if by_hand:
         return joined([element("i", event.role), " ", element("b", BY_HAND), " · the reply is no model's"])
     return joined(map(_marked_up, tell(event).parts))
 
 
 def settings(prompt: Prompt) -> str:
-    """How freely a prompt is answered, at what length and in what shape."""
+    """Format the sampling settings of a prompt: temperature, seed, token limit and reply schema."""
     seed = "" if prompt.seed is None else f", seed {prompt.seed}"
     shape = (
         f", in the shape {json.dumps(prompt.schema, ensure_ascii=False, default=str)}"
@@ -96,7 +97,7 @@ def _rows(rows: Rows) -> Markup:
 
 
 def difference(diff: Diff) -> Markup:
-    """The nodes and edges a write added, removed and changed, a line each, with a sign in front."""
+    """List the nodes and edges that a write added, removed and changed, each with a sign."""
     added: tuple[Node | Edge, ...] = (*diff.added_nodes, *diff.added_edges)
     removed: tuple[Node | Edge, ...] = (*diff.removed_nodes, *diff.removed_edges)
     changed: tuple[tuple[Node | Edge, Node | Edge], ...] = (*diff.changed_nodes, *diff.changed_edges)
@@ -191,12 +192,11 @@ def page(
     graph: PropertyGraph | None = None,
     live: Mapping[str, Mapping[str, Json]] | None = None,
 ) -> str:
-    """A run as the text of an HTML file: question, answer, graph and evidence first, then every event and the
-    cost.
+    """Build the HTML page of a run: question, answer, graph and evidence, then every event and the cost.
 
-    In the graph the answer is marked, and the facts it rests on. `graph` is the one before the run, by
-    default what it began with; `live` are the data of views to put in, by heading: without any the page holds
-    no script and the graph is a picture. Raises BadInput when the writes do not fit the graph.
+    The answer and its supporting facts are marked in the graph. `graph` is the graph before the run, by
+    default the one it began with. `live` has the data of views to embed, by heading. Without any, the page
+    has no script and the graph is a picture. Raises BadInput if the writes do not fit the graph.
     """
     run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
     events = run.events
@@ -224,7 +224,7 @@ def page(
 
 
 def _drawing(drawn: GraphView, *, is_live: bool) -> Markup:
-    """The graph at the end: a picture, in whose place a live view comes where it may."""
+    """Build the section with the final graph: a picture, and a live view in its place if `is_live`."""
     svg = drawn.picture.svg
     alive = [place({**drawn.alone(), "stands_for": key_of(svg)})] if is_live else []
     return _section(
@@ -236,7 +236,7 @@ def _drawing(drawn: GraphView, *, is_live: bool) -> Markup:
 
 
 def page_head(title: str, css: str, *, script: str = "") -> Markup:
-    """The head of a page that fetches nothing, and runs no script but the one whose hash is given."""
+    """Build the head of a page that fetches nothing and runs only the script with the given hash."""
     policy = "default-src 'none'; style-src 'unsafe-inline'"  # should a text ever slip through, nothing in it is run or fetched
     return element(
         "head",
@@ -253,7 +253,10 @@ def page_head(title: str, css: str, *, script: str = "") -> Markup:
 
 
 def html_document(title: str, css: str, *body: Markup, script: tuple[Markup, str] = (Markup(), "")) -> str:
-    """A page that fetches nothing; `script` is what `page_script` gives."""
+    """Build a page that fetches nothing.
+
+    `script` is the result of `page_script`.
+    """
     head = page_head(title, css, script=script[1])
     return f"<!DOCTYPE html>\n{element('html', head, element('body', *body, script[0]), lang='en')}\n"
 
@@ -263,7 +266,7 @@ def _section(heading: str, *inside: object) -> Markup:
 
 
 def _graphs(events: Sequence[Event], graph: PropertyGraph) -> list[PropertyGraph]:
-    """The graph before the run and after each write."""
+    """Return the graph before the run and after each write."""
     graphs = [graph]
     for event in events:
         if isinstance(event, Wrote):
@@ -286,7 +289,7 @@ def _opening(title: str, events: Sequence[Event], question: str) -> Markup:
 
 
 def _settings(events: Sequence[Event]) -> Markup:
-    """With which models, tools and limits the run was made."""
+    """List the models, tools and limits of the run."""
     started = next((event for event in events if isinstance(event, Started)), None)
     return element("p", _facts(started), class_="facts") if started else Markup()
 
@@ -304,8 +307,9 @@ def _facts(started: Started) -> str:
 
 
 def _evidence(events: Sequence[Event]) -> Markup:
-    """The facts the answer rests on, the sentences that say them, and the passages they came from, as far as
-    a tool returned them.
+    """List the facts that support the answer, with their sentences and source passages.
+
+    Only passages that a tool returned are shown.
     """
     answer = next((event for event in events if isinstance(event, Answered)), None)
     if answer is None or not (answer.evidence or answer.passages):
@@ -332,7 +336,10 @@ def _passage(id: str, documents: Mapping[str, Document]) -> Markup:
 
 
 def _steps(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -> Iterator[Markup]:
-    """Every event under the heading of its step; nodes stay where the last picture has them."""
+    """Yield every event, grouped by step.
+
+    Nodes keep the positions of the last picture.
+    """
     after, written = iter(graphs[1:]), by_hand(run)
     numbered = ((number, event) for number, event in enumerate(run.events) if not isinstance(event, Started))
     for step, group in groupby(numbered, key=lambda pair: pair[1].step):
@@ -346,7 +353,7 @@ def _steps(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -> Iterat
 
 
 def _ledger(events: Sequence[Event]) -> Markup:
-    """Calls, tokens, seconds and cost, for each role and in all."""
+    """Build the table of calls, tokens, seconds and cost, by role and in total."""
     costs = ledger(events)
     rows = [
         _costs(role, calls, usage)
@@ -425,7 +432,10 @@ def export_page(
     limit: int = MOST_EXPORTED,
     arrows: bool = True,
 ) -> str:
-    """The text of the file that `export` writes; without `arrows` lines point nowhere. Raises as it does."""
+    """Build the HTML that `export` writes.
+
+    Without `arrows`, lines have no arrow heads. Raises what `export` raises.
+    """
     view = show_graph(graph, positions=positions, height=_HEIGHT, most=limit, arrows=arrows)
     title = title or f"A graph with {counted(len(graph), 'node')} and {counted(len(graph.edges), 'edge')}"
     body = element(

@@ -284,13 +284,13 @@ def explore(
     qrels: Qrels | None = None,
     systems: Systems | None = None,
 ) -> Explorer:
-    """Explore how retrievers find documents: score parts, effects of weights, and relevant documents in the
-    top k.
+    """Explore interactively how retrievers find documents, and what their weights change.
 
-    The explorer starts with the first of the `queries`; the reader can choose among them. `qrels` holds the
-    relevance judgments of queries with an id. Any two of the `systems` can be compared, or one with the
-    sliders. A system that is a function is built when it is chosen. `lanes` are Lanes, a mapping from their
-    names to stages, or one stage, taken as lexical retrieval.
+    It shows what each retriever adds to a score, and which relevant documents are in the top k. The explorer
+    starts with the first of the `queries`; the reader can choose among them. `qrels` holds the relevance
+    judgments of queries with an id. Any two of the `systems` can be compared, or one with the sliders. A
+    system that is a function is built when it is chosen. `lanes` are Lanes, a mapping from their names to
+    stages, or one stage, taken as lexical retrieval.
 
     Raises UnknownName if a retriever has another name. Raises BadInput for other invalid arguments, and if
     two documents or queries share an id.
@@ -411,9 +411,9 @@ class Explorer:
         return hits_table(self._searches.hits(side, self.mix.k), shortened(self.question.text, 100))
 
     def handle_message(self, message: Mapping[str, Json]) -> Json:
-        """Answer a message about question, sliders and comparison.
+        """Return the reply to a browser message about question, sliders and comparison.
 
-        Invalid wishes are answered with an error text.
+        An invalid wish is answered with an error text.
         """
         match message:
             case {"n": int(number), "wish": {"question": str(question)} as wish}:

@@ -81,7 +81,7 @@ class DocumentShelf:
     documents: Mapping[str, Document]
 
     def title(self, id: str) -> str:
-        """What a reader calls a document: its title, or the beginning of its text, or its id."""
+        """Return the title of a document, or the beginning of its text, or its id."""
         document = self.documents.get(id)
         return shortened((document.title or document.text if document else "") or id, LONGEST_TITLE)
 
@@ -90,7 +90,7 @@ class DocumentShelf:
         return "not found" if id in self.documents else "not among the documents"
 
     def pieces(self, id: str, wanted: frozenset[str]) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-        """The title and a snippet of a document, with some words marked."""
+        """Return the title and a snippet of a document, with the wanted words marked."""
         document = self.documents.get(id)
         text = document.text if document else "(not among the documents of this explorer)"
         return _pieces(self.title(id), text, wanted)
@@ -102,8 +102,9 @@ def _pieces(title: str, text: str, wanted: frozenset[str]) -> tuple[tuple[Piece,
 
 
 def excerpt(text: str, wanted: Collection[str], length: int = _LONGEST) -> str:
-    """The stretch of a text that holds the most different wanted words, cut between words, with … where it
-    was cut.
+    """Return the excerpt of a text with the most distinct wanted words.
+
+    It is cut between words, with … at each cut.
     """
     line = " ".join(text.split())
     if len(line) <= length:
@@ -122,7 +123,7 @@ def excerpt(text: str, wanted: Collection[str], length: int = _LONGEST) -> str:
 
 
 def marked_words(text: str, wanted: Collection[str]) -> tuple[Piece, ...]:
-    """A text in pieces, of which those are marked that are wanted words."""
+    """Split a text into pieces and mark those that are wanted words."""
     pieces: list[Piece] = []
     for piece in re.split(r"(\w+)", text):
         is_wanted = piece.lower() in wanted
@@ -142,8 +143,9 @@ def shown_hits(
     why: Callable[[str], tuple[tuple[ScorePart, ...], str]],
     before: Ranking | None = None,
 ) -> list[Shown]:
-    """The first k hits of a ranking; `why` gives the parts of a hit's score and its path, `before` is the
-    ranking to compare with.
+    """Return the first `k` hits of a ranking as they are shown.
+
+    `why` returns the score parts and the path of a hit. `before` is the ranking to compare with.
     """
     wanted = frozenset(searched_words(ranking.query.text))
     there = ranks(before)
@@ -158,12 +160,15 @@ def shown_hits(
 
 
 def ranks(ranking: Ranking | None) -> dict[str, int]:
-    """The rank of each hit."""
+    """Return the rank of each hit, starting at 1."""
     return {id: rank for rank, id in enumerate(ranking.ids, start=1)} if ranking else {}
 
 
 def move(rank: int, there: int) -> Move:
-    """How a hit came to a rank from another one, 0 being none."""
+    """Return the change to `rank` from the rank `there`.
+
+    0 means that the other ranking does not have the hit.
+    """
     if not there:
         return Move(NEW)
     if rank == there:
@@ -172,8 +177,10 @@ def move(rank: int, there: int) -> Move:
 
 
 def moves_between(hits: Sequence[Shown], k: int, other: Ranking, *, is_first: bool) -> list[Move]:
-    """How each hit differs between two systems: in the first one "gone" is what the second has not among its
-    k, there "new" is the like.
+    """Return how the rank of each hit differs between two systems.
+
+    In the first system, "gone" marks a hit that is not in the second one's top k. In the second, such a hit
+    is "new".
     """
     there = ranks(other)
     moves = []
@@ -190,7 +197,7 @@ def moves_between(hits: Sequence[Shown], k: int, other: Ranking, *, is_first: bo
 
 
 def format_gold(ranking: Ranking, k: int, gold: Gold, shelf: DocumentShelf) -> str:
-    """What a ranking found of the relevant documents among its first k, in words, with recall@k."""
+    """Describe which relevant documents are in the first `k`, with recall@k and what was missed."""
     relevant = [id for id, grade in gold.items() if grade > 0]
     if not relevant:
         return "No gold is known for this question."
@@ -207,7 +214,7 @@ def format_gold(ranking: Ranking, k: int, gold: Gold, shelf: DocumentShelf) -> s
 
 
 def hits_table(hits: Sequence[Shown], caption: str) -> Table:
-    """Hits with the exact numbers behind each score, a row each."""
+    """Return a table of the hits with the exact numbers behind each score."""
     lanes = [part.lane for part in hits[0].parts] if hits else []
     columns = ("rank", "title", "gold", "score", *(f"{LETTERS[lane]} {lane}" for lane in lanes), "path")
     rows = []
@@ -237,8 +244,9 @@ GOLD = "#F0E442"
 def hits_picture(
     question: str, hits: Sequence[Shown], told: Sequence[str], stage: Stage, lanes: Mapping[str, Stage]
 ) -> Drawing:
-    """The first hits of a pipeline for a question; `told` are the lines above them, `lanes` those the
-    pipeline joins.
+    """Draw the first hits of a pipeline for a question.
+
+    `told` are the lines above the hits. `lanes` are the retrievers that the pipeline fuses.
     """
     y, parts = 34.0, []
     for line in _wrapped(question or "(no question)", 80)[:2]:
@@ -267,7 +275,7 @@ def hits_picture(
 
 
 def _legend(parts: Sequence[ScorePart], y: float) -> Markup:
-    """Which lane is which, and what it counts."""
+    """Draw the legend: each retriever's colour and weight."""
     made, x = [], _EDGE + INDENT
     for part in parts:
         text = f"{LETTERS[part.lane]} {part.lane}, counts {part.share:.2f}"
@@ -277,7 +285,7 @@ def _legend(parts: Sequence[ScorePart], y: float) -> Markup:
 
 
 def _hit(hit: Shown, y: float) -> tuple[Markup, float]:
-    """One hit, and how high it is."""
+    """Draw a hit, and return it with its height."""
     left, title = _EDGE + INDENT, shortened(hit.name, 78)
     parts = [
         element("title", _exact(hit)),
@@ -300,7 +308,10 @@ def _hit(hit: Shown, y: float) -> tuple[Markup, float]:
 
 
 def _bar(hit: Shown, x: float, y: float) -> list[Markup]:
-    """The score as a bar, a segment for each lane; one plain bar for a hit whose score has no parts."""
+    """Draw the score as a bar with a segment for each retriever.
+
+    A score without parts is one plain bar.
+    """
     if not hit.parts:
         return [draw_rect(x, y, max(_BAR * min(hit.score, 1.0), 1.0), BAR_HEIGHT, "#BBBBBB")]
     made = []
@@ -313,7 +324,10 @@ def _bar(hit: Shown, x: float, y: float) -> list[Markup]:
 
 
 def _segment(lane: str, x: float, y: float, width: float) -> Markup:
-    """A piece of a bar: colour, marks and letter say which lane it is."""
+    """Draw a segment of a bar.
+
+    Colour, hatching and letter identify the retriever.
+    """
     right, bottom = x + width, y + BAR_HEIGHT
     parts = [draw_rect(x, y, float(width), BAR_HEIGHT, LANE_COLOURS[lane], stroke="#fff", stroke_width=1)]
     lines = {
@@ -341,7 +355,7 @@ def _gold(x: float, y: float) -> Markup:
 
 
 def _marked(pieces: Sequence[Piece], x: float, y: float, size: float) -> Markup:
-    """A line of at most so many characters as there is room for, marked words in bold."""
+    """Draw a line of text with the marked words in bold, truncated to the available width."""
     spans, room = [], _LINE
     for text, is_marked in pieces:
         kept = text if len(text) <= room else text[: max(room - 1, 0)] + "…"
@@ -359,12 +373,12 @@ def _exact(hit: Shown) -> str:
 
 
 def _wrapped(text: str, length: int) -> list[str]:
-    """A text in lines of at most so many characters, broken between words."""
+    """Wrap a text at `length` characters, between words."""
     return textwrap.wrap(shortened(text, 8 * length), length) or [""]
 
 
 def _alt(question: str, hits: Sequence[Shown], told: Sequence[str], stage: Stage) -> str:
-    """The picture in words."""
+    """Describe the picture in words."""
     named = "; ".join(
         f"{hit.rank}. {hit.name}{' (gold)' if hit.gold else ''}, {hit.score:.3f}" for hit in hits[:_MOST]
     )
@@ -380,10 +394,10 @@ _TOLD = 100  # of each lane: the hits whose texts are sent along; those of other
 
 
 def lane_sheet(searched: Searched, shelf: DocumentShelf, gold: Gold) -> dict[str, Json] | None:
-    """The lanes' hits with the scores as the fusion scales them, and titles, texts and paths; None where
-    these are too many.
+    """Return the retrievers' hits with scaled scores, titles, snippets and paths.
 
-    `ids` are in the order in which ties are broken; a lane's `rows` are places among them, best first.
+    Returns None if there are too many documents. `ids` are in the order in which ties are broken. The `rows`
+    of a retriever are indices into them, best first.
     """
     ids = sorted({id for found in searched.found.values() for id in found.ids})
     if len(ids) > MOST_MIXED:
