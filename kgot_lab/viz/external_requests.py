@@ -130,10 +130,10 @@ _DEEPEST = 8  # data: addresses within data: addresses; what is deeper is report
 
 
 def references(text: str, *, beside: bool = False) -> tuple[str, ...]:
-    """Return every address that a browser would fetch or follow by itself when opening this HTML, SVG or CSS.
+    """Return every address that a browser would fetch or follow by itself on opening a page.
 
-    Each address is listed once, in order. Only external addresses are listed; with `beside` also files next
-    to the page. Addresses that a reader may click are in `links`.
+    `text` is HTML, SVG or CSS. Each address is listed once, in order. Only external addresses are listed;
+    with `beside` also files next to the page. Addresses that a reader may click are in `links`.
     """
     return _unique(
         found.address for found in _found(text) if not found.clicked and _is_outside(found.address, beside)

@@ -203,10 +203,10 @@ def page_style() -> str:
 
 
 def place(data: Mapping[str, Json]) -> Markup:
-    """Build the placeholder of a live view on a standalone page, to be filled by the script of `page_source`.
+    """Build the placeholder of a live view on a standalone page.
 
-    `data["stands_for"]` is the key of the picture that it replaces, in the same section. `data["alone"]`
-    describes what needs a notebook.
+    The script of `page_source` fills it. `data["stands_for"]` is the key of the picture that it replaces, in
+    the same section. `data["alone"]` describes what needs a notebook.
     """
     text = json.dumps(data, ensure_ascii=True, default=str, separators=(",", ":"))
     text = text.replace("<", "\\u003c")  # no text of the data can end the element

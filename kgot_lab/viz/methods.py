@@ -337,7 +337,7 @@ def _free(
 
 
 def _beside(point: _Point, told: str) -> list[_Point]:
-    """Return the two corners of a caption below a node."""
+    """Return two opposite corners of the box around a node and its horizontal caption."""
     half = _LETTER * len(_caption(told)) / 2
     return [(point[0] - half, point[1] - 12), (point[0] + half, point[1] + 28)]
 

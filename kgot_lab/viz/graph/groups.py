@@ -79,10 +79,10 @@ def lines(
     *,
     most: int = MOST_LINES,
 ) -> Lines:
-    """At most so many lines between the things that are drawn: the marked ones first, then some at each node.
+    """Select at most `most` lines between the drawn items: the marked ones first, then some at each node.
 
-    The node of row r is drawn by, or within, thing `at[r]`, called `names[at[r]]`; things below `singles` are
-    nodes by themselves. `inside` counts for each thing the edges that lie within it.
+    The node of row r is drawn as, or within, item `at[r]`, named `names[at[r]]`. Items below `singles` are
+    individual nodes. `inside` counts for each item the edges within it.
     """
     one, other = at[graph.sources], at[graph.targets]
     alone = (one < singles) & (other < singles)
@@ -108,22 +108,21 @@ def lines(
 
 
 def uses(named: Sequence[tuple[str, int]], kinds: int, noun: str) -> str:
-    """Names with how often each is used, and how many names more there are."""
+    """List names with their counts, and the number of names that are not listed."""
     listed = ", ".join(f"{brief(name)} {count:,}" for name, count in named)
     return listed + f" and {counted(kinds - len(named), f'more {noun}')}" * (kinds > len(named))
 
 
 def brief(text: str) -> str:
-    """A text as at most 24 characters on one line, none of which moves the others."""
+    """Shorten a text to at most 24 characters on one line, without characters that move others."""
     return harmless(shortened(text, 24))
 
 
 def _urgency(ends: NodeNumbers, edges: NodeNumbers, singles: int) -> NDArray[np.float64]:
-    """For each line its rank among those at one of its nodes, whichever is better; -1 if it joins two
-    communities.
+    """Return for each line its better rank among the lines at its nodes, or -1 between two communities.
 
-    `edges` is what a bundle stands for, and 0 for a single edge: these come first, since they tell more, and
-    then the largest bundles.
+    `edges` is the number of edges in a bundle, and 0 for a single edge. Single edges come first, since they
+    say more, then the largest bundles.
     """
     nodes = ends.ravel()
     weakness = np.where(edges > 0, 1 + edges.max(initial=0) - edges, 0)
@@ -138,13 +137,14 @@ def _urgency(ends: NodeNumbers, edges: NodeNumbers, singles: int) -> NDArray[np.
 
 
 def _scattered(count: int) -> NodeNumbers:
-    """A fixed number for each line that follows no order of the edges, to choose evenly among equal ones."""
+    """Return a fixed pseudorandom number for each line, to break ties evenly."""
     return (np.arange(count, dtype=np.int64) * 2_654_435_761) % 2**32
 
 
 def _marked_rows(graph: PropertyGraph, marked: Collection[Identity], alone: NDArray[np.bool_]) -> list[int]:
-    """The rows of the edges with these identities whose ends are drawn by themselves, as many as there can be
-    lines; others are ignored.
+    """Return the rows of the edges with these identities whose ends are drawn individually.
+
+    At most as many as there can be lines are returned. Other identities are ignored.
     """
     rows: list[int] = []
     types = {name: code for code, name in enumerate(graph.type_names)}
@@ -169,7 +169,10 @@ def _bundles(
     rows: NodeNumbers,
     names: Sequence[str],
 ) -> tuple[EdgeBundle, ...]:
-    """The bundles of some rows of edges, given of each its bundle and whether it leads forward."""
+    """Build the edge bundles of some edge rows.
+
+    `bundle_of` is the bundle of each row, `forward` whether its edge points forward.
+    """
     type_names = graph.type_names
     width = max(len(type_names), 1)
     uses, counts = np.unique(bundle_of * width + graph.type_codes[rows], return_counts=True)
@@ -282,7 +285,10 @@ class Whole:
         )
 
     def number(self, community: str) -> int:
-        """The number of a community; raises BadInput when there is none, UnknownName when there are others."""
+        """Return the number of a community.
+
+        Raises BadInput if there are no communities, and UnknownName if there is no such one.
+        """
         if not self.ids:
             raise BadInput("nothing is collapsed in this view: all nodes are drawn already")
         if community not in self.ids:
@@ -291,7 +297,7 @@ class Whole:
 
 
 def describe_community(whole: Whole, number: int, hidden: NDArray[np.bool_], edges: int) -> Community:
-    """A community of which some rows are hidden, with what there is to say of these; of all where none is."""
+    """Describe a community by its hidden members, or by all members if none is hidden."""
     rows = whole.members[number]
     unseen = rows[hidden[rows]]
     told = unseen if len(unseen) else rows
@@ -321,7 +327,7 @@ def describe_community(whole: Whole, number: int, hidden: NDArray[np.bool_], edg
 
 
 def _mostly(labels: Sequence[tuple[str, int]], count: int, kinds: int) -> str:
-    """What more than half of some nodes are, in a graph of several kinds of nodes."""
+    """Return the label of more than half of some nodes, or "" if there is none or only one label in all."""
     label, most = labels[0] if labels else ("", 0)
     return f", mostly {brief(label)}" if kinds > 1 and 2 * most > count else ""
 
@@ -340,14 +346,14 @@ def how_collapsed(whole: Whole) -> str:
 
 
 def by_themselves(shown: int) -> str:
-    """How many nodes are drawn by themselves."""
+    """Return a sentence with the number of nodes that are drawn individually, or ""."""
     if not shown:
         return ""
     return "1 node is drawn by itself." if shown == 1 else f"{shown:,} nodes are drawn by themselves."
 
 
 def lines_left_out(whole: Whole, edges: int, most: int) -> str:
-    """For how many edges no line is drawn."""
+    """Return a sentence with the number of edges that have no line, or ""."""
     if not edges:
         return ""
     which = "the marked ones and " * bool(whole.marked) + "some of each node's"

@@ -33,8 +33,9 @@ class Worded:
 def names_placed(
     points: Points, radius: Points, halves: Points, pairs: NodePairs, bounds: tuple[float, float]
 ) -> Worded:
-    """A place for the name of each node, `halves` of whose width and height are given; all within (0, 0) and
-    bounds.
+    """Place the name of each node within (0, 0) and `bounds`.
+
+    `halves` is half the width and height of each name.
     """
     count = len(points)
     limit = np.array(bounds)
@@ -69,10 +70,10 @@ def words_placed(
     taken: tuple[Points, Points],
     bounds: tuple[float, float],
 ) -> Worded:
-    """A place for the words of some rows on their curves, or just beside them, off boxes that are taken.
+    """Place the labels of some edges on their curves, or just beside them, off the boxes in `taken`.
 
-    Of all curves there are start, control and end, shape (m, 2) each, and half the width and height of the
-    words.
+    `curves` has the start, control and end points of all curves, shape (m, 2) each. `halves` is half the
+    width and height of each label.
     """
     start, control, end = (points[rows] for points in curves)
     halves = halves[rows]
@@ -109,11 +110,11 @@ def words_placed(
 
 
 def _settled(middles: Points, halves: Points, cost: Points) -> tuple[NDArray[np.intp], Mask]:
-    """For each box one of its places, each in turn changed to the best beside the others, until none changes;
-    and which still clash.
+    """Choose a position for each box by local search, and return which boxes still overlap.
 
-    `middles` has shape (n, k, 2), `cost` (n, k): what a place costs by itself, from _HARD on because of
-    something that cannot move.
+    Each box in turn moves to the best position given the others, until none moves or the rounds are used up.
+    `middles` has shape (n, k, 2). `cost`, shape (n, k), is what a position costs by itself, at least _HARD if
+    something fixed is in the way.
     """
     rows = np.arange(len(middles))
     chosen = cost.argmin(axis=1) if len(middles) else rows
@@ -133,7 +134,7 @@ def _settled(middles: Points, halves: Points, cost: Points) -> tuple[NDArray[np.
 
 
 def _on_words(middles: Points, halves: Points, chosen: NDArray[np.intp], number: int) -> Points:
-    """What each place of a box costs because of where the others are."""
+    """Return the overlap cost of each position of a box, given the positions of the others."""
     mine, half = middles[number], halves[number]
     places = middles[np.arange(len(middles)), chosen]
     # a few of thousands
@@ -157,10 +158,10 @@ _FAR = 1e9  # pixels, from nodes that no line tried comes near
 
 
 def controls(points: Points, radius: Points, ends: NodePairs, bounds: tuple[float, float]) -> Points:
-    """The control point of each edge, shape (m, 2), in pixels as the points, shape (n, 2): halfway between
-    its ends for a straight line.
+    """Return the control point of each edge, shape (m, 2), in pixels.
 
-    `ends` has shape (m, 2), in the order in which parallel edges are to lie; loops get the place of their
+    For a straight line it is halfway between the ends. `points` has shape (n, 2), also in pixels. `ends` has
+    shape (m, 2), in the order in which parallel edges are to be drawn. Self-loops get the position of their
     node.
     """
     found = np.empty((len(ends), 2))
@@ -173,8 +174,9 @@ def controls(points: Points, radius: Points, ends: NodePairs, bounds: tuple[floa
 
 
 def _side_by_side(ends: NodePairs, room: float) -> NDArray[np.float64]:
-    """How far each edge is bent so that those between the same nodes do not lie on each other; all of these
-    within some room.
+    """Return how far to bend each edge so that parallel edges do not overlap.
+
+    All edges between two nodes together take up at most `room`.
     """
     beside: dict[tuple[int, int], list[int]] = defaultdict(list)
     for number, (one, other) in enumerate(ends.tolist()):
@@ -190,7 +192,7 @@ def _side_by_side(ends: NodePairs, room: float) -> NDArray[np.float64]:
 def _around(
     points: Points, radius: Points, ends: tuple[int, int], base: float, bounds: Sequence[float]
 ) -> Points:
-    """The control point, of those tried, with which a line keeps clear of nodes and is bent least."""
+    """Return the control point, of those tried, that best balances distance from nodes and small bend."""
     start, end = points[ends[0]], points[ends[1]]
     along = end - start
     across = np.array([-along[1], along[0]]) / (np.hypot(*along) + 1e-9)
