@@ -123,7 +123,7 @@ def spread(points: Points, size: tuple[float, float], fixed: Mask, bounds: tuple
 
 
 def packed(shares: Points, pairs: NodePairs, *, aspect: float, seed: int) -> tuple[Points, Points]:
-    """Pack discs without overlap, linked ones near each other, in a rectangle of width `aspect` and height 1.
+    """Pack discs in a rectangle of width `aspect` and height 1, without overlap and linked ones nearby.
 
     Returns their centres, shape (k, 2), and radii, shape (k,). Areas are proportional to `shares`, shape
     (k,), except for those too small to see.
@@ -481,7 +481,9 @@ class _Search:
 
 
 def _hit(distance: Points, radius: Points) -> Points:
-    """Return the cost of lines at this distance from a node's centre, 0 from CLEAR pixels beyond its rim on.
+    """Return the cost of lines at this distance from a node's centre.
+
+    It is 0 from CLEAR pixels beyond the node's rim on.
     """
     clear = radius + CLEAR
     hit: Points = _THROUGH * np.maximum(1 - distance / clear, 0)

@@ -69,17 +69,20 @@ DIFF = ("added", "removed", "changed")  # the marks of a write
 
 
 def look_of(number: int) -> NodeLook:
-    """The look of the label with this number; the first 35 differ, in colour or in shape."""
+    """Return the look of the label with this number.
+
+    The first 35 differ in colour or shape.
+    """
     return NodeLook(COLOURS[number % len(COLOURS)], CORNERS[number % len(CORNERS)])
 
 
 def styles(faint: bool) -> Style:
-    """The style of a line that no write touched."""
+    """Return the style of a line without a mark."""
     return Style("#8F8F8F", "#666") if faint else Style("#777777", "#444")
 
 
 def shape(look: NodeLook, place: Place, radius: float, *, ghost: bool = False) -> Markup:
-    """A circle or a polygon with a dark rim; pale for what is gone."""
+    """Draw a circle or a polygon with a dark rim, pale if it is a `ghost` (removed)."""
     x, y = place
     rim: dict[str, Any] = {"stroke": "#333", "stroke_width": 1, "opacity": 0.4 if ghost else None}
     if not look.corners:
@@ -96,7 +99,7 @@ def shape(look: NodeLook, place: Place, radius: float, *, ghost: bool = False) -
 
 
 def badge(mark: Style, place: Place, radius: float) -> Markup:
-    """A ring around a node and a sign beside it."""
+    """Draw a ring around a node and a sign beside it."""
     (x, y), r = place, radius
     ring = draw_circle(
         x, y, r + 5.0, stroke=mark.colour, stroke_width=mark.width, stroke_dasharray=mark.dashes
@@ -118,10 +121,10 @@ class Curve:
 def curve(
     start: tuple[Place, float], end: tuple[Place, float], control: Place, *, headed: bool = True
 ) -> Curve:
-    """A curve of second order between two nodes, each given by its middle and radius; straight if the control
-    point is halfway.
+    """Draw a quadratic Bézier curve between two nodes, each given by its centre and radius.
 
-    One that is not `headed` goes to the rim of its end, where no arrow head is drawn.
+    It is straight if the control point is halfway. Without `headed` it ends at the rim of the end node, with
+    no room for an arrow head.
     """
     first = _towards(start[0], control, start[1] + 1)
     last = _towards(end[0], control, end[1] + (3 if headed else 1))
@@ -130,7 +133,10 @@ def curve(
 
 
 def loop(place: Place, radius: float, number: int, *, headed: bool = True) -> Curve:
-    """A loop above a node; further ones are larger, and one that is not `headed` ends at the node itself."""
+    """Draw a self-loop above a node.
+
+    Loops with a higher `number` are larger. Without `headed` the loop ends at the node itself.
+    """
     x, y = place
     size = 2.2 * radius + 12 * number
     first, last = (x - 0.5 * radius, y - radius), (x + 0.5 * radius, y - radius - 2)
@@ -200,15 +206,18 @@ class Grounds:
         return bool(self.hub) and _likeness(self.name(self.hub), self.answer) > 1
 
     def name(self, node: str) -> str:
-        """What a reader would call a node."""
+        """Return the display name of a node."""
         return self.graph.node(node).text
 
     def content_words(self) -> frozenset[str]:
-        """The telling words of the telling facts, by which a word of the question is known to be spoken of."""
+        """Return the content words of the supporting facts.
+
+        They decide whether the facts mention a word of the question.
+        """
         return frozenset(word for edge in self.telling for word in _words(edge, self.graph))
 
     def pieces(self) -> Iterator[tuple[str, bool]]:
-        """The question in pieces, and of each whether a telling fact speaks of it."""
+        """Yield the question in pieces, each with whether a supporting fact mentions it."""
         told, start = self.content_words(), 0
         for match in _WORD.finditer(self.question):
             yield self.question[start : match.start()], False
@@ -218,7 +227,10 @@ class Grounds:
 
 
 def grounds(run: Trace | Iterable[Event]) -> Grounds:
-    """What the answer of a run rests on; raises BadInput for a run that has no answer yet."""
+    """Find the facts that support the answer of a run.
+
+    Raises BadInput if the run has no answer yet.
+    """
     events = run.events if isinstance(run, Trace) else tuple(run)
     started = next((event for event in events if isinstance(event, Started)), None)
     answered = next((event for event in reversed(events) if isinstance(event, Answered)), None)
@@ -248,7 +260,10 @@ def grounds(run: Trace | Iterable[Event]) -> Grounds:
 
 
 def _joined_to(answer: str, facts: Sequence[Edge], graph: PropertyGraph) -> list[Edge]:
-    """The facts that a path of facts joins to a node that is the answer; all of them where no node is."""
+    """Return the facts connected by a path of facts to the node most similar to the answer.
+
+    If no node resembles the answer, all facts are returned.
+    """
     ends = {end for edge in facts for end in (edge.source, edge.target)}
     likenesses = {end: _likeness(graph.node(end).text, answer) for end in ends}
     nearest = max(likenesses.values(), default=0)
@@ -288,7 +303,7 @@ def _with_ways(chosen: Sequence[Edge], facts: Sequence[Edge], hub: str) -> tuple
 
 
 def _fewest(facts: Sequence[Edge], wanted: set[str], graph: PropertyGraph) -> tuple[Edge, ...]:
-    """The fewest facts, chosen greedily, that hold all wanted words that the facts hold; in their order."""
+    """Select greedily the fewest facts that cover the wanted words, in their order."""
     chosen: list[Edge] = []
     left = set(wanted)
     while facts and (found := {edge.identity: left & _words(edge, graph) for edge in facts}):
@@ -317,8 +332,9 @@ def _documents(events: Iterable[Event]) -> list[Document]:
 
 
 def _quoted(facts: Iterable[Edge], passages: Sequence[Document], graph: PropertyGraph) -> Iterator[Quoted]:
-    """The sentences that facts were taken from, each once: as the facts say themselves, or else the first
-    that names both ends.
+    """Yield the sentences from which facts were taken, once each.
+
+    If a fact has no sentence of its own, the first sentence that names both its ends is used.
     """
     titles: Mapping[str, str] = {document.id: document.title for document in passages}
     seen: set[str] = set()
@@ -342,10 +358,9 @@ def _quoted(facts: Iterable[Edge], passages: Sequence[Document], graph: Property
 
 
 def shortest_path(graph: PropertyGraph, start: str, end: str) -> list[str]:
-    """The ids of the nodes on a shortest path, whichever way its edges point (breadth first); none when
-    nothing joins the two.
+    """Return the node ids of a shortest path, ignoring edge direction (breadth-first search).
 
-    Raises UnknownName for a node that is not there.
+    The list is empty if no path exists. Raises UnknownName if a node does not exist.
     """
     goal, first = graph.row(end), graph.row(start)
     came = {first: first}
@@ -367,8 +382,9 @@ def shortest_path(graph: PropertyGraph, start: str, end: str) -> list[str]:
 
 
 def links_of(graph: PropertyGraph, way: Sequence[str]) -> list[Edge]:
-    """An edge from each node of a path to the next, against the way only where no other is; raises BadInput
-    where there is none.
+    """Return an edge for each step of a path, preferring edges in the path's direction.
+
+    Raises BadInput if a step has no edge.
     """
     return [_link(graph, one, other) for one, other in pairwise(way)]
 
@@ -415,9 +431,9 @@ class Marked:
 
 
 def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
-    """A graph with what a write, a path or the answer of a run marks in it.
+    """Mark a write, a path or the answer of a run in a graph.
 
-    Raises UnknownName and BadInput for a path that is not in the graph, BadInput for a run without an answer.
+    Raises UnknownName or BadInput if a path is not in the graph, and BadInput if a run has no answer.
     """
     if isinstance(highlight, Trace):
         return _answered(graph, highlight)
@@ -443,7 +459,7 @@ def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
 
 
 def _answered(graph: PropertyGraph, run: Trace) -> Marked:
-    """A graph with the answer of a run, where it is a node, and the few facts that the answer rests on."""
+    """Mark the answer of a run, if it is a node, and the few facts that support it."""
     told = grounds(run)
     held = {edge.identity for edge in graph.edges}
     facts = [edge for edge in told.telling if edge.identity in held]
@@ -455,7 +471,7 @@ def _answered(graph: PropertyGraph, run: Trace) -> Marked:
 
 
 def _named(graph: PropertyGraph, answer: str) -> dict[str, str]:
-    """The node that is called as the answer is, marked."""
+    """Mark the nodes whose name or id equals the answer."""
     wanted = plain_answer(answer)
     return {
         node.id: "answer"
@@ -465,13 +481,13 @@ def _named(graph: PropertyGraph, answer: str) -> dict[str, str]:
 
 
 def kinds_of_marks(said: str, marks: Collection[str]) -> tuple[str, ...]:
-    """The kinds of marks that a legend has to explain, given those that there are."""
+    """Return the kinds of marks that the legend has to explain."""
     others = tuple(mark for mark in MARKS if mark in marks and mark not in DIFF)
     return others or (DIFF if said.startswith(_LAST_WRITE) else ())
 
 
 def _with_removed(graph: PropertyGraph, diff: Diff) -> PropertyGraph:
-    """The graph after a write, together with what the write took away."""
+    """Return the graph after a write, including what the write removed."""
     if not (diff.removed_nodes or diff.removed_edges):
         return graph
     nodes = {node.id: node for node in (*diff.removed_nodes, *graph.nodes)}
@@ -498,8 +514,9 @@ def _edge_marks(diff: Diff) -> dict[_Identity, str]:
 
 
 def node_caption(node: Node) -> str:
-    """What stands under a node: its name, if it has one and is no text itself. A description is read on the
-    node, not under it.
+    """Return the text under a node: its name if it has one and no text of its own, else its text.
+
+    A description is shown on the node, not under it.
     """
     properties = node.properties
     said = str(properties["name"]) if properties.get("name") and not properties.get("text") else node.text

@@ -38,10 +38,10 @@ BOX = (0.028, 0.042)  # room of a node in a picture of up to 300, as shares of w
 def places(
     graph: PropertyGraph, *, seed: int = 0, positions: Mapping[str, Place] | None = None, aspect: float = 1.5
 ) -> dict[str, Place]:
-    """Where each node goes in the unit square, drawn `aspect` times as wide as high.
+    """Lay out the nodes in the unit square, drawn `aspect` times as wide as high.
 
     Nodes in `positions` stay exactly there, and the others go near their neighbours. Up to 300 nodes are laid
-    out by forces; more by communities, each in a disc of its own.
+    out by forces, more by communities, each in its own disc.
     """
     given = _given(graph.ids, positions or {})
     known = ~np.isnan(given[:, 0])
@@ -64,11 +64,10 @@ def places(
 def places_of(
     view: View, *, seed: int = 0, positions: Mapping[str, Place] | None = None, aspect: float = 1.5
 ) -> dict[str, Place]:
-    """Where everything in a view goes in the unit square: its nodes, and the middle of each community,
-    whether it is drawn or not.
+    """Lay out the nodes of a view and the centre of each community, drawn or not, in the unit square.
 
-    A community keeps its place when any is opened, closed or searched: its members have their places around
-    the super node. What is in `positions` stays exactly there.
+    A community keeps its position when any is opened, closed or searched: its members are placed around its
+    node. Everything in `positions` stays exactly there.
     """
     graph, whole = view.graph, view.whole
     if not whole.ids:
@@ -96,7 +95,7 @@ def places_of(
 
 
 def _kept(middles: Points, given: Points) -> Points:
-    """The given middles, and where there is none, a free place near the one of these."""
+    """Return the given centres, with a free position for each missing one near its centre in `middles`."""
     known = ~np.isnan(given[:, 0])
     if not known.any():
         return middles
@@ -127,8 +126,9 @@ def _in_discs(
     wanted: Mask | None = None,
     hole: float = 0.0,
 ) -> _Laid:
-    """Nodes within the discs of their groups; those of groups without a wanted node stand in the middle,
-    uncounted time saved.
+    """Place nodes within the discs of their groups.
+
+    To save time, nodes of groups without a wanted node are placed at the disc's centre.
     """
     count = sum(map(len, groups))
     of, place_in = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
@@ -153,11 +153,10 @@ def _in_discs(
 
 
 def _in_disc(count: int, pairs: NodePairs, hole: float, seed: int) -> Points:
-    """The members of a community, best connected first, in the unit disc: by forces, or in discs of their
-    own, if they are loosely linked.
+    """Place the members of a community, best connected first, in the unit disc.
 
-    Otherwise the best connected stand inside; but of more than are ever drawn the first are spread over the
-    whole disc.
+    Loosely linked members are laid out by forces, or in discs of their own. Otherwise the best connected are
+    placed inside. If there are more than are ever drawn, the first are spread over the whole disc.
     """
     if count == 1 and not hole:
         return np.zeros((1, 2))
@@ -174,16 +173,14 @@ def _in_disc(count: int, pairs: NodePairs, hole: float, seed: int) -> Points:
 
 
 def _around(hole: float, points: Points) -> Points:
-    """Points of the unit disc moved outwards until none is within `hole` of the middle."""
+    """Move points of the unit disc outwards until none is within `hole` of the centre."""
     radius = np.hypot(*points.T)[:, None]
     moved: Points = points / np.maximum(radius, 1e-9) * (hole + (1 - hole) * radius)
     return moved
 
 
 def _facing(offsets: Points, of: NDArray[np.int64], crossing: NodePairs, middles: Points) -> Points:
-    """The offsets from the middles of discs, each disc turned so that its nodes are nearest to those they are
-    linked with elsewhere.
-    """
+    """Rotate each disc so that its nodes are nearest to those they are linked with in other discs."""
     ends = np.concatenate([crossing, crossing[:, ::-1]])
     toward = middles[of[ends[:, 1]]] - middles[of[ends[:, 0]]]
     toward = toward / np.maximum(np.hypot(*toward.T)[:, None], 1e-9)
@@ -198,7 +195,7 @@ def _facing(offsets: Points, of: NDArray[np.int64], crossing: NodePairs, middles
 
 
 def _strongest(ends: NDArray[np.int64], size: int) -> NodePairs:
-    """For each community the few others with which it shares most edges, as pairs."""
+    """Return pairs of communities: each with the few others with which it shares most edges."""
     links, counts = np.unique(
         np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1) @ np.array([size, 1]), return_counts=True
     )
@@ -213,8 +210,9 @@ def _strongest(ends: NDArray[np.int64], size: int) -> NodePairs:
 
 
 def _beside(given: Points, pairs: NodePairs) -> Points:
-    """The points with each missing one near the middle of its neighbours; what is not connected with any
-    given one comes below.
+    """Place each missing point near the mean of its neighbours.
+
+    Nodes that are not connected with a given one are placed below.
     """
     points = given.copy()
     ends = np.concatenate([pairs, pairs[:, ::-1]])
@@ -236,8 +234,9 @@ def _beside(given: Points, pairs: NodePairs) -> Points:
 
 
 def _first_of_parts(missing: Mask, ends: NodePairs) -> NDArray[np.intp]:
-    """The missing rows that are better connected than all their neighbours: at least one of each connected
-    part.
+    """Return the missing rows with a higher degree than all their neighbours.
+
+    There is at least one in each connected component.
     """
     rank = np.empty(len(missing), dtype=np.intp)
     rank[np.lexsort((-np.arange(len(missing)), np.bincount(ends[:, 0], minlength=len(missing))))] = np.arange(
@@ -252,19 +251,22 @@ def _first_of_parts(missing: Mask, ends: NodePairs) -> NDArray[np.intp]:
 
 
 def _pairs(graph: PropertyGraph) -> NodePairs:
-    """The ends of all edges but loops, each pair once, in order; shape (m, 2)."""
+    """Return the ends of all edges except self-loops, each pair once, in order, shape (m, 2)."""
     return _distinct(np.stack([graph.sources, graph.targets], axis=1).astype(np.int64), len(graph))
 
 
 def _distinct(ends: NDArray[np.int64], size: int) -> NodePairs:
-    """The pairs of different numbers below `size`, each once, in order."""
+    """Return the pairs of different numbers below `size`, once each, in order."""
     codes = np.sort(ends[ends[:, 0] != ends[:, 1]] @ np.array([size, 1]))
     codes = codes[np.diff(codes, prepend=-1) > 0]  # np.unique took ten times as long for two million
     return np.stack(np.divmod(codes, max(size, 1)), axis=1).astype(np.intp)
 
 
 def _given(ids: Sequence[str], positions: Mapping[str, Place]) -> Points:
-    """The known places of some ids, NaN where there is none or it is no number; shape (n, 2)."""
+    """Return the known positions of some ids, shape (n, 2).
+
+    A position that is missing or not finite is NaN.
+    """
     points = np.array([positions.get(id, (np.nan, np.nan)) for id in ids], dtype=float).reshape(-1, 2)
     points[~np.isfinite(points).all(axis=1)] = np.nan
     return points

@@ -78,7 +78,7 @@ class DrawingPlan:
     notes: tuple[str, ...] = ()  # what edges say that have a number for want of room
 
     def fractions(self) -> dict[str, Place]:
-        """Where the nodes are, as fractions of the area."""
+        """Return the positions of the nodes as fractions of the area."""
         return {
             id: (node.place[0] / self.area[0], node.place[1] / self.area[1])
             for id, node in self.nodes.items()
@@ -124,7 +124,7 @@ class Scene:
         return max((bundle.count for bundle in self.bundles), default=1)
 
     def bundle_caption(self, bundle: EdgeBundle) -> str:
-        """The number of its edges, if they are many."""
+        """Return the number of the bundle's edges, or "" if they are few."""
         return f"{bundle.count:,}" if bundle.count > self.most / 2 else ""
 
     @cached_property
@@ -147,18 +147,19 @@ class Scene:
         }
 
     def look(self, node: Node) -> NodeLook:
-        """The colour and shape of a node, by its first label."""
+        """Return the colour and shape of a node, by its first label."""
         if node.id in self.groups:
             return GROUP
         return look_of(self.labels.index(node.labels[0])) if node.labels else ROUND
 
     def caption(self, node: Node) -> str:
-        """What is written beside a node."""
+        """Return the text beside a node."""
         return self.groups[node.id].name if node.id in self.groups else node_caption(node)
 
     def words(self, edge: Edge) -> str:
-        """What is written along an edge: its type, with the sign of its mark; nothing where the legend says
-        it of all edges.
+        """Return the text along an edge: its type, with the sign of its mark.
+
+        It is "" if the legend gives one type for all edges and the edge is not marked.
         """
         mark = self.marked.edges.get(edge.identity)
         return f"{MARKS[mark].sign} {edge.type}" if mark else "" if self.type_of_all else edge.type
@@ -183,7 +184,10 @@ class Scene:
         return f"A graph with {counted(len(graph), 'node')} and {counted(len(graph.edges), 'edge')}"
 
     def left_out(self, first: str) -> str:
-        """What is not drawn, in words, and which nodes came `first`: such as ", the best connected"."""
+        """Describe how many nodes and edges are not drawn.
+
+        `first` names the nodes that were preferred, such as ", the best connected".
+        """
         graph, said = self.marked.graph, []
         if len(self.nodes) < len(graph):
             said.append(f"Shows {len(self.nodes):,} of {len(graph):,} nodes{first}.")
@@ -193,8 +197,9 @@ class Scene:
 
 
 def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int, labels: Sequence[str] = ()) -> Scene:
-    """At most `limit` nodes: the marked ones first, then the best connected; removed nodes and edges are
-    shown too.
+    """Select at most `limit` nodes to draw: the marked ones first, then the best connected.
+
+    Removed nodes and edges are shown too.
     """
     told = marked(graph, highlight)
     whole, touched = told.graph, told.touched
@@ -216,7 +221,7 @@ def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int, labels: Seq
 
 
 def scene_of_view(view: View, told: Marked) -> Scene:
-    """What a view of a marked graph draws."""
+    """Return the scene of a view of a marked graph."""
     return Scene(view.nodes, view.edges, told, told.labels, view)
 
 
@@ -352,7 +357,7 @@ class _Draft:
         self.word_at[rows], self.silent[rows] = found.middles, found.clash
 
     def plan(self) -> DrawingPlan:
-        """The finished plan."""
+        """Return the finished plan."""
         nodes = {}
         for number, node in enumerate(self.nodes):
             (x, y), (a, b) = self.points[number].tolist(), self.name_at.middles[number].tolist()
@@ -372,8 +377,9 @@ class _Draft:
     # --- what the steps are given ---
 
     def _pairs(self) -> tuple[NodePairs, Points]:
-        """The pairs of nodes that edges join, each once, and the width and height of what is written along
-        all edges of a pair.
+        """Return each pair of connected nodes once, and the size of the text along its edges.
+
+        The size is the width and height of all labels of a pair together, shape (m, 2).
         """
         room: dict[tuple[int, int], tuple[float, float]] = {}
         for (one, other), (half, high) in zip(self.ends.tolist(), self.word_halves.tolist(), strict=True):
@@ -386,7 +392,10 @@ class _Draft:
         ).reshape(-1, 2)
 
     def _below(self) -> tuple[Points, Points]:
-        """How far each node with the name below it reaches left and up, and right and down."""
+        """Return how far each node extends with its name below it.
+
+        Returns two arrays: left and up, then right and down.
+        """
         side = np.maximum(self.radius, self.name_halves[:, 0]) + 1
         up = (
             self.radius
@@ -398,7 +407,7 @@ class _Draft:
         )
 
     def _beside(self) -> tuple[Points, Points]:
-        """The same with the names where they would be placed now."""
+        """Return how far each node extends with its name where it would be placed now."""
         at = (
             names_placed(
                 self.points, self.radius, self.name_halves, self.ends[~self.loops], self.area
@@ -413,7 +422,7 @@ class _Draft:
 
 
 def _halves(texts: Sequence[Sequence[str]], size: float) -> Points:
-    """Half the width and height of texts in lines, shape (n, 2)."""
+    """Return half the width and height of multi-line texts, shape (n, 2)."""
     wide = [max((line_width(line, size) for line in lines), default=0.0) / 2 for lines in texts]
     return np.array(
         [(half, len(lines) * size * _LEADING / 2) for half, lines in zip(wide, texts, strict=True)]

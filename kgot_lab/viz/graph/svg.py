@@ -60,9 +60,7 @@ class Picture(StaticPicture):
         return len(self.scene.edges)
 
     def table(self, *, limit: int = 50) -> Table:
-        """The same graph as tables, at most `limit` rows of each: what is marked, if anything is, and all
-        nodes and edges.
-        """
+        """Return the graph as tables with at most `limit` rows each: marks, if any, nodes and edges."""
         told = self.scene.marked
         text = {node.id: node.text for node in told.graph.nodes}
         rows = [(mark, "node", text[id]) for id, mark in told.nodes.items()]
@@ -109,7 +107,7 @@ def svg(
 
 
 def _description(scene: Scene) -> str:
-    """What the picture shows, in words, for those who do not see it."""
+    """Describe the picture in words, for readers who cannot see it."""
     facts = (
         f"{shortened(e.source, 40)} {shortened(e.type, 40)} {shortened(e.target, 40)}"
         for e in scene.edges[:20]
@@ -133,7 +131,7 @@ class _Paper:
         self.most = _TOLD_OF_MANY if len(scene.nodes) > 60 else _TOLD
 
     def planned(self, positions: Mapping[str, Place]) -> DrawingPlan:
-        """Where everything goes, in pixels of the drawing area."""
+        """Return the position of everything, in pixels of the drawing area."""
         plan = drawing_plan(self.scene, self._area(), positions=positions)
         low = _NOTE * len(self._note_lines(plan))
         if low > self.low:  # what has no room is said below, where there must be room for that
@@ -147,7 +145,7 @@ class _Paper:
     # --- drawing ---
 
     def drawing(self, plan: DrawingPlan) -> list[Markup]:
-        """Lines, then nodes, then words, so that words stay readable."""
+        """Draw lines, then nodes, then text, so that text stays readable."""
         lines = [self._line(edge, plan) for edge in self.scene.edges]
         words = [self._words(edge, plan.edges[edge.identity], plan.word_size) for edge in self.scene.edges]
         nodes = [self._node(node, plan) for node in self.scene.nodes]
@@ -172,7 +170,10 @@ class _Paper:
         return curve(*ends, plan.edges[edge.identity].control, headed=self.arrows)
 
     def _words(self, edge: Edge, planned: EdgePlan, size: float) -> Markup:
-        """What an edge says, where there is room for it; the lines of one in a group."""
+        """Draw the label of an edge, or nothing if there is no room.
+
+        Several lines of text are grouped.
+        """
         if not planned.worded or not any(planned.lines):
             return Markup()
         return _lines(planned.lines, planned.at, size, self._edge_style(edge).ink)
@@ -206,9 +207,7 @@ class _Paper:
         return joined([paper, _text(NO_NODES, self.width / 2, self.height / 2, 18, "#555")])
 
     def _legend_entries(self) -> tuple[list[Markup], int]:
-        """The labels drawn, each with its shape and colour, and the marks; and how many rows they take, at
-        most two.
-        """
+        """Build the legend entries for labels and marks, and return them with their rows, at most two."""
         drawn = {node.labels[0] for node in self.scene.nodes if node.labels}
         used = [label for label in self.scene.labels if label in drawn]
         looks = {label: look_of(number) for number, label in enumerate(self.scene.labels)}
@@ -237,11 +236,11 @@ class _Paper:
         return made, 0 if not made else 1 + (y > _FIRST_ROW)
 
     def legend(self) -> Markup:
-        """What the shapes, colours and marks mean."""
+        """Draw the legend of shapes, colours and marks."""
         return element("g", *self.entries)
 
     def note(self, plan: DrawingPlan) -> Markup:
-        """What is not shown, or stands here for want of room, said in the picture."""
+        """Draw the notes on what is left out, and on labels without room."""
         lines = self._note_lines(plan)
         first = self.height - 7 - _NOTE * (len(lines) - 1)
         return joined(
@@ -258,7 +257,7 @@ class _Paper:
 
 
 def _lines(lines: Sequence[str], middle: Place, size: float, colour: str) -> Markup:
-    """Lines of text around a place, in a group if there are several."""
+    """Draw lines of text centred at a point, grouped if there are several."""
     first = middle[1] - (len(lines) - 1) * size * 0.61 + size * 0.35
     made = [
         _text(line, middle[0], first + number * size * 1.22, size, colour)

@@ -39,7 +39,10 @@ _LINES_PLANNED = 4 * PLANNED
 
 
 def graph_data(graph: PropertyGraph, highlight: Highlight, positions: Mapping[str, Place]) -> dict[str, Json]:
-    """A graph as the browser draws it; the nodes in `positions` stay there."""
+    """Return the data with which the browser draws a graph.
+
+    Nodes in `positions` stay there.
+    """
     told = marked(graph, highlight)
     return data_of(collapsed(told.graph, DRAWN, marked=told.edges), told, positions)
 
@@ -47,10 +50,10 @@ def graph_data(graph: PropertyGraph, highlight: Highlight, positions: Mapping[st
 def data_of(
     view: View, told: Marked, positions: Mapping[str, Place], plan: DrawingPlan | None = None
 ) -> dict[str, Json]:
-    """A view as the browser draws it: `nodes`, `edges`, `legend`, and in words what is shown and what is not.
+    """Return the data with which the browser draws a view.
 
-    A small one has a plan: that of its still picture, if one is given, or else a new one, in which nodes keep
-    their `positions`.
+    It has `nodes`, `edges`, `legend`, and texts on what is shown and what is not. A small view has a plan:
+    that of its still picture if given, else a new one in which nodes keep their `positions`.
     """
     scene = scene_of_view(view, told)
     if plan is None and len(scene.nodes) <= PLANNED and len(scene.lines) <= _LINES_PLANNED:
@@ -60,7 +63,7 @@ def data_of(
 
 
 def scene_data(scene: Scene, view: View) -> dict[str, Json]:
-    """A scene with places as JSON."""
+    """Convert a scene with positions to JSON."""
     told, plan, more = scene.marked, scene.plan, _more(view)
     nodes = [
         _group(scene, node)
@@ -111,7 +114,7 @@ def _node(scene: Scene, node: Node) -> dict[str, Json]:
 
 
 def _group(scene: Scene, node: Node) -> dict[str, Json]:
-    """A community drawn as one, named after its best connected node."""
+    """Return the data of a collapsed community, named after its best connected node."""
     community = scene.groups[node.id]
     sizes = sorted((other.hidden for other in scene.groups.values()), reverse=True)
     about = [
@@ -160,20 +163,23 @@ def _bundle(scene: Scene, bundle: EdgeBundle) -> dict[str, Json]:
 
 
 def _node_plan(planned: NodePlan) -> dict[str, Json]:
-    """How large a node is, and where its name is in how many lines: pixels from its middle to the name's."""
+    """Return the size of a node, and the lines and position of its name.
+
+    The position is the offset in pixels from the node's centre to the name's.
+    """
     beside, size = [round(along, 1) for along in planned.beside], round(2 * planned.radius, 1)
     return {"size": size, "caption": "\n".join(planned.lines), "beside": beside, "named": planned.named}
 
 
 def _edge_plan(planned: EdgePlan, area: Place) -> dict[str, Json]:
-    """The bend of an edge, and where its words are, as fractions of the area."""
+    """Return the control point of an edge and the position of its label, as fractions of the area."""
     places = (planned.control, planned.at)
     control, at = ([round(place[axis] / area[axis], 4) for axis in (0, 1)] for place in places)
     return {"caption": "\n".join(planned.lines), "control": control, "at": at, "worded": planned.worded}
 
 
 def _more(view: View) -> dict[str, int]:
-    """For each node drawn by itself, how many of its edges lead to nodes that are not."""
+    """Return for each node drawn individually how many of its edges lead to hidden nodes."""
     graph, singles = view.graph, len(view.shown)
     hidden = view.at >= singles
     ends = np.concatenate([graph.sources[hidden[graph.targets]], graph.targets[hidden[graph.sources]]])
@@ -182,18 +188,18 @@ def _more(view: View) -> dict[str, int]:
 
 
 def _inside(view: View, told: Marked) -> str:
-    """How many of the marked nodes are not drawn by themselves."""
+    """Return a sentence with the number of marked nodes inside groups, or ""."""
     hidden = sum(view.drawn_as(id) != id for id in told.nodes if id in view.graph) if view.communities else 0
     return f"{hidden:,} of {len(told.nodes):,} marked nodes are inside groups." if hidden else ""
 
 
 def _lines(values: Mapping[str, Json]) -> list[str]:
-    """A line for each property, provenance included."""
+    """Return a line for each property, provenance included."""
     return [shortened(f"{name}: {cell(value)}", _LINE) for name, value in values.items()]
 
 
 def _legend(scene: Scene) -> list[dict[str, Json]]:
-    """The first labels of the nodes that are drawn, with their looks, and how many nodes have each."""
+    """Return the first labels of the drawn nodes, with their looks and node counts."""
     nodes = [node for node in scene.nodes if node.id not in scene.groups]
     counts = Counter(node.labels[0] if node.labels else "" for node in nodes)
     looks = {label: look_of(number) for number, label in enumerate(scene.labels)} | {"": ROUND}
@@ -226,7 +232,7 @@ class _Kept:
     opens: dict[str, str] = field(default_factory=dict)
 
     def own(self) -> list[Community]:
-        """The groups in it that are not beside what was opened."""
+        """Return the groups in it, except the neighbours of the opened group."""
         return [group for group in self.view.communities if group.hidden and not self._is_neighbour(group)]
 
     def lead_on(self) -> None:
@@ -246,11 +252,11 @@ class _Kept:
 def group_views(
     view: View, told: Marked, positions: Mapping[str, Place], *, most: int = _MOST
 ) -> dict[str, Json]:
-    """What the data of a view gets on a page without Python; nothing, where there are no groups.
+    """Return the data that lets groups open on a page without Python, or an empty dict if there are none.
 
-    `opens` has for the id of a group the key of what it opens into, and `kept` the data for each key, each
-    with `opens` of its own. The groups of the view come first, then those inside these, the largest first, as
-    long as all is at most `most` letters of JSON. `alone` says in words what still needs Python.
+    `opens` maps the id of a group to the key of what it opens into. `kept` has the data for each key, each
+    with its own `opens`. The groups of the view come first, then those inside them, the largest first, until
+    the JSON exceeds `most` characters. `alone` describes what still needs Python.
     """
     if not view.communities:
         return {}
@@ -282,7 +288,7 @@ def group_views(
 
 
 def _needing_python(opening: int, groups: int) -> str:
-    """What a reader of the page cannot do, where so many of the groups one comes to open."""
+    """Describe what a reader cannot do without Python, if this many of the groups open."""
     if not opening:
         return NOTHING_OPENS
     if opening == groups:
