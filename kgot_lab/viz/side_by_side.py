@@ -51,7 +51,7 @@ class SideBySide:
     spoken: tuple[Spoken, ...]
 
     def table(self) -> Table:
-        """The words without the pictures, a row for each run."""
+        """Return the texts without the pictures, a row for each run."""
         rows = tuple(spoken.texts for spoken in self.spoken)
         return Table((Sheet(_NAMES, rows, len(rows), self.question),))
 
@@ -70,8 +70,9 @@ class SideBySide:
 
 
 def side_by_side(runs: Sequence[Trace | Sequence[Event]]) -> SideBySide:
-    """Runs beside each other, each in the language it was made in; raises BadInput for none, or for one
-    without its beginning.
+    """Show runs next to each other, each in its own query language.
+
+    Raises BadInput if there are none, or if one lacks its beginning.
     """
     told = [run.events if isinstance(run, Trace) else tuple(run) for run in runs]
     if not told or not all(events and isinstance(events[0], Started) for events in told):
@@ -105,7 +106,7 @@ def _first_fact(dialect: str, events: Sequence[Event]) -> str:
 
 
 def _read_last(reads: Sequence[Read]) -> Iterator[str]:
-    """The last read with rows in each language, the run's own first."""
+    """Yield the last read with rows in each query language, the run's own first."""
     last = {read.dialect: read for read in reads}
     for dialect in sorted(last):
         yield (f"{dialect}: " if dialect else "") + last[dialect].statement
@@ -125,7 +126,7 @@ def _cut(text: str) -> str:
 
 
 def in_columns(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, Iterable[Markup]]]) -> Markup:
-    """A table of things to compare, of equal width beside each other, a named row for each trait."""
+    """Build a comparison table with columns of equal width and a named row for each trait."""
     head = element("tr", element("td"), *(element("th", each, scope="col", style=LEFT) for each in heads))
     columns = element("colgroup", element("col", style="width:7em"), *(element("col") for _ in heads))
     body = element("tbody", *(_row(name, cells) for name, cells in rows))

@@ -252,7 +252,7 @@ def stages_lost(
 
 @contextmanager
 def _panels(sets: Sequence[str], height: float) -> Iterator[tuple[Any, list[Any]]]:
-    """A panel for each set, two beside each other, each so many inches high."""
+    """Yield a figure and a panel for each set, two in a row, each `height` inches high."""
     columns = min(_WIDE, len(sets))
     rows = -(-len(sets) // columns)
     width = 9.6 if columns > 1 else 7.2
@@ -268,23 +268,23 @@ def _rows(findings: Findings, set: str) -> Mapping[str, Measured]:
 
 
 def _alone(findings: Findings) -> str:
-    """The system of the plan that is asked without any search."""
+    """Return the plan's system without search (closed book), or ""."""
     systems = findings.plan["systems"].items()
     return next((name for name, told in systems if not told["search"] and told["reads"] != "loop"), "")
 
 
 def _ceiling(findings: Findings) -> str:
-    """The system of the plan that is shown the sentences which hold the answer."""
+    """Return the plan's system that gets the gold sentences, or ""."""
     return next((name for name, told in findings.plan["systems"].items() if told["search"] == "gold"), "")
 
 
 def _aimed(findings: Findings) -> str:
-    """The system that the aims of the plan are about."""
+    """Return the system that the plan's aims are about, or ""."""
     return next((aim["system"] for aim in findings.plan["aims"]), "")
 
 
 def _pen(findings: Findings, system: str) -> Pen:
-    """The pen of a system, the same in all plots of a plan."""
+    """Return the pen of a system, which is the same in all plots of a plan."""
     special = {_aimed(findings): BEST, _alone(findings): BASELINE_COLOUR, _ceiling(findings): _CEILING}
     if system in special:
         return special[system]
@@ -311,7 +311,7 @@ def _numbers(row: Measured) -> dict[str, Any]:
 
 
 def _told(findings: Findings, told: Sequence[Measured], of: Callable[[Measured], str]) -> str:
-    """What each system reached on each set in words, and who has not answered."""
+    """Describe what each system reached on each set, and which systems have no answers."""
     said = [
         f"{set}: {', '.join(f'{row.system} {of(row)} (n {row.n})' for row in told if row.on == set)}"
         for set in findings.sets

@@ -67,13 +67,17 @@ BASELINE_COLOUR, BEST = Pen(INK, "o", (0, (4, 2))), Pen("#0072B2", "*")
 
 
 def line_pen(number: int) -> Pen:
-    """The pen of the line with this number; the first 8 differ in marker, and in colour or dash."""
+    """Return the pen of the line with this number.
+
+    The first 8 differ in marker, and in colour or dash.
+    """
     return Pen(_LINES[number % len(_LINES)], _MARKERS[number % len(_MARKERS)], _DASHES[number % len(_DASHES)])
 
 
 def bar_pen(number: int) -> Pen:
-    """The pen of the part of a bar with this number; the first 8 differ in hatch, the first 56 in colour or
-    hatch.
+    """Return the pen of the bar part with this number.
+
+    The first 8 differ in hatch, the first 56 in colour or hatch.
     """
     return Pen(_COLOURS[number % len(_COLOURS)], hatch=_HATCHES[number % len(_HATCHES)])
 
@@ -90,7 +94,7 @@ class Plot:
     figure: Any = field(compare=False)
 
     def table(self, *, limit: int = 50) -> Table:
-        """The numbers behind the picture, at most `limit` rows of them."""
+        """Return at most `limit` rows of the plot's numbers as a table."""
         (sheet,) = table(self.numbers, limit=limit).sheets
         return Table((replace(sheet, name="The numbers of the plot"),))
 
@@ -123,8 +127,9 @@ class Plot:
 def plot_drawing(
     width: float, height: float, *, rows: int = 1, columns: int = 1
 ) -> Iterator[tuple[Any, list[Any]]]:
-    """An empty figure of this many inches and its panels, row by row; pyplot and the reader's own settings
-    stay out of it.
+    """Yield an empty figure of this size in inches, and its panels row by row.
+
+    pyplot and the user's own matplotlib settings are not used.
     """
     with _style():
         from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -141,7 +146,10 @@ def plot_drawing(
 
 
 def plot(figure: Any, alt: str, numbers: Sequence[Mapping[str, Json]]) -> Plot:
-    """A drawn figure as a Plot; numbers keep six digits. To be called while the figure is being drawn."""
+    """Convert a drawn figure to a Plot.
+
+    Numbers are rounded to six digits. Call it inside `plot_drawing`, while the figure's settings apply.
+    """
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     said = harmless(alt)
@@ -151,7 +159,7 @@ def plot(figure: Any, alt: str, numbers: Sequence[Mapping[str, Json]]) -> Plot:
 
 
 def nothing(why: str) -> Plot:
-    """A plot without numbers, which says why there are none."""
+    """Return a plot without numbers that says why there are none."""
     with plot_drawing(6.4, 1.2) as (figure, [axes]):
         axes.set_axis_off()
         look = {"ha": "center", "va": "center", "fontsize": 11, "color": MUTED}
@@ -160,9 +168,9 @@ def nothing(why: str) -> Plot:
 
 
 def short_label(text: str, length: int = _LONGEST) -> str:
-    """A text as a plot can show it: one short line, a wide letter counting as two.
+    """Shorten a text to one line for a plot, counting wide characters as two.
 
-    A name that begins with an underscore gets a space in front, since matplotlib leaves such names out.
+    A name that begins with an underscore gets a space in front, since matplotlib hides such names.
     """
     line = shortened(harmless(text), length)
     while text_width(line, 1) > text_width("x" * length, 1):
@@ -194,7 +202,7 @@ def stacked(
 
 
 def counted_bars(axes: Any, ends: Sequence[float], words: Sequence[str]) -> None:
-    """Some words behind the end of each bar."""
+    """Write a label after the end of each bar."""
     for place, (end, said) in enumerate(zip(ends, words, strict=True)):
         annotate(axes, short_label(said, 60), (end, place), va="center")
 
@@ -207,18 +215,21 @@ def annotate(
 
 
 def whole_numbers(axis: Any) -> None:
-    """Ticks at whole numbers only: there is no half ballot."""
+    """Put ticks at integers only."""
     axis.get_major_locator().set_params(integer=True)
 
 
 def outside_legend(axes: Any, *, gap: float = 0.01) -> None:
-    """The legend to the right of a panel, with a gap between them in widths of the panel."""
+    """Put the legend to the right of a panel.
+
+    `gap` is a fraction of the panel's width.
+    """
     look = {"loc": "center left", "frameon": False, "fontsize": 9}
     axes.legend(*axes.get_legend_handles_labels(), bbox_to_anchor=(1 + gap, 0.5), **look)
 
 
 def legend_below(figure: Any) -> None:
-    """One legend for all panels, below them, in as many columns as there is room for."""
+    """Put one legend for all panels below them, in as many columns as fit."""
     named = (zip(*axes.get_legend_handles_labels(), strict=True) for axes in figure.axes)
     by_label = {label: handle for panel in named for handle, label in panel}
     # inches, with the sample beside it
@@ -229,7 +240,7 @@ def legend_below(figure: Any) -> None:
 
 
 def compact(number: float) -> str:
-    """A number in at most three digits or so, as people write it: 12,345 and 41.2 and .05."""
+    """Format a number with about three digits, such as 12,345 and 41.2 and .05."""
     if number == 0 or abs(number) >= 100:
         return f"{number:,.0f}"
     return f"{number:.1f}".removesuffix(".0") if abs(number) >= 1 else f"{number:.2g}"
@@ -240,7 +251,10 @@ def compact(number: float) -> str:
 
 @contextmanager
 def _style() -> Iterator[None]:
-    """The settings of every plot, whatever a notebook has set for its own."""
+    """Apply the settings of every plot, whatever a notebook has set for its own.
+
+    Raises NotInstalled if matplotlib is missing.
+    """
     try:
         import matplotlib
     except ImportError:
@@ -260,8 +274,9 @@ def _style() -> Iterator[None]:
 
 
 def _bare(drawn: str) -> str:
-    """An SVG of matplotlib as an element for a page: no names of other sites, no style for the whole page, no
-    id that nothing uses.
+    """Clean an SVG of matplotlib for embedding in a page.
+
+    URLs of other sites, page-wide styles and unused ids are removed.
     """
     root = ET.fromstring(drawn[drawn.index("<svg") :])
     used = set(re.findall(r"#([\w.-]+)", drawn))
@@ -293,7 +308,10 @@ def _local(name: str) -> str:
 
 
 def _short(coordinates: str) -> str:
-    """Coordinates with two decimals: a hundredth of a point is finer than any screen."""
+    """Round coordinates to two decimals.
+
+    A hundredth of a point is finer than any screen.
+    """
     short = re.sub(
         r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), coordinates
     )
@@ -327,7 +345,7 @@ def bar_plot(
 
 
 def reach(estimate: Estimate) -> list[list[float]]:
-    """How far an interval reaches below and above its mean, as matplotlib takes error bars."""
+    """Return the distances from the mean to the interval's ends, as matplotlib takes error bars."""
     return [[estimate.mean - estimate.low], [estimate.high - estimate.mean]]
 
 

@@ -75,8 +75,9 @@ _NOTHING = "no question was answered"
 
 
 def success_by_level(receipts: Receipts) -> Plot:
-    """The share of correct answers at each level and of all, with 95 % intervals; close calls are told and
-    not counted.
+    """Plot the accuracy at each level and overall, with 95 % intervals.
+
+    Close calls are reported but not counted as correct.
     """
     groups = levels_of(receipts)
     if not groups:
@@ -85,8 +86,10 @@ def success_by_level(receipts: Receipts) -> Plot:
 
 
 def ends_by_level(receipts: Receipts) -> Plot:
-    """How many questions of each level ended how: correct, close call, wrong, not attempted, an error; forced
-    where steps ran out.
+    """Plot how the questions of each level ended.
+
+    A question ends as correct, close call, wrong, not attempted or error. Forced answers, given when the
+    steps ran out, are shown apart.
     """
     groups = levels_of(receipts)
     if not groups:
@@ -116,8 +119,9 @@ def steps_of_people(receipts: Receipts) -> Plot:
 
 
 def graded_success(receipts: Receipts) -> Plot:
-    """The share of answers that a model graded correct, by the type of the question and of all, with 95 %
-    intervals.
+    """Plot the share of answers that a model graded correct, with 95 % intervals.
+
+    The shares are by question type, and over all questions.
     """
     rows = [receipt for receipt in receipts if receipt.grade]
     if not rows:
@@ -130,7 +134,7 @@ def graded_success(receipts: Receipts) -> Plot:
 
 
 def graded_ends(receipts: Receipts) -> Plot:
-    """How a model graded the answers, with SimpleQA's five measures."""
+    """Plot how a model graded the answers, with the five measures of SimpleQA."""
     rows = [receipt for receipt in receipts if receipt.grade]
     if not rows:
         return nothing("no grades: no model graded these answers")
@@ -138,7 +142,10 @@ def graded_ends(receipts: Receipts) -> Plot:
 
 
 def levels_of(receipts: Receipts) -> dict[str, list[QuestionResult]]:
-    """The receipts of each level, where the set has levels, and all of them; nothing where there are none."""
+    """Group the results by level, if there are levels, and add the group "all".
+
+    Returns an empty dict if there are no results.
+    """
     rows = list(receipts)
     groups = by_level(rows)
     levels = {level or "no level": some for level, some in groups.items()} if set(groups) - {""} else {}
@@ -214,13 +221,14 @@ _CORRECT, _NOT = Pen("#009E73"), Pen("#D55E00", hatch="xxxx")
 
 
 def category_of(tool: str) -> str:
-    """What a tool is for: one of CATEGORIES, or "other"."""
+    """Return the purpose of a tool: one of CATEGORIES, or "other"."""
     return next((name for name, words in CATEGORIES.items() if re.search(words, tool.lower())), OTHER)
 
 
 def tool_coverage(receipt: QuestionResult) -> float | None:
-    """The share of the kinds of tools a person used that were used, 0 to 1; None where the question lists
-    none.
+    """Return the share of the tool kinds used by a person that the run used, 0 to 1.
+
+    Returns None if the question lists no tools.
     """
     wanted = {category_of(tool) for tool in receipt.human_tools}
     used = {category_of(tool) for tool in receipt.tools}
@@ -331,7 +339,7 @@ def _pens() -> dict[str, Pen]:
 
 
 def _flow(axes: Any, flows: Mapping[tuple[str, str], int], lefts: Sequence[str]) -> None:
-    """Bands from the left to the right, as wide as they have questions."""
+    """Draw bands from left to right, with widths proportional to their questions."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -374,8 +382,9 @@ PANELS: dict[str, _Panel] = {
 
 
 def role_costs(ledger: Ledger) -> Plot:
-    """Dollars, calls, seconds, and the rates between dollars, tokens and seconds, by role; lines at the
-    least, the mean and the most.
+    """Plot dollars, calls, seconds and their rates by role.
+
+    The rates are between dollars, tokens and seconds. Lines mark the minimum, mean and maximum.
     """
     roles = ledger.by_role()
     if not roles:

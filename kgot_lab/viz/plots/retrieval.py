@@ -89,11 +89,11 @@ def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
 
 
 def scatter(report: Report, first: str = "", second: str = "", *, measure: str = "") -> Plot:
-    """Two systems question by question: how many questions lie at each pair of values; by default the
-    baseline and its rival.
+    """Plot two systems question by question: how many questions have each pair of values.
 
-    Above the diagonal the second system is better. `measure` is one of the report, by default its primary
-    one. Raises UnknownName.
+    The default systems are the baseline and its rival. Above the diagonal the second system is better.
+    `measure` is one of the report, by default its primary one. Raises UnknownName if a system or the measure
+    is unknown.
     """
     first, second = first or report.plan.baseline, second or rival(report)
     measure = measure or report.plan.primary
@@ -157,8 +157,9 @@ def pace(report: Report) -> Plot:
 
 
 def rival(report: Report) -> str:
-    """The system that the plan expected to be best, else the best that is not the baseline, else the
-    baseline, which is alone.
+    """Return the system that the plan expected to be best, or else the best other than the baseline.
+
+    If the baseline is the only system, it is returned.
     """
     others = [run.system for run in report.runs if run.system != report.plan.baseline]
     if report.plan.expected in others:
@@ -167,8 +168,9 @@ def rival(report: Report) -> str:
 
 
 def shown_systems(report: Report) -> list[str]:
-    """The systems that the plots name, best first: of many the baseline, its rival, and the best others that
-    are no controls.
+    """Return the systems that the plots name, best first.
+
+    If there are many, these are the baseline, its rival, and the best others that are not controls.
     """
     systems = [run.system for run in report.runs]
     if len(systems) <= _MOST_SYSTEMS:
@@ -183,7 +185,10 @@ def shown_systems(report: Report) -> list[str]:
 
 
 def _known(report: Report, systems: Sequence[str]) -> list[str]:
-    """The names as they came, once it is sure that the report has each; raises UnknownName."""
+    """Return the names after checking that the report has each.
+
+    Raises UnknownName if one is missing.
+    """
     for name in systems:
         if name not in report.scores:
             raise UnknownName("system", name, report.scores)
@@ -311,11 +316,10 @@ def cell_shares(shares: Mapping[str, Mapping[str, float]], *, chance: float = 0.
 
 
 def lane_ranks(data: Dataset, across: Stage, up: Stage) -> Plot:
-    """Where two lanes rank each gold passage of the questions; one that a lane does not find stands at the
-    end.
+    """Plot the ranks that two retrievers give to each gold passage of the questions.
 
-    A larger dot stands for several. Lines are drawn behind rank 5; the numbers are the ranks and how many
-    passages have them.
+    A passage that a retriever does not find is put at the last rank. A larger dot represents several
+    passages. Lines are drawn behind rank 5. The numbers are the ranks and how many passages have them.
     """
     last = len(data.documents)
     dots: Counter[tuple[int, int]] = Counter()
@@ -408,7 +412,10 @@ def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
 
 
 def _point(pair: Pair | Edge) -> tuple[Pair, bool]:
-    """A pair with its similarities, and whether a verifier refused it."""
+    """Return a pair with its similarities, and whether a verifier refused it.
+
+    Raises BadInput if the similarities are missing or not finite.
+    """
     if isinstance(pair, Pair):
         return pair, bool(pair.veto)
     try:
@@ -424,13 +431,16 @@ def _point(pair: Pair | Edge) -> tuple[Pair, bool]:
 
 
 def _frame(points: Sequence[tuple[Pair, bool]]) -> tuple[Corner, Corner]:
-    """The corners of a frame around the points, with some room."""
+    """Return the corners of a frame around the points, with a margin."""
     places = np.array([(pair.raw, pair.skeleton) for pair, _ in points])
     return places.min(axis=0) - 0.04, np.minimum(places.max(axis=0) + 0.04, 1.02)
 
 
 def _marks(points: Sequence[tuple[Pair, bool]], cell: Corner | None) -> list[_Mark]:
-    """A mark for each pair, or for those of a cell and a band together; hollow and full ones apart."""
+    """Return a mark for each pair, or for each cell and band.
+
+    Vetoed pairs are kept apart from the others.
+    """
     together: dict[tuple[float, ...], list[tuple[Pair, bool]]] = {}
     for number, (pair, veto) in enumerate(points):
         place = (number,) if cell is None else (pair.raw // cell[0], pair.skeleton // cell[1])
@@ -443,7 +453,7 @@ def _marks(points: Sequence[tuple[Pair, bool]], cell: Corner | None) -> list[_Ma
 
 
 def _lines(axes: Any, low: Corner, high: Corner) -> None:
-    """Where one band ends and the next begins, the delta written where the line leaves the frame."""
+    """Draw the boundaries between bands, labelled with the delta where they leave the frame."""
     across = np.array([low[0], high[0]])
     for below, above, name in zip(STEPS, STEPS[1:], BANDS[1:], strict=False):
         look = {"color": PENS[name].colour, "alpha": 0.12, "linewidth": 0}
@@ -460,7 +470,7 @@ def _lines(axes: Any, low: Corner, high: Corner) -> None:
 
 
 def _needed(axes: Any, thresholds: Thresholds, left: float, right: float) -> None:
-    """What both thresholds ask for of a pair."""
+    """Draw the boundary of the region that meets both thresholds."""
     corner = min(max(thresholds.skeleton - thresholds.delta, left), right)
     needed = [max(thresholds.skeleton, x + thresholds.delta) for x in (left, corner, right)]
     label = f"an edge: skeletons ≥ {decimal(thresholds.skeleton)},\ndelta ≥ {decimal(thresholds.delta)}"
@@ -468,7 +478,7 @@ def _needed(axes: Any, thresholds: Thresholds, left: float, right: float) -> Non
 
 
 def _drawn(axes: Any, marks: Sequence[_Mark], pen: Pen, most: int) -> None:
-    """The marks of a band, those of one size together: an SVG then holds their shape once."""
+    """Draw the marks of a band, grouped by size so that the SVG stores each shape once."""
     by_size: dict[tuple[bool, int], list[_Mark]] = {}
     for mark in marks:
         step = round(_SIZES * (mark.pairs - 1) / max(1, most - 1))

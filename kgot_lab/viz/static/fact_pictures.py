@@ -98,7 +98,7 @@ def certificate_picture(certificate: Certificate, *, question: str = "", answer:
 
 
 def certificate_in_words(certificate: Certificate, question: str = "") -> str:
-    """A certificate as a text that says all that its picture marks."""
+    """Describe a certificate in words, with everything that its picture marks."""
     facts = (
         f"{number}. {_said(fact)}: {_standing(fact)}"
         for number, fact in enumerate(certificate.facts, start=1)
@@ -119,8 +119,9 @@ def _heading(question: str) -> Iterator[_Piece]:
 
 
 def _path(facts: Sequence[CertifiedFact]) -> Iterator[_Piece]:
-    """A box for each name, and between them the facts; a fact that does not begin where the one before it
-    ended begins a new path.
+    """Yield a box for each name and a link for each fact between them.
+
+    A fact that does not begin where the previous one ended begins a new path.
     """
     ended: str | None = None
     for number, fact in enumerate(facts):
@@ -133,8 +134,9 @@ def _path(facts: Sequence[CertifiedFact]) -> Iterator[_Piece]:
 
 
 def _box(name: str, *, first: bool = False) -> _Piece:
-    """A name in a box, with a dashed rim where it is not known; the first of a path that is not the first of
-    all stands apart.
+    """Draw a name in a box, with a dashed rim if the name is unknown.
+
+    The `first` box of a later path is set apart by a gap.
     """
     lines = fitted(name, _BOX - 24, _NAME * 1.08, 2)[0] or ["?"]
     height, gap = 1.3 * _NAME * len(lines) + 14, 18.0 if first else 0.0
@@ -147,9 +149,7 @@ def _box(name: str, *, first: bool = False) -> _Piece:
 
 
 def _link(fact: CertifiedFact) -> _Piece:
-    """A line from box to box with its sign, and beside it what the fact says, how it stands, and what says
-    it.
-    """
+    """Draw the line between two boxes, with the sign, text, state and sources of the fact."""
     look, room = LINK_LOOKS[fact.state], _WIDTH - _TEXT - _EDGE
     relation = fitted(_relation(fact), room, _RELATION * 1.08, 2)[0]
     standing = fitted(_standing(fact), room, _SMALL * 1.08, 3)[0]
@@ -178,7 +178,7 @@ def _link(fact: CertifiedFact) -> _Piece:
 
 
 def _ruling(certificate: Certificate, told: str) -> Iterator[_Piece]:
-    """What becomes of the answer, and what a reader is told."""
+    """Draw the verdict on the answer, and what a reader is told."""
     ruled, room = _RULED[certificate.ruling], _WIDTH - 2 * _EDGE - 28
     lines = fitted(told, room, _RELATION, 5)[0] if told else []
     height = 40.0 + 1.3 * _RELATION * len(lines)
@@ -189,7 +189,7 @@ def _ruling(certificate: Certificate, told: str) -> Iterator[_Piece]:
 
 
 def _legend(certificate: Certificate) -> Iterator[_Piece]:
-    """The signs that stand in the picture."""
+    """Draw the legend of the signs used in the picture."""
     parts, x = [], _EDGE + 10
     for state in (each for each in FACT_STATES if each in certificate.states):
         parts += [_sign(LINK_LOOKS[state], x, 10), draw_text(state, x + 16, 14, _SMALL, _FAINT)]
@@ -224,7 +224,7 @@ def _relation(fact: CertifiedFact) -> str:
 
 
 def _standing(fact: CertifiedFact) -> str:
-    """How a fact stands, without the fact itself."""
+    """Describe the state of a fact, without the fact itself."""
     others = ", ".join(shortened(rival.object, 80) for rival in fact.rivals)
     if fact.state == "contested":
         return f"contested: {others} is said as well"
@@ -238,7 +238,7 @@ def _standing(fact: CertifiedFact) -> str:
 
 
 def _quotes(fact: CertifiedFact) -> list[str]:
-    """What says a fact: the sentence and its document, or the document alone."""
+    """Return the sources of a fact: the sentence and its document, or the document alone."""
     told = [
         f"“{shortened(claim.span.text, 130)}” ({shortened(claim.said_by or claim.source, 40)})"  # both fit into their lines
         if claim.span and claim.span.text
@@ -331,7 +331,10 @@ def fact_graph(told: FactSelection) -> FactGraph:
 
 
 def _columns(told: FactSelection) -> dict[str, int]:
-    """The column of each node, 0 for the hub: how many facts away it is, to the left of what it leads to."""
+    """Return the column of each node: its signed distance in facts from the hub, which is 0.
+
+    Sources are to the left of what they lead to.
+    """
     sides: dict[str, int] = {}
     # a part that does not hang together with the hub has a middle of its own
     roots = [told.hub, *(edge.source for edge in told.facts)]
@@ -387,7 +390,7 @@ class _FactCanvas:
         )
 
     def _lines_at(self, id: str, out: int) -> list[Edge]:
-        """The drawn lines on one side of a box."""
+        """Return the drawn lines on one side of a box."""
         ends = (
             (edge, edge.target if edge.source == id else edge.source)
             for edge in self.drawn
@@ -396,7 +399,7 @@ class _FactCanvas:
         return [edge for edge, other in ends if self.sides[other] == self.sides[id] + out]
 
     def _order(self) -> None:
-        """Boxes of outer columns stand in the order of those they hang on, so that few lines cross."""
+        """Order the boxes of outer columns like those that they link to, so that few lines cross."""
         for side in sorted(self.columns, key=abs):
             inner = self.columns.get(side - 1 if side > 0 else side + 1, []) if abs(side) > 1 else []
             if inner:
@@ -417,7 +420,7 @@ class _FactCanvas:
         return sum(self.boxes[id].height for id in ids) + _ROW_GAP * (len(ids) - 1)
 
     def _gap(self, side: int) -> float:
-        """How wide the gap before a column is: its longest caption and the turn of its lines."""
+        """Return the width of the gap before a column: its longest caption and the bend of its lines."""
         own = [
             edge
             for edge in self.drawn
@@ -448,8 +451,9 @@ class _FactCanvas:
     # --- drawing ---
 
     def _slot(self, id: str, edge: Edge, out: int) -> tuple[float, float]:
-        """Where a line meets a box: the lines of a side stand below each other, in the order of their other
-        ends.
+        """Return where a line meets a box.
+
+        The lines of a side are ordered vertically by their other ends.
         """
         box = self.boxes[id]
         mine = self._lines_at(id, out)
@@ -465,8 +469,9 @@ class _FactCanvas:
         return (box.x + box.width if out > 0 else box.x), y
 
     def line(self, edge: Edge) -> Markup:
-        """A line with its caption: level beside the outer box, then turning to the inner one, with a head at
-        its target.
+        """Draw a line with its caption and an arrow head at its target.
+
+        It is horizontal next to the outer box, then bends to the inner one.
         """
         strong = edge in self.told.telling
         inner, outer = sorted((edge.source, edge.target), key=lambda id: abs(self.sides[id]))
@@ -493,7 +498,10 @@ class _FactCanvas:
         )  # fmt: skip
 
     def node(self, id: str) -> Markup:
-        """A box with a node's caption; the answer is filled, what no telling fact touches has a pale rim."""
+        """Draw a box with a node's caption.
+
+        The answer is filled. A node without a supporting fact has a pale rim.
+        """
         box, answer = self.boxes[id], id == self.told.hub and self.told.is_answer
         fill, rim = (
             (_STRONG, _STRONG) if answer else (TINT, _STRONG) if box.strong else ("#FFFFFF", _FAINT_LINE)
@@ -571,7 +579,7 @@ def _format_asset(briefing: Briefing, symbol: str) -> str:
 
 
 def _notes(briefing: Briefing, graph: FactGraph) -> list[str]:
-    """What stands under the paths: evidence, freshness, and that it is no advice."""
+    """Return the notes under the paths: evidence, freshness and the disclaimer."""
     told = [f"From: {shown_name(node)}{_when(node.properties)}" for node in briefing.evidence[:_EVIDENCE]]
     told += [f"and {len(briefing.evidence) - _EVIDENCE} more"] if len(briefing.evidence) > _EVIDENCE else []
     hops = {(hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path}

@@ -89,7 +89,10 @@ PipelinePart: TypeAlias = StageBox | Series | Fan
 
 
 def parsed_pipeline(name: str) -> PipelinePart:
-    """The parts of a pipeline by its name; a name that is too long, too deep or not well formed is one box."""
+    """Parse a pipeline's name into its parts.
+
+    A name that is too long, too deep or not well formed becomes one box.
+    """
     if len(name) > MOST_LETTERS or not _balanced(name):
         return StageBox(name or "(no name)")
     part = _parsed(name)
@@ -111,7 +114,7 @@ def _parsed(name: str) -> PipelinePart:
 
 
 def _call(verb: str, inner: str) -> PipelinePart:
-    """A step with something in brackets: lanes, the stage it starts from, or options."""
+    """Parse a step with arguments in parentheses: retrievers, the stage it starts from, or options."""
     halves, arguments = _split(inner, "; "), _split(inner, ", ")
     # fitted on one half of the questions for the other, so a question goes one of these ways
     if len(halves) > 1:
@@ -129,7 +132,7 @@ def _call(verb: str, inner: str) -> PipelinePart:
 
 
 def _lane(argument: str) -> tuple[str, str, PipelinePart]:
-    """The weight of a lane, its name, and its parts."""
+    """Parse a retriever of a fusion into its weight, name and parts."""
     found = WEIGHT.fullmatch(argument)
     weight, name = (found[1], found[2]) if found else ("", argument)
     return weight, name, _parsed(name)
@@ -167,13 +170,13 @@ def _depths(text: str) -> Iterator[int]:
 
 
 def _closing(text: str) -> int:
-    """Where the first bracket of a balanced text closes."""
+    """Return where the first parenthesis of a balanced text closes."""
     opened = text.index("(")
     return next(at for at, depth in enumerate(_depths(text)) if at > opened and depth == 0)
 
 
 def _split(text: str, mark: str) -> list[str]:
-    """A text cut at a mark, but not inside brackets."""
+    """Split a text at a mark, except inside parentheses."""
     depths, parts, start = list(_depths(text)), [], 0
     for found in re.finditer(re.escape(mark), text):
         if depths[found.start()] == 0:
@@ -183,7 +186,7 @@ def _split(text: str, mark: str) -> list[str]:
 
 
 def gap(part: PipelinePart) -> float:
-    """How much room the arrows to a part need."""
+    """Return how much room the arrows to a part need."""
     return GAP if isinstance(part, Fan) else STEP
 
 
@@ -201,11 +204,11 @@ class Sketch:
 
 
 def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawing:
-    """The pipeline of a stage from the question to the ranking, taken apart by its name; what cannot be taken
-    apart is one box.
+    """Draw the pipeline of a stage from the question to the ranking, parsed from its name.
 
-    Lanes of a fusion stand below each other, with their weights on arrows that are as strong. `colours`
-    paints the arrow of a lane by the lane's name. Its `table` has a row for each box.
+    What cannot be parsed is one box. The retrievers of a fusion are drawn below each other, with arrows
+    labelled by weight and as thick as the weight. `colours` maps the name of a retriever to the colour of its
+    arrow. The `table` of the drawing has a row for each box.
     """
     drawn = sketch(stage, colours or {})
     alt = f"A pipeline from the question to the ranking: {shortened(stage.name, MOST_LETTERS)}"
@@ -215,7 +218,7 @@ def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawi
 
 
 def sketch(stage: Stage, colours: Mapping[str, str]) -> Sketch:
-    """What `pipeline` draws, without the paper."""
+    """Draw what `pipeline` draws, without the SVG root."""
     whole = _whole(stage)
     width, height = whole.width + 2 * _EDGE, _ROW * whole.rows + _EDGE
     pen = _Pen(colours)
@@ -230,8 +233,9 @@ def _whole(stage: Stage) -> Series:
 
 
 def _rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
-    """The boxes of a pipeline in order: number, step, options, and the numbers of those it comes after, with
-    the weights of lanes.
+    """Return the boxes of a pipeline in order: number, step, options and predecessors.
+
+    Predecessors are numbers, with the weights of retrievers.
     """
     rows: list[tuple[str, str, str, str]] = []
 
@@ -326,7 +330,7 @@ def _text(text: str, x: float, y: float, size: int) -> Markup:
 
 
 def _arrow(source: Exit, x: float, y: float) -> Markup:
-    """A line that stays on its own row until the gap before its goal."""
+    """Draw a line that stays on its own row until the gap before its target."""
     tip, turn = x - 1.0, max(source.x, x - GAP + 6)
     bend = (tip - 8 - turn) / 2
     path = f"M{source.x:.1f} {source.y:.1f} H{turn:.1f} C{turn + bend:.1f} {source.y:.1f} {turn + bend:.1f} {y:.1f} {tip - 8:.1f} {y:.1f}"
@@ -341,5 +345,5 @@ def _arrow(source: Exit, x: float, y: float) -> Markup:
 
 
 def _number(label: str) -> str:
-    """A weight with two decimals at most; any other label as it is."""
+    """Format a weight with two significant digits, and leave any other label unchanged."""
     return f"{float(label):.2g}" if WEIGHT.fullmatch(f"{label} x") else label

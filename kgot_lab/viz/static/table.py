@@ -28,7 +28,10 @@ class Sheet:
     name: str = ""
 
     def grid(self, longest: int = CELL) -> Grid:
-        """The table that prints itself, in Markdown and LaTeX too; no cell has more than `longest` letters."""
+        """Return the table as a Grid, which displays itself, in Markdown and LaTeX too.
+
+        Cells are truncated to `longest` characters.
+        """
         rows = tuple(tuple(Cell(shortened(cell, longest)) for cell in row) for row in self.rows)
         columns = tuple(shortened(column, longest) for column in self.columns)
         return Grid(self.caption, columns, rows, words=True, headed=self.columns != ONE, css="")
@@ -104,14 +107,14 @@ def table(what: PropertyGraph | Iterable[Json], *, limit: int = 50) -> Table:
 
 
 def cell(value: Json) -> str:
-    """A value as the text of a cell: texts as they are, nothing for null, everything else as JSON."""
+    """Format a value for a cell: strings unchanged, null as "", everything else as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def properties(values: Mapping[str, Json]) -> str:
-    """Properties as one line of name = value."""
+    """Format properties on one line as name = value."""
     return ", ".join(f"{name} = {cell(value)}" for name, value in values.items())
 
 
