@@ -28,8 +28,10 @@ _USUAL = ("npc", "location", "faction", "item", "player")
 
 
 def seen_graph(seen: VisibleWorld) -> PropertyGraph:
-    """The graph of what someone sees: a node's id is the name of its entity, with the beginning of its own id
-    where several share it.
+    """Build the graph of the visible part of a world.
+
+    A node's id is the name of its entity. If several share the name, the beginning of the entity's id is
+    added.
     """
     called = called_in(seen.entities)
     ordered = sorted(
@@ -40,7 +42,7 @@ def seen_graph(seen: VisibleWorld) -> PropertyGraph:
 
 
 def called_in(entities: Iterable[Entity]) -> dict[str, str]:
-    """What each of some entities is called where no two may be called the same, by its id."""
+    """Return a unique display name for each entity, by its id."""
     entities = list(entities)
     times = Counter(each.name for each in entities)
     return {
@@ -84,7 +86,7 @@ class VisibilityComparison:
     pictured: tuple[Picture, ...] = field(repr=False)
 
     def table(self) -> Table:
-        """The words without the pictures, a row for each who was asked."""
+        """Return the texts without the pictures, a row for each NPC."""
         rows = tuple(tuple("; ".join(lines) for lines in each) for each in self.told)
         return Table((Sheet(_NAMES, rows, len(rows), f"Who knows of {self.thing}?"),))
 
@@ -140,8 +142,9 @@ def _told(
 
 
 def _pictured(knowing: Knowing, seen: VisibleWorld, whole: Picture) -> Picture:
-    """What is seen, as it stands in the picture of all that is seen by some, with the way to the thing marked
-    where all of it is seen.
+    """Draw what is visible, with the positions of the picture of everything that anyone sees.
+
+    The path to the thing is marked if all of it is visible.
     """
     graph, called = seen_graph(seen), called_in(seen.entities)
     is_seen = {each.key for each in knowing.way} <= {each.key for each in seen.relationships}

@@ -59,7 +59,9 @@ class Prediction:
     quoted: str = ""
 
     def as_json(self) -> dict[str, Json]:
-        """The question for a page, with a key for each choice: the first letter of its value, or its number."""
+        """Return the question as JSON, with a key for each choice: the first letter of its value, or its
+        number.
+        """
         choices = [{"value": value, "words": words, "key": value[0].upper()} for value, words in self.choices]
         told = {
             "kind": self.kind,
@@ -74,8 +76,9 @@ class Prediction:
 def among(
     kind: str, places: tuple[int, int], asks: str, told: str, truth: str, others: Iterable[str]
 ) -> Prediction:
-    """A question whose choices are texts: the right one and a few others that say something else, in an order
-    that a hash draws.
+    """Create a multiple-choice question from the right text and a few others that differ from it.
+
+    A hash determines the order of the choices.
     """
     texts = [truth]
     for other in sorted(set(others), key=chance):
@@ -88,7 +91,7 @@ def among(
 
 
 def chance(what: object) -> str:
-    """A draw that is the same each time."""
+    """Return a pseudorandom hex string that is the same each time."""
     return hashlib.sha256(str(what).encode("utf-8", "backslashreplace")).hexdigest()
 
 
@@ -99,11 +102,11 @@ _ANSWERING = ("parse", "guess", "forced answer", "path", "wide", "compared")
 
 
 def predictions(events: Sequence[Event]) -> list[Prediction]:
-    """What a reader of a run is asked, in the order of the run: the tool calls, facts, votes, statements and
-    the answer of a model.
+    """Return the questions for a reader of a run, in the order of the run.
 
-    What is decided by rule is not asked about: a search for the question itself, a vote that was not held, a
-    statement that was spelled for the model when it writes.
+    They ask about tool calls, facts, votes, statements and the answer of a model. What is decided by rule is
+    not asked about: a search for the question itself, a vote that was not held, a statement that is built for
+    the model when it writes.
     """
     found = [*_tools(events), *_facts(events), *_votes(events), *_statements(events), *_answer(events)]
     return sorted(found, key=lambda asked: (asked.before, ASKED_ABOUT.index(asked.kind)))
@@ -135,7 +138,7 @@ def _asks(event: Event, role: str) -> bool:
 
 
 def _first_of_run(events: Sequence[Event], at: int, role: str) -> int:
-    """The first of the askings for something that end before an event."""
+    """Return the first of the consecutive model calls in a role that end before an event."""
     while at and _asks(events[at - 1], role):
         at -= 1
     return at
@@ -145,7 +148,7 @@ def _first_of_run(events: Sequence[Event], at: int, role: str) -> int:
 
 
 def _facts(events: Sequence[Event]) -> Iterator[Prediction]:
-    """Of each text that was read sentence by sentence, a fact that was kept, and up to two that were not."""
+    """Yield questions on extracted facts: for each write, one that was kept and some that were dropped."""
     written: list[tuple[str, str]] = []  # facts with their sentence, since the last write
     for at, event in enumerate(events):
         if isinstance(event, Asked) and event.prompt.messages[0].text == EXTRACT:
@@ -185,7 +188,7 @@ _VOTES = (
 
 
 def _vote(voted: Voted) -> str:
-    """How a vote went, as a value of _VOTES."""
+    """Return the outcome of a vote as a value of _VOTES."""
     place = 0 if voted.choice == "INSERT" else 1
     return _VOTES[place if voted.agreement == 1 else place + 2][0]
 
@@ -227,7 +230,7 @@ _WRITE = (
 
 
 def _statements(events: Sequence[Event]) -> Iterator[Prediction]:
-    """Each statement of a model, asked about when it is run for the first time on a graph."""
+    """Yield a question for each statement of a model when it is first run on a graph."""
     spelled = any(
         isinstance(event, Started) and event.limits.get("writing", "statements") != "statements"
         for event in events
@@ -258,7 +261,10 @@ def _outcome(event: Event) -> str:
 
 
 def _before(events: Sequence[Event], at: int) -> int:
-    """Where an outcome is first seen: a refusal stands in the prompt that asks to mend the statement."""
+    """Return the event at which an outcome is first seen.
+
+    A refusal is already seen in the prompt that asks to repair the statement.
+    """
     return _first_of_run(events, at, "mend") if isinstance(events[at], Repaired) else at
 
 

@@ -89,8 +89,9 @@ class Stepper(LiveOutput):
         return made
 
     def table(self, *, limit: int = 200) -> Table:
-        """The events as a table, at most `limit` of them, those of each fork as another, and the graph at the
-        end of the run.
+        """Return the events of the run and of each fork, and the final graph, as tables.
+
+        Each table has at most `limit` rows.
         """
         forks = (_sheet(f"Fork {number}", fork.events, limit) for number, fork in enumerate(self.forks, 1))
         return Table((_sheet("The run", self.events, limit), *forks, *self.picture.table(limit=limit).sheets))
@@ -159,7 +160,10 @@ def stepper(
 
 
 def _graphs_of(events: Sequence[Event]) -> list[PropertyGraph]:
-    """All that the graph ever held, since what is removed later needs a place too, and the graph in the end."""
+    """Return the union of all states of the graph, and the final graph.
+
+    The union is needed to give a position also to what is removed later.
+    """
     last = graph_after(events)
     first = graph_after(events[:1])
     nodes, edges = {node.id: node for node in first.nodes}, {edge.identity: edge for edge in first.edges}
@@ -172,7 +176,7 @@ def _graphs_of(events: Sequence[Event]) -> list[PropertyGraph]:
 
 
 def _sheet(name: str, events: Sequence[Event], limit: int) -> Sheet:
-    """A row for each event: its number, its step, what happened, and the text that was said or run."""
+    """Return a table of the events: number, step, what happened, and the text that was said or run."""
     rows = (
         (str(number), step_name(event.step), caption(event), _text_of(event))
         for number, event in enumerate(events[:limit])
@@ -181,7 +185,7 @@ def _sheet(name: str, events: Sequence[Event], limit: int) -> Sheet:
 
 
 def _text_of(event: Event) -> str:
-    """What was asked, replied, run or found at an event; nothing when its caption says all."""
+    """Return the text that was asked, replied, run or found at an event, or ""."""
     return next(
         (
             str(getattr(event, name))
@@ -196,9 +200,7 @@ def _text_of(event: Event) -> str:
 
 
 def story(run: Trace, forks: Sequence[Fork], graph: PropertyGraph, positions: Mapping[str, Place]) -> Picture:
-    """A run in one picture: the question, each step in a line, the answer, what forks came to, and the last
-    graph.
-    """
+    """Draw a run in one picture: question, steps, answer, forks and the final graph."""
     events = run.events
     is_answered = any(isinstance(event, Answered) for event in events)
     mark = run if is_answered else None
@@ -230,7 +232,7 @@ class Line:
 
 
 def _lines(events: Sequence[Event]) -> Iterator[Line]:
-    """The question, the steps, and how the run ended."""
+    """Yield the question, the steps, and how the run ended."""
     yield from (
         Line(line, strong=True)
         for line in textwrap.wrap(shortened(replay.started(events).question, 3 * STRONG), STRONG)
@@ -252,8 +254,9 @@ def _lines(events: Sequence[Event]) -> Iterator[Line]:
 
 
 def _of_forks(run: Trace, forks: Sequence[Fork]) -> Iterator[Line]:
-    """That the run is a fork itself, and for each fork of it what was changed, what that cost, and its
-    answer.
+    """Yield the origin of a run that is a fork, and a line on each fork of it.
+
+    A fork's line has the change, its cost and its answer.
     """
     yield from (Line(line) for line in textwrap.wrap(origin(run), _LETTERS))
     for number, fork in enumerate(forks, start=1):
