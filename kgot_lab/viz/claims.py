@@ -394,7 +394,7 @@ class Review(LiveOutput):
         self.live = Live(self._still(), {"view": "review", "shown": self._shown("")}, self._heard)
 
     def table(self, *, limit: int = _STILL_CLAIMS) -> Table:
-        """The claims that wait, at most `limit` of them, and the last decisions."""
+        """Return tables of the claims that wait, at most `limit` of them, and of the last decisions."""
         queue = self.reviewer.queue
         rows = list(map(self._row, queue[:limit]))
         waiting = sheet(_QUEUE, rows, "Claims that wait for review", len(queue))
@@ -485,7 +485,7 @@ class Review(LiveOutput):
         }
 
     def _next(self) -> str:
-        """Name the claim now in view, for screen readers."""
+        """Return a sentence that names the claim now in view, for screen readers."""
         queued = self.reviewer.in_view
         if queued is None:
             return "Nothing waits any more."

@@ -432,7 +432,7 @@ class TalkView(LiveOutput):
         return {}
 
     def _asked(self, question: str) -> None:
-        """Answer a question and send each event to the browser as it arrives.
+        """Run a question and send each event to the browser as it arrives.
 
         The widget's channel accepts messages while this runs.
         """

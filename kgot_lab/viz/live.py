@@ -130,7 +130,7 @@ class LiveOutput:
     live: Live
 
     def _refresh(self) -> None:
-        """Bring the picture and the data up to date before they are shown."""
+        """Update the picture and the data before they are shown."""
 
     def _ipython_display_(self) -> None:
         self._refresh()

@@ -173,7 +173,7 @@ def _between(network: Any, numbers: _Numbers) -> Any:
 
 
 def _by_label_or_part(labels: _Numbers, links: Ints, lonely: NDArray[np.bool_]) -> tuple[_Numbers, str]:
-    """Group nodes by label, or by connected component if all have the same label.
+    """Divide nodes by label, or by connected component if all have the same label.
 
     In the second case, nodes without edges form one group.
     """
@@ -246,7 +246,7 @@ def _root(into: Sequence[int], group: int) -> int:
 
 
 def _gathered(found: _Numbers, links: Ints, lonely: NDArray[np.bool_], most: int, how: str) -> Communities:
-    """Number the groups by size, ties by first node.
+    """Renumber the groups by size, ties by first node.
 
     If there are too many, the smallest ones that no edge leaves are gathered in the rest, the last group.
     """

@@ -33,7 +33,7 @@ class Worded:
 def names_placed(
     points: Points, radius: Points, halves: Points, pairs: NodePairs, bounds: tuple[float, float]
 ) -> Worded:
-    """Place the name of each node within (0, 0) and `bounds`.
+    """Position the name of each node within (0, 0) and `bounds`.
 
     `halves` is half the width and height of each name.
     """
@@ -70,7 +70,7 @@ def words_placed(
     taken: tuple[Points, Points],
     bounds: tuple[float, float],
 ) -> Worded:
-    """Place the labels of some edges on their curves, or just beside them, off the boxes in `taken`.
+    """Position the labels of some edges on their curves, or just beside them, off the boxes in `taken`.
 
     `curves` has the start, control and end points of all curves, shape (m, 2) each. `halves` is half the
     width and height of each label.

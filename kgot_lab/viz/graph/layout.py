@@ -45,7 +45,7 @@ def force_layout(
 
 
 def _joined(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Points:
-    """Place each missing point at the grid position of least energy under the same forces."""
+    """Position each missing point at the grid point of least energy under the forces of `force_layout`."""
     points = points.copy()
     grid = np.stack(np.meshgrid(np.linspace(0, aspect, _GRID), np.linspace(0, 1, _GRID)), axis=-1).reshape(
         -1, 2

@@ -126,9 +126,9 @@ def _in_discs(
     wanted: Mask | None = None,
     hole: float = 0.0,
 ) -> _Laid:
-    """Place nodes within the discs of their groups.
+    """Lay out nodes within the discs of their groups.
 
-    To save time, nodes of groups without a wanted node are placed at the disc's centre.
+    To save time, nodes of groups without a wanted node are put at the disc's centre.
     """
     count = sum(map(len, groups))
     of, place_in = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
@@ -153,7 +153,7 @@ def _in_discs(
 
 
 def _in_disc(count: int, pairs: NodePairs, hole: float, seed: int) -> Points:
-    """Place the members of a community, best connected first, in the unit disc.
+    """Lay out the members of a community, best connected first, in the unit disc.
 
     Loosely linked members are laid out by forces, or in discs of their own. Otherwise the best connected are
     placed inside. If there are more than are ever drawn, the first are spread over the whole disc.
@@ -210,7 +210,7 @@ def _strongest(ends: NDArray[np.int64], size: int) -> NodePairs:
 
 
 def _beside(given: Points, pairs: NodePairs) -> Points:
-    """Place each missing point near the mean of its neighbours.
+    """Put each missing point near the mean of its neighbours.
 
     Nodes that are not connected with a given one are placed below.
     """

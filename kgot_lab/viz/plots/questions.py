@@ -142,7 +142,7 @@ def graded_ends(receipts: Receipts) -> Plot:
 
 
 def levels_of(receipts: Receipts) -> dict[str, list[QuestionResult]]:
-    """Group the results by level, if there are levels, and add the group "all".
+    """Return the results by level, if there are levels, and all of them under "all".
 
     Returns an empty dict if there are no results.
     """

@@ -62,7 +62,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def image(svg: str, alt: str) -> Markup:
-    """Embed an SVG as an img element with a data: address.
+    """Return an img element that embeds an SVG as a data: address.
 
     Notebooks show only this form before they are trusted.
     """

@@ -364,7 +364,7 @@ def step_costs(events: Iterable[Event]) -> list[dict[str, Json]]:
 
 
 def polls(events: Sequence[Event]) -> list[dict[str, Json]]:
-    """Return each vote: its first event, its ballots, the possible number of ballots and the deciding event.
+    """Return each vote: first event, ballots, possible number of ballots and deciding event.
 
     A ballot is (event, choice). `end` is -1 if the run stops inside the vote.
     """

@@ -59,8 +59,9 @@ class Prediction:
     quoted: str = ""
 
     def as_json(self) -> dict[str, Json]:
-        """Return the question as JSON, with a key for each choice: the first letter of its value, or its
-        number.
+        """Return the question as JSON, with a key for each choice.
+
+        The key is the first letter of the choice's value, or its number.
         """
         choices = [{"value": value, "words": words, "key": value[0].upper()} for value, words in self.choices]
         told = {
@@ -148,7 +149,8 @@ def _first_of_run(events: Sequence[Event], at: int, role: str) -> int:
 
 
 def _facts(events: Sequence[Event]) -> Iterator[Prediction]:
-    """Yield questions on extracted facts: for each write, one that was kept and some that were dropped."""
+    """Yield questions on extracted facts: for each write, one that was kept and up to two that were dropped.
+    """
     written: list[tuple[str, str]] = []  # facts with their sentence, since the last write
     for at, event in enumerate(events):
         if isinstance(event, Asked) and event.prompt.messages[0].text == EXTRACT:
