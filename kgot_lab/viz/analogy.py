@@ -511,7 +511,7 @@ class _Whole(Sheet):
 
     @property
     def text(self) -> str:
-        """The grid in plain text, long cells in several lines."""
+        """The table in plain text, with long cells on several lines."""
         whole = (self.columns, *self.rows)
         grid = [[wrap(harmless(" ".join(cell.split())), _WIDE) for cell in row] for row in whole]
         columns = zip(*grid, strict=True)

@@ -194,7 +194,7 @@ class PictureRow:
 
     @property
     def clash(self) -> bool:
-        """Whether the two answer each other though one denies and the other does not."""
+        """Whether two aligned units differ in negation."""
         return (
             self.similarity is not None
             and self.left is not None
@@ -204,7 +204,7 @@ class PictureRow:
 
     @property
     def between(self) -> str:
-        """What stands between the two, in words."""
+        """The similarity as text, or why there is none."""
         if self.left is None or self.right is None:
             return "no counterpart"
         if self.similarity is None:

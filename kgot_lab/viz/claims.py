@@ -218,12 +218,12 @@ class Moment:
 
     @property
     def name(self) -> str:
-        """From when on."""
+        """From when on the facts are valid."""
         return f"from {format_time(self.since)}" if self.since else "before the first change"
 
     @property
     def caption(self) -> str:
-        """How many facts are valid, and what began and ended, in a sentence."""
+        """The number of valid facts and what began and ended, in a sentence."""
         changes = [
             f"{did}: {_first_facts(facts)}"
             for did, facts in (("Began", self.began), ("Ended", self.ended))

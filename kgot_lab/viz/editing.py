@@ -170,10 +170,11 @@ class Editing(LiveOutput):
 
 
 def edit(editor: Editor, *, node: str = "") -> Editing:
-    """Edit a graph in a notebook, beginning at a node: properties, type, edges; each change is checked before
-    it is written.
+    """Edit a graph in a notebook: the properties, type and edges of one node at a time.
 
-    Where no live view can draw, the node stands there as a table. Raises BadInput and UnknownName.
+    It begins at `node`, by default the first. Every change is checked before it is written. Where no live
+    view can be drawn, the node is shown as a table. Raises BadInput if the graph is empty, and UnknownName if
+    there is no such node.
     """
     require(editor, Editor, "what is edited is an Editor(graph, by=...)")
     if not node and not len(editor.graph):

@@ -69,8 +69,9 @@ _named: dict[str, tuple[str, str]] = {}
 
 
 def note_name(exercise: str, known_by: tuple[str, str]) -> None:
-    """Keep which exercise has a name; raises BadInput when another one has it, since the tries of both would
-    be counted as one's.
+    """Register the name of an exercise.
+
+    Raises BadInput if another exercise has this name, since the attempts at both would be counted together.
     """
     if _named.setdefault(exercise, known_by) != known_by:
         raise BadInput(
@@ -80,7 +81,7 @@ def note_name(exercise: str, known_by: tuple[str, str]) -> None:
 
 
 def note_attempt(exercise: str, answer: Any, *, right: bool) -> None:
-    """Keep an answer to an exercise for `hand_in`."""
+    """Record an answer to an exercise for `hand_in`."""
     told = _as_text(answer)
     before = _attempts.get(exercise)
     if before is None:
@@ -90,12 +91,11 @@ def note_attempt(exercise: str, answer: Any, *, right: bool) -> None:
 
 
 def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> HandedIn:
-    """Write what this session tried at the exercises as one file of JSON in a folder, named after the reader
-    and the notebooks.
+    """Write the attempts of this session as a JSON file named after the reader and the notebooks.
 
-    It holds the name, and for each exercise the last answer, whether one was right, and the tries; nothing of
-    the computer. It is not proof against cheating. Raises BadInput for a name without a letter or digit,
-    where nothing was tried, and where the file is there already unless `again` is true.
+    It has the name, and for each exercise the last answer, whether one was right, and the number of attempts.
+    It has no information about the computer, and does not prevent cheating. Raises BadInput if the name has
+    no letter or digit or is too long, if nothing was attempted, or if the file exists and `again` is false.
     """
     require(name, str, "a name is a text, such as 'Ada Lovelace'")
     name = " ".join(harmless(name).split())
@@ -260,7 +260,7 @@ class ReaderMarks:
 
     @property
     def right(self) -> int:
-        """How many exercises are right."""
+        """The number of exercises that are right."""
         return sum(each.right for each in self.attempts.values())
 
 
@@ -272,7 +272,7 @@ class Marks:
 
     @property
     def exercises(self) -> list[str]:
-        """The names of the exercises, in their order."""
+        """The names of the exercises, in order."""
         return sorted({exercise for line in self.lines for exercise in line.attempts})
 
     def rows(self) -> list[tuple[str, ...]]:

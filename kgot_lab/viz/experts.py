@@ -143,8 +143,9 @@ _DESCRIPTION, _EDGES, _LINE = 800, 15, 200  # characters, edges, characters of a
 
 
 def answer_markup(answered: AnsweredTalk) -> Markup:
-    """Write the words of an answer with a chip for each citation, which names the card of its node by number;
-    false ones are struck.
+    """Build the answer as HTML with a chip for each citation.
+
+    A chip has the number of its node's card. False citations are struck through.
     """
     numbers = {node: number for number, node in enumerate(answered.cited)}
     said: list[Markup] = []
@@ -177,7 +178,7 @@ def _spaced(parts: Iterable[Markup]) -> Iterable[Markup]:
 
 
 def with_lines(text: str) -> Markup:
-    """Keep the lines of a text as lines."""
+    """Keep the line breaks of a text."""
     return Markup(LINE.join(joined([line]) for line in text.split("\n")))
 
 
@@ -207,13 +208,16 @@ def node_card(known: KnownGraphs, node: CitableNode, drawn: AsMarkup) -> Markup:
 
 
 def local_id(known: KnownGraphs, node: CitableNode) -> str:
-    """Return the id of a node in the graph that is asked, which may be several in one."""
+    """Return the id of a node in the combined graph.
+
+    The graph may combine several, in which case ids have a prefix.
+    """
     is_own = known.graph is known.asked and known.names[0] == node.graph
     return node.id if is_own else f"{node.graph}{SEPARATOR}{node.id}"
 
 
 def format_edge(index: GraphIndex, edge: Edge) -> str:
-    """Write an edge in words, with the names of its ends."""
+    """Format an edge with the names of its ends."""
     one, other = (
         shortened(index.names[index.graph.row(end)] if end in index.graph else end, 80)
         for end in (edge.source, edge.target)
@@ -271,7 +275,10 @@ def thought_pages(known: KnownGraphs, question: str, thought: Thought, drawn: As
 
 
 def answer_pages(answered: AnsweredTalk, drawn: AsMarkup) -> list[ThoughtPage]:
-    """List all steps of an answer; where nothing could be searched, the question and the answer alone."""
+    """List all steps of an answer.
+
+    If nothing could be searched, only the question and the answer are listed.
+    """
     question = ThoughtPage("Question", element("p", with_lines(answered.question)))
     before = (
         thought_pages(answered.known, answered.question, answered.thought, drawn)

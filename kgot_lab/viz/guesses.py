@@ -69,10 +69,10 @@ class GuessFirst(LiveOutput):
 
 
 def guess_first(contest: Contest) -> GuessFirst:
-    """Ask which system wins each round, and by how much if it has no question of its own; what was measured
-    is shown after the guesses.
+    """Let the reader guess which system wins each round before the measurements are shown.
 
-    Where no live view can draw, the questions stand there to be answered on paper.
+    If the contest has no question of its own, the reader also guesses by how much. Where no live view can be
+    drawn, the questions are shown to be answered on paper.
     """
     return GuessFirst(contest)
 

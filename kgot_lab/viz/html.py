@@ -41,7 +41,10 @@ nav a { margin-right: 1.2rem; font-family: Helvetica, Arial, sans-serif; }
 
 
 def write_recall_page(reports: Report | Iterable[Report], path: Path, *, k: int = 5) -> Path:
-    """Write the page of one report or several to a file and return its path; failures are told at `k`."""
+    """Write the page of one report or several to a file and return its path.
+
+    Failures are reported at `k`.
+    """
     return write_whole(
         path, recall_page([reports] if isinstance(reports, Report) else reports, k=k), "the report"
     )
@@ -154,8 +157,9 @@ class Page:
     text: str = field(repr=False)
 
     def save(self, path: Path | str) -> Path:
-        """Write the page, making its folder if need be; raises BadInput when it cannot be written, and a page
-        that was there stays.
+        """Write the page to a file, creating its folder if necessary.
+
+        Raises BadInput if it cannot be written. An existing file is then left unchanged.
         """
         return write_whole(path, self.text, "the page")
 

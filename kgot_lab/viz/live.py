@@ -93,7 +93,7 @@ class Live:
         return made
 
     def send(self, message: Mapping[str, Json]) -> None:
-        """Tell every widget of this view something."""
+        """Send a message to every widget of this view."""
         for widget in self._widgets:
             widget.send(whole(dict(message)))
 

@@ -42,11 +42,10 @@ _SEARCH_HITS = 8
 
 
 def search_picture(found: SearchResult, *, limit: int = _SEARCH_HITS) -> Drawing:
-    """Draw the first nodes of a search as rows: its rank, its bar with a part for each lane, and the edge by
-    which the graph lane came.
+    """Draw the first nodes of a search with their ranks and stacked score bars, a part for each retriever.
 
-    On the left are the seeds of the graph lane, from which a line leads to what it found; a seed may be among
-    the answers as well. `table` has every node with its parts.
+    On the left are the seeds of the graph retriever, with lines along the edges by which it found nodes. A
+    seed may also be among the answers. `table` of the drawing has every node with its parts.
     """
     require_count(limit, 1, "limit", "it is how many nodes are drawn")
     nodes = found.nodes[:limit]
@@ -156,7 +155,10 @@ def _node(number: int, node: ScoredNode, y: float, most: float) -> Markup:
 
 
 def lane_bar(parts: Mapping[str, float], x: float, y: float, scale: float) -> Iterator[Markup]:
-    """Draw a bar with a piece for each lane that gave something, `scale` pixels for a score of 1."""
+    """Draw a stacked bar with a part for each retriever that contributed.
+
+    `scale` is the number of pixels for a score of 1.
+    """
     for lane, value in parts.items():
         if value > 0:
             yield draw_rect(x, y, scale * value, 14, LANE_FILLS[lane], stroke="#fff")
@@ -216,11 +218,11 @@ _Angles = dict[str, float]
 
 
 def impact_picture(impact: Impact, *, per_ring: int = _PER_RING) -> Drawing:
-    """Draw an impact as rings by depth; a dot is the larger the higher its risk, and the riskiest chain has
-    thick lines and rims.
+    """Draw an impact as rings by depth.
 
-    Of each ring the riskiest are drawn, `per_ring` of them, and those that they hang on; the picture says how
-    many are left out, and `table` lists all.
+    A larger dot has a higher risk, and the riskiest chain has thick lines and rims. Of each ring the
+    `per_ring` riskiest nodes are drawn, and the nodes that lead to them. The picture says how many are left
+    out. `table` of the drawing lists all.
     """
     require_count(per_ring, 1, "per_ring", "it is how many nodes of a ring are drawn")
     drawn = _drawn(impact, per_ring)
@@ -436,8 +438,9 @@ _PROFILE_NAMES, _ENDS, _SCALE = 205.0, 250.0, 250.0  # widths: name, what an end
 
 
 def profile_picture(profile: DimensionProfile) -> Drawing:
-    """Draw what two nodes have on each dimension, by category, with what 0 and 1 mean at the ends of each
-    line; `table` has the numbers.
+    """Draw the values of two nodes on each dimension, by category.
+
+    The ends of each line say what 0 and 1 mean. `table` of the drawing has the numbers.
     """
     y, parts = _PROFILE_TOP, []
     for category, rows in groupby(profile.dimensions, key=lambda row: row.category):

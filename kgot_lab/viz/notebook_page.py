@@ -211,11 +211,11 @@ _HEADING = re.compile(r"^(?=#{1,6}\s)|^(?=\*\*\d+\.\*\*)", re.MULTILINE)  # an e
 
 
 def slides_of(path: Path | str) -> str:
-    """Return the slides of a notebook as the text of an HTML page.
+    """Build the slides of a notebook as an HTML page.
 
-    A slide begins at each heading and at each exercise; slides without anything below their heading, and
-    cells that a reader types into, are left out. Nothing is run. Raises BadInput for a notebook that is
-    missing, damaged, has nothing to show or would fetch something; NotInstalled without nbconvert.
+    A slide begins at each heading and at each exercise. Slides with nothing below their heading, and cells
+    for the reader's input, are left out. Nothing is run. Raises BadInput if the notebook is missing, is
+    damaged, has nothing to show or would fetch something, and NotInstalled if nbconvert is missing.
     """
     path = Path(path)
     notebook = read_notebook(path)
@@ -233,8 +233,9 @@ def slides_of(path: Path | str) -> str:
 
 
 def write_slides(paths: Iterable[Path | str], folder: Path | str) -> tuple[Path, ...]:
-    """Write the slides of some notebooks into a folder, each as NAME.slides.html, and return their paths;
-    raises as `slides_of` does.
+    """Write the slides of some notebooks as NAME.slides.html in a folder, and return their paths.
+
+    Raises what `slides_of` raises.
     """
     made = {f"{Path(path).stem}.slides.html": slides_of(path) for path in paths}
     return tuple(write_whole(Path(folder) / name, text, "the slides") for name, text in made.items())

@@ -404,14 +404,13 @@ def export(
     positions: Mapping[str, Place] | None = None,
     limit: int = MOST_EXPORTED,
 ) -> Path:
-    """Write a graph, ours or whatever `as_graph` makes one of, as a stand-alone HTML file and return its
-    path.
+    """Write a graph as a stand-alone HTML file and return its path.
 
-    Nodes stand where `positions` (fractions of the drawing area, as in `Picture.positions`) or the plan of
-    `show_graph` put them, and nothing moves them but the reader. A graph of more than `limit` nodes is drawn
-    as communities. As many of them open as there is room for in about 1 MB, the largest first, and the page
-    says how many. The folder is made if need be. Raises BadInput when the file cannot be written there or the
-    page would fetch anything.
+    `graph` is a PropertyGraph or anything that `as_graph` converts. Nodes are placed by `positions`
+    (fractions of the drawing area, as in `Picture.positions`) or the plan of `show_graph`, and only the
+    reader moves them. A graph of more than `limit` nodes is drawn as communities. The largest can be opened,
+    as many as fit in about 1 MB, and the page says how many. The folder is created if necessary. Raises
+    BadInput if the file cannot be written or the page would fetch anything.
     """
     arrows = not is_undirected(graph)
     graph = as_graph(graph)

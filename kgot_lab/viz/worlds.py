@@ -104,8 +104,10 @@ class VisibilityComparison:
 def compare_visibility(
     world: NpcWorld, npc_ids: Sequence[str], thing_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY
 ) -> VisibilityComparison:
-    """Ask several what they know of something; for the author of a world, since what is missing tells
-    secrets. Raises BadInput.
+    """Compare what several NPCs see of a world and whether they know of a thing.
+
+    It is for the author of a world, since what is missing tells secrets. Raises BadInput if there are no ids,
+    or if one does not exist.
     """
     if isinstance(npc_ids, str) or not npc_ids:
         raise BadInput("name those who are asked by a list of their ids, at least one")

@@ -384,12 +384,18 @@ class Explorer:
 
     @property
     def stage(self) -> Stage:
-        """The pipeline that is shown, to be used like any other; raises BadInput when no lane counts."""
+        """The current pipeline, a normal stage.
+
+        Raises BadInput if no retriever has a weight.
+        """
         return mixed(self._searches.working(self.question), self.mix)
 
     @property
     def ranking(self) -> Ranking:
-        """What `stage` finds for the question, nothing when it is blank; raises BadInput when no lane counts."""
+        """The hits of `stage` for the question, none if it is blank.
+
+        Raises BadInput if no retriever has a weight.
+        """
         stage = self.stage
         if not self.question.text.strip():
             return Ranking(self.question, (), stage.name)
@@ -399,7 +405,7 @@ class Explorer:
 
     @property
     def picture(self) -> Drawing:
-        """What is shown, as a static picture."""
+        """The current hits as a static picture."""
         side, notes = self._searches.look(self.question, self.mix)
         told = [self._searches.gold_summary(side, self.mix.k), *notes] if side.ranking.hits else notes
         hits, lanes = self._searches.hits(side, self.mix.k), self._searches.lanes.available

@@ -38,7 +38,7 @@ class Lanes:
 
     @property
     def available(self) -> dict[str, Stage]:
-        """The lanes there are, by name."""
+        """The available retrievers, by name."""
         stages = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: stage for name, stage in stages.items() if stage is not None}
 
@@ -104,7 +104,7 @@ class Mix:
 
     @property
     def preset(self) -> str:
-        """The name of the preset these weights are, or "" for weights of one's own."""
+        """The name of the preset with these weights, or ""."""
         return next((name for name, weights in WEIGHTS.items() if weights == self.weights), "")
 
 
@@ -166,12 +166,12 @@ class ScorePart:
 
     @property
     def value(self) -> float:
-        """The addend."""
+        """The addend, share * scaled."""
         return self.share * self.scaled
 
     @property
     def numbers(self) -> str:
-        """What it adds, and how that came about."""
+        """The addend and its calculation, as text."""
         if not self.rank:
             return "0 (not found)"
         return f"{self.value:.3f} = {self.share:.2f} × {self.scaled:.3f} (score {self.score:.3g}, rank {self.rank})"

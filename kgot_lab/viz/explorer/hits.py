@@ -86,7 +86,7 @@ class DocumentShelf:
         return shortened((document.title or document.text if document else "") or id, LONGEST_TITLE)
 
     def missing(self, id: str) -> str:
-        """Say why a document is not among some hits."""
+        """Return why a document is not among some hits."""
         return "not found" if id in self.documents else "not among the documents"
 
     def pieces(self, id: str, wanted: frozenset[str]) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:

@@ -49,12 +49,12 @@ class EdgeBundle:
 
     @property
     def count(self) -> int:
-        """How many edges the bundle stands for."""
+        """The number of edges in the bundle."""
         return self.forward + self.backward
 
     @property
     def title(self) -> str:
-        """How many edges of which types, in words."""
+        """The number of edges and their types, in words."""
         return f"{counted(self.count, 'edge')}: {uses(self.types, self.all_types, 'type')}"
 
 
@@ -243,14 +243,14 @@ class Whole:
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """What the communities are called: none of it is the id of a node."""
+        """The ids of the communities, none of which is a node id."""
         return tuple(
             _unlike_a_node(f"community {number + 1}", self.graph) for number in range(len(self.division))
         )
 
     @cached_property
     def degree(self) -> NodeNumbers:
-        """How many edge ends touch each node."""
+        """The degree of each node."""
         return np.bincount(
             np.concatenate([self.graph.sources, self.graph.targets]), minlength=len(self.graph)
         )
@@ -262,8 +262,9 @@ class Whole:
 
     @cached_property
     def belonging(self) -> NDArray[np.float64]:
-        """How well each node stands for its community: edge ends inside times the share that these are of all
-        it has.
+        """How typical each node is of its community.
+
+        It is the number of the node's edge ends inside the community, times their share of its degree.
         """
         of, ends = self.division.of, np.stack([self.graph.sources, self.graph.targets])
         inside = np.bincount(ends[:, of[ends[0]] == of[ends[1]]].ravel(), minlength=len(self.graph))
@@ -271,12 +272,12 @@ class Whole:
 
     @cached_property
     def labels(self) -> tuple[NodeNumbers, tuple[str, ...]]:
-        """The number of each node's first label, and the names they stand for."""
+        """The number of each node's first label, and the label names by number."""
         return first_labels(self.graph)
 
     @cached_property
     def share_inside(self) -> float:
-        """Which share of the edges lies within a community."""
+        """The share of edges within a community."""
         of = self.division.of
         return (
             float((of[self.graph.sources] == of[self.graph.targets]).mean())
@@ -333,7 +334,7 @@ def _mostly(labels: Sequence[tuple[str, int]], count: int, kinds: int) -> str:
 
 
 def how_collapsed(whole: Whole) -> str:
-    """Into how many communities a graph is collapsed, and how these were found."""
+    """Describe the number of communities, and how they were found."""
     if not whole.ids or whole.outer:
         return ""
     kinds = [kind for kind, rows in zip(whole.division.kinds, whole.members, strict=True) if len(rows)]

@@ -165,8 +165,9 @@ def _stretched(middles: Points, radii: Points, bounds: Points) -> tuple[Points, 
 
 
 def sunflower(count: int, hole: float = 0.0) -> Points:
-    """So many points evenly in the unit disc, from the middle outwards, none within `hole` of it (Vogel
-    1979).
+    """Return `count` evenly spaced points of the unit disc, from the centre outwards (Vogel 1979).
+
+    No point is within `hole` of the centre.
     """
     number = np.arange(count)
     radius = np.sqrt(hole**2 + (1 - hole**2) * (number + 0.5) / max(count, 1))
@@ -175,8 +176,9 @@ def sunflower(count: int, hole: float = 0.0) -> Points:
 
 
 def scattered(count: int, hole: float = 0.0) -> Points:
-    """So many points in the unit disc, none within `hole` of its middle: the first of them lie as evenly as
-    all (Roberts 2018, R2).
+    """Return `count` points of the unit disc of which every prefix is evenly spread (Roberts 2018, R2).
+
+    No point is within `hole` of the centre.
     """
     number, plastic = np.arange(1, count + 1), 1.32471795724474602596
     radius = np.sqrt(hole**2 + (1 - hole**2) * (number / plastic % 1))
@@ -338,7 +340,7 @@ class NodeRooms:
 
     @property
     def shift(self) -> Points:
-        """From a node to the middle of that box, downwards, shape (n,)."""
+        """The vertical offset from a node to the centre of that box, shape (n,)."""
         return self.high / 2
 
 
@@ -403,7 +405,7 @@ class _Search:
         return (len(self.steps) + _ANYWHERE) * (all_nodes + 3 * lines + own * (2 * all_nodes + lines))
 
     def improve(self, node: int) -> bool:
-        """Move a node to the best place found; whether it moved."""
+        """Move a node to the best position found, and return whether it moved."""
         low, high = self.low[node], self.high[node]
         tried = np.concatenate(
             [np.clip(self.points[node] + self.steps, low, high), low + self.anywhere * (high - low)]

@@ -202,7 +202,7 @@ class Grounds:
 
     @property
     def hub_is_answer(self) -> bool:
-        """Whether the hub is called by the words of the answer, alone or among others."""
+        """Whether the hub's name is the answer or contains it."""
         return bool(self.hub) and _likeness(self.name(self.hub), self.answer) > 1
 
     def name(self, node: str) -> str:
@@ -284,7 +284,7 @@ def _hub(facts: Sequence[Edge], answer: str, graph: PropertyGraph) -> str:
 
 
 def _with_ways(chosen: Sequence[Edge], facts: Sequence[Edge], hub: str) -> tuple[Edge, ...]:
-    """Chosen facts, and those on the shortest way from the hub to each that can be reached."""
+    """Return the chosen facts and those on the shortest path from the hub to each of them."""
     back: dict[str, Edge] = {}
     queue, depth = [hub], {hub: 0}
     for node in queue:
@@ -419,7 +419,10 @@ class Marked:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """First labels in order of first use, over the whole graph: so that colours stay as it grows."""
+        """First labels of the whole graph in order of first use.
+
+        Colours stay the same as the graph grows.
+        """
         return tuple(dict.fromkeys(labels[0] for labels in self.graph.node_labels if labels))
 
     @property

@@ -86,7 +86,7 @@ class DrawingPlan:
 
     @property
     def silent(self) -> int:
-        """How many names and words of edges have no room."""
+        """The number of names and edge labels without room."""
         return sum(not node.named for node in self.nodes.values()) + sum(
             not edge.worded for edge in self.edges.values()
         )
@@ -115,12 +115,12 @@ class Scene:
 
     @property
     def bundles(self) -> tuple[EdgeBundle, ...]:
-        """The lines that stand for many edges."""
+        """The lines that represent many edges."""
         return self.view.bundles if self.view else ()
 
     @cached_property
     def most(self) -> int:
-        """How many edges the thickest bundle stands for."""
+        """The number of edges in the thickest bundle."""
         return max((bundle.count for bundle in self.bundles), default=1)
 
     def bundle_caption(self, bundle: EdgeBundle) -> str:
@@ -129,7 +129,7 @@ class Scene:
 
     @cached_property
     def lines(self) -> tuple[Edge, ...]:
-        """The edges, and one for each bundle, called as the line is."""
+        """The edges, and one for each bundle, with its caption as type."""
         bundled = (
             Edge(each.source, self.bundle_caption(each), each.target, key=" bundle") for each in self.bundles
         )
@@ -166,7 +166,10 @@ class Scene:
 
     @cached_property
     def type_of_all(self) -> str:
-        """The type of all edges, if they are many and have the same one: it need not be said at each."""
+        """The type of all edges if they are many and have the same one, else "".
+
+        It is in the legend instead of at each edge.
+        """
         types = {edge.type for edge in self.lines}
         return types.pop() if len(types) == 1 and len(self.lines) > _OFTEN else ""
 
@@ -177,7 +180,7 @@ class Scene:
 
     @property
     def title(self) -> str:
-        """How large the graph is of which this is drawn."""
+        """The size of the whole graph, in words."""
         graph = self.marked.graph
         if not len(graph):
             return "An empty graph"
@@ -242,10 +245,11 @@ _LOOP = 4.4  # radii that a loop is high
 
 
 def drawing_plan(scene: Scene, area: tuple[float, float], *, positions: Mapping[str, Place]) -> DrawingPlan:
-    """Plan a drawing: nodes with `positions`, fractions of the area, stay there; the others are laid out, and
-    moved until all reads.
+    """Plan the positions of nodes, names and edge labels.
 
-    Where something finds no room other layouts are tried, and the one with most names and words is taken.
+    Nodes with `positions`, as fractions of the area, stay there. The others are laid out and moved until
+    everything is readable. If something has no room, other layouts are tried, and the one with the most names
+    and labels is used.
     """
     free = not any(node.id in positions for node in scene.nodes)
     plans: list[DrawingPlan] = []
@@ -294,7 +298,7 @@ class _Draft:
         self.points: Points = np.empty((len(nodes), 2))
 
     def lay_out(self, positions: Mapping[str, Place], *, seed: int) -> None:
-        """Find the place of each node."""
+        """Compute the position of each node."""
         area = np.array(self.area)
         given = np.array(
             [positions.get(node.id, (np.nan, np.nan)) for node in self.nodes], dtype=float
@@ -313,7 +317,7 @@ class _Draft:
             self.points = stretched(self.points, *self._beside(), self.area)
 
     def write(self) -> None:
-        """Find a place for each name and each edge's words, and a way for each edge."""
+        """Compute the positions of names and edge labels, and the curve of each edge."""
         self.name_at = names_placed(
             self.points, self.radius, self.name_halves, self.ends[~self.loops], self.area
         )
@@ -335,7 +339,7 @@ class _Draft:
                 self._place_edge_label(rows)
 
     def _number(self, rows: NDArray[np.intp]) -> None:
-        """Give edges numbers instead of words, one for each type, and say in notes what they stand for."""
+        """Replace the labels of edges by numbers, one for each type, and explain them in notes."""
         types = dict.fromkeys(self.edges[row].type for row in rows.tolist())
         numbers = {type: f"({number})" for number, type in enumerate(types, 1)}
         self.notes = [f"{number} {type}" for type, number in numbers.items()]
@@ -343,7 +347,7 @@ class _Draft:
             self.words[row] = (numbers[self.edges[row].type],)
 
     def _place_edge_label(self, rows: NDArray[np.intp]) -> None:
-        """Find a place for the words of some edges, off everything that has one."""
+        """Position the labels of some edges, off everything that is already placed."""
         shown = ~self.name_at.clash
         said = ~self.silent & np.array([bool(lines) for lines in self.words], dtype=bool)
         discs = np.stack([self.radius, self.radius], axis=1) + 1

@@ -51,12 +51,12 @@ class Picture(StaticPicture):
 
     @property
     def nodes(self) -> int:
-        """How many nodes are drawn."""
+        """The number of nodes drawn."""
         return len(self.scene.nodes)
 
     @property
     def edges(self) -> int:
-        """How many edges are drawn."""
+        """The number of edges drawn."""
         return len(self.scene.edges)
 
     def table(self, *, limit: int = 50) -> Table:
@@ -90,12 +90,12 @@ def svg(
     labels: Sequence[str] = (),
     arrows: bool = True,
 ) -> Picture:
-    """Draw a graph; `highlight` is the write that led to it, what that write took away being drawn too, a
-    path, as the ids of its nodes in order, or a run, for its answer.
+    """Draw a graph as a static SVG picture.
 
-    At most `limit` nodes are drawn and the picture says so; `positions` keeps nodes where an earlier picture
-    had them, and `labels`, in the order in which that picture has them, keep their colours and shapes.
-    Without `arrows` lines point nowhere.
+    `highlight` is the write that led to the graph, a path as the ids of its nodes in order, or a run, of
+    which the answer is marked. What a write removed is drawn too. At most `limit` nodes are drawn, and the
+    picture says so. `positions` keeps nodes where an earlier picture had them. `labels`, in the order of that
+    picture, keep their colours and shapes. Without `arrows` lines have no arrow heads.
     """
     scene = scene_of(graph, highlight, limit, labels)
     sheet = _Paper(scene, width, height, arrows=arrows)
@@ -200,7 +200,7 @@ class _Paper:
     # --- what surrounds it ---
 
     def background(self) -> Markup:
-        """White, also in a dark notebook; and a word where there is nothing to draw."""
+        """Draw a white background, also for dark notebooks, and a note if there is nothing to draw."""
         paper = element("rect", width=self.width, height=self.height, fill="#fff")
         if self.scene.nodes:
             return paper

@@ -179,7 +179,7 @@ class GraphView(LiveOutput):
 
     @property
     def graph(self) -> PropertyGraph:
-        """The graph, with what the highlighted write took away."""
+        """The graph, including what the highlighted write removed."""
         return self._told.graph
 
     def _refresh(self) -> None:
@@ -266,7 +266,7 @@ class GraphView(LiveOutput):
         return {}
 
     def _shown(self, view: View, said: str) -> dict[str, Json]:
-        """Another view of the graph for the browser, and for whoever shows this object again."""
+        """Set the current view, and return its data with a message for the browser."""
         self.view = view
         data = self._data()
         self.live.data = {**self.live.data, **data}
@@ -339,17 +339,19 @@ def show_graph(
     most: int = PLANNED,
     arrows: bool | None = None,
 ) -> GraphView:
-    """Show a graph: a static picture wherever the notebook is read, and in its place a live view where a
-    kernel runs.
+    """Show a graph as a static picture, and as a live view where a kernel runs.
 
-    It is a PropertyGraph, or anything that `graph.given.as_graph` makes one of: a NetworkX graph, triples, a
+    `graph` is a PropertyGraph, or anything that `graph.given.as_graph` converts: a NetworkX graph, triples, a
     pandas table of edges. `highlight` is the write that led to the graph, a path as the ids of its nodes, or
-    a run, whose answer and what that rests on are then marked; `positions` keeps nodes where an earlier
-    view's `picture` had them; `height` is in pixels. A graph of more than `most` nodes is drawn as
-    communities, which open: of up to 150 things nearly all names have room. With a higher `most` more nodes
-    are drawn by themselves, and named as one comes closer. Raises BadInput and UnknownName for a path that is
-    not in the graph, or a run without an answer. The edges of an undirected NetworkX graph have no arrows,
-    unless `arrows` says so; nor have others where it is False.
+    a run, whose answer and supporting facts are marked. `positions` keeps nodes where an earlier view's
+    `picture` had them. `height` is in pixels.
+
+    A graph of more than `most` nodes is drawn as communities, which can be opened. Up to 150 items, nearly
+    all names fit. With a higher `most`, more nodes are drawn individually, and their names appear on zooming
+    in. The edges of an undirected NetworkX graph have no arrows unless `arrows` is true; no edges have arrows
+    if it is false.
+
+    Raises BadInput or UnknownName if a path is not in the graph, or if a run has no answer.
     """
     arrows = not is_undirected(graph) if arrows is None else arrows
     graph = as_graph(graph)

@@ -149,7 +149,7 @@ def _edge(edge: Edge, told: Marked) -> dict[str, Json]:
 
 
 def _bundle(scene: Scene, bundle: EdgeBundle) -> dict[str, Json]:
-    """Many edges drawn as one line, the thicker the more."""
+    """Return the data of a bundle: many edges drawn as one line, with a width by their number."""
     return {
         "source": bundle.source,
         "target": bundle.target,
@@ -236,8 +236,9 @@ class _Kept:
         return [group for group in self.view.communities if group.hidden and not self._is_neighbour(group)]
 
     def lead_on(self) -> None:
-        """Let a group beside what was opened open as it does in the view around this one, and everything else
-        lead out.
+        """Set what the groups beside the opened one open into.
+
+        They open as in the outer view. The group of everything else leads out.
         """
         for group in filter(self._is_neighbour, self.view.communities):
             if self.outer and group.kind == EVERYTHING_ELSE:

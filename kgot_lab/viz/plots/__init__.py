@@ -29,9 +29,10 @@ PLOTS: Mapping[str, Callable[..., Plot]] = {
 
 
 def plot_named(name: str, *what: Any, **options: Any) -> Plot:
-    """Draw the plot of this name, one of PLOTS, of what that plot draws, with its options.
+    """Draw the plot of this name, one of PLOTS, with its arguments and options.
 
-    Raises UnknownName, BadInput for what the plot does not take, and what the plot raises.
+    Raises UnknownName if there is no such plot, BadInput if the arguments do not fit, and what the plot
+    raises.
     """
     require(name, str, "a plot is named by a text, as in plot('ballots', …)")
     if name not in PLOTS:

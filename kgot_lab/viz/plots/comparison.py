@@ -59,11 +59,10 @@ _TICKS = (0, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
 
 def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
-    """Draw F1 of each system with its 95 % interval, a panel for each set; lines stand where the model alone and
-    the ceiling are.
+    """Plot the F1 of each system with its 95 % interval, a panel for each set.
 
-    The number of answers stands beside the name of the system. `on` are sets, by default each and all
-    together. Raises UnknownName for one that is not there.
+    Lines mark the model alone and the ceiling. The number of answers follows the name of the system. `on` are
+    sets, by default each and all together. Raises UnknownName if there is no such set.
     """
     sets, systems = _sets(findings, on, findings.sets), list(findings.plan["systems"])
     if not findings.answers:
@@ -92,10 +91,9 @@ def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
 
 
 def evidence_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
-    """Draw F1 of each system with its 95 % interval against the median tokens of the facts it answered from, a
-    panel for each set.
+    """Plot F1 with its 95 % interval against the median evidence tokens of each system.
 
-    `on` are sets, by default all together. Raises UnknownName for one that is not there.
+    Each set has a panel. `on` are sets, by default all together. Raises UnknownName if there is no such set.
     """
     sets = _sets(findings, on, findings.sets[-1:])
     told = [row for row in findings.measured if row.on in sets and row.evidence_tokens is not None]
@@ -122,11 +120,10 @@ def evidence_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
 
 
 def likelihood_trust(findings: Findings, systems: Sequence[str] = (), *, on: str = "") -> Plot:
-    """Draw how often an answer is right that the model holds so likely, how many there are, and the risk for
-    each share of answers kept.
+    """Plot the reliability diagram, number of answers and risk–coverage curve of answer likelihoods.
 
-    `systems` are by default all that told likelihoods but the ceiling, `on` is a set, by default all. Raises
-    UnknownName for one that the plan does not have.
+    `systems` are by default all with likelihoods, except the ceiling. `on` is a set, by default all together.
+    Raises UnknownName if the plan does not have a system or set.
     """
     usual = [system for system in findings.plan["systems"] if system != _ceiling(findings)]
     chosen = _chosen(findings, systems, usual)
@@ -165,11 +162,10 @@ def likelihood_trust(findings: Findings, systems: Sequence[str] = (), *, on: str
 
 
 def paired_differences(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
-    """Draw the mean difference of F1 of each pair of the plan on the questions that both answered, with its 95 %
-    interval and a line at zero.
+    """Plot the mean paired difference in F1 of each pair in the plan, with its 95 % interval.
 
-    `on` are sets, by default all together. A filled mark has p below .05 after Holm. Raises UnknownName for a
-    set that is not there.
+    Only questions that both systems answered are compared. A line marks zero. A filled mark has p below .05
+    after Holm correction. `on` are sets, by default all together. Raises UnknownName if there is no such set.
     """
     sets = _sets(findings, on, findings.sets[-1:])
     found = {(pair.system, pair.other, pair.on): pair for pair in findings.pairs}
@@ -209,10 +205,10 @@ def paired_differences(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
 def stages_lost(
     findings: Findings, stages: LossesBySet, systems: Sequence[str] = (), *, on: str = ""
 ) -> Plot:
-    """Draw how many answers of each system were right, and at which stage the others were lost; `on` is a set,
-    by default all together.
+    """Plot how many answers of each system were right, and at which stage the others were lost.
 
-    `stages` are those of `losses`. Raises UnknownName for a system or set that the plan does not have.
+    `stages` are the result of `losses`. `on` is a set, by default all together. Raises UnknownName if the
+    plan does not have a system or set.
     """
     from kgot_lab.benchmark.comparison.losses import LOSSES, counted_losses
 

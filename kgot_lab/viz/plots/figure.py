@@ -42,7 +42,7 @@ class Pen:
 
     @property
     def line(self) -> dict[str, Any]:
-        """Options of a line."""
+        """Matplotlib options of a line."""
         return {
             "color": self.colour,
             "linestyle": self.dashes,
@@ -52,7 +52,7 @@ class Pen:
 
     @property
     def fill(self) -> dict[str, Any]:
-        """Options of a bar."""
+        """Matplotlib options of a bar."""
         return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": INK, "linewidth": 0.7}
 
 
@@ -99,8 +99,9 @@ class Plot:
         return Table((replace(sheet, name="The numbers of the plot"),))
 
     def save(self, path: Path | str) -> Path:
-        """Write the picture as .svg, .pdf or .png (200 dots an inch), the same one as the same bytes; raises
-        BadInput for another kind.
+        """Write the picture as .svg, .pdf or .png (200 dpi), always with the same bytes.
+
+        Raises BadInput for another suffix.
         """
         path = Path(path)
         if path.suffix not in _KINDS:
@@ -184,8 +185,9 @@ def stacked(
     parts: Mapping[str, Sequence[float]],
     pens: Mapping[str, Pen] | None = None,
 ) -> None:
-    """Horizontal bars, the first on top, each of parts laid end to end; where no pen is given, parts take
-    theirs in order.
+    """Draw horizontal stacked bars, the first on top.
+
+    Without `pens`, parts take theirs in order.
     """
     ends = [0.0] * len(bars)
     for number, (name, lengths) in enumerate(parts.items()):
@@ -210,7 +212,7 @@ def counted_bars(axes: Any, ends: Sequence[float], words: Sequence[str]) -> None
 def annotate(
     axes: Any, words: str, place: tuple[float, float], offset: tuple[float, float] = (4, 0), **look: Any
 ) -> None:
-    """Write some words beside a place, so many points from it."""
+    """Write a label beside a point, offset in points."""
     axes.annotate(words, place, xytext=offset, textcoords="offset points", **{"fontsize": 9} | look)
 
 
@@ -326,10 +328,10 @@ def bar_plot(
     size: tuple[float, float, float], parts: Mapping[str, Sequence[float]], pens: Mapping[str, Pen], *,
     bars: Sequence[tuple[str, str]], labels: Sequence[str], said: str, rows: Sequence[Mapping[str, Json]], room: float = 1.0,
 ) -> Plot:  # fmt: skip
-    """Draw bars of parts laid end to end as a plot; each has a name and some words behind it.
+    """Plot horizontal stacked bars, each with a name and a label after it.
 
-    `size` is the width, the height of everything but the bars, and that of a bar, in inches; `labels` are that
-    of the axis, and a title if there is one; `room` widens the axis.
+    `size` is the width, the height of everything but the bars, and the height of a bar, in inches. `labels`
+    are the axis label and optionally a title. `room` is a factor that widens the axis.
     """
     with plot_drawing(size[0], size[1] + size[2] * len(bars)) as (figure, [axes]):
         stacked(axes, [name for name, _ in bars], parts, pens)
@@ -350,6 +352,6 @@ def reach(estimate: Estimate) -> list[list[float]]:
 
 
 def diagonal(axes: Any, label: str = "") -> None:
-    """Draw the line on which both axes say the same."""
+    """Draw the line on which both axes have the same value."""
     look = {"color": MUTED, "linewidth": 1, "linestyle": BASELINE_COLOUR.dashes, "zorder": 1}
     axes.plot([0, 1], [0, 1], **look | ({"label": label} if label else {}))

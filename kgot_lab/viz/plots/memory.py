@@ -30,8 +30,9 @@ _DAY = timedelta(days=1)
 
 
 def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> Plot:
-    """Draw when some nodes expire, the next one first, at most `limit` of them; a line stands at a time. What
-    never expires is counted only.
+    """Plot the lifetimes of up to `limit` nodes, the next to expire first.
+
+    A line marks the time `at`. Nodes that never expire are only counted.
     """
     given = list(nodes)
     ending = sorted(
@@ -75,10 +76,9 @@ _STEPS = 101  # points of the curve
 
 
 def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
-    """Draw the share of claims that was accepted for each confidence, with the rising line fitted to them, and
-    how many were decided on.
+    """Plot the share of claims that were accepted and the number decided, by confidence.
 
-    `relation` is one relation, by default all together.
+    An isotonic fit is drawn too. `relation` is one relation, by default all together.
     """
     judged, which = ledger.judgements(), f" of {relation}" * bool(relation)
     judged = [each for each in judged if relation in ("", each.relation)]
@@ -135,7 +135,10 @@ class BriefingCurve(Protocol):
 
 
 def briefing_curves(curves: Sequence[BriefingCurve]) -> Plot:
-    """Draw a panel for precision and one for recall, a line for each kind of error, bars for 95 % intervals."""
+    """Plot precision and recall of briefings against the error rate, with 95 % intervals.
+
+    Each kind of error has a line.
+    """
     if not curves:
         return nothing("no curve was given")
     rows = []

@@ -98,7 +98,7 @@ def ends_by_level(receipts: Receipts) -> Plot:
 
 
 def steps_of_people(receipts: Receipts) -> Plot:
-    """Draw how many steps people took for the questions, all of them and those that were answered correctly."""
+    """Plot how many steps people took for all questions and for those answered correctly."""
     rows = [receipt for receipt in receipts if receipt.human_steps is not None]
     if not rows:
         return nothing("no steps: these questions do not say how many a person took")
@@ -236,7 +236,7 @@ def tool_coverage(receipt: QuestionResult) -> float | None:
 
 
 def tool_match(receipts: Iterable[QuestionResult]) -> Plot:
-    """Draw how many of the kinds of tools that a person used were used, by level."""
+    """Plot the share of a person's tool kinds that the run used, by level."""
     rows = _listing(receipts)
     if not rows:
         return nothing(_NO_TOOLS)
@@ -250,9 +250,7 @@ def tool_match(receipts: Iterable[QuestionResult]) -> Plot:
 
 
 def tool_choice_flow(receipts: Iterable[QuestionResult]) -> Plot:
-    """Draw bands from how many of a person's kinds of tools were used, on the left, to whether the answer is
-    correct, on the right.
-    """
+    """Draw a flow from the share of a person's tool kinds that were used to correct or not correct."""
     rows = _listing(receipts)
     if not rows:
         return nothing(_NO_TOOLS)
@@ -271,7 +269,10 @@ def tool_choice_flow(receipts: Iterable[QuestionResult]) -> Plot:
 
 
 def tools_in_questions(receipts: Iterable[QuestionResult]) -> Plot:
-    """Draw in how many questions each tool was used, as a ring; a tool counts once a question."""
+    """Draw a ring chart of the number of questions in which each tool was used.
+
+    A tool counts once per question.
+    """
     counts = Counter(tool for receipt in receipts for tool in receipt.tools)
     if not counts:
         return nothing("no tool was used")
@@ -290,8 +291,9 @@ def tools_in_questions(receipts: Iterable[QuestionResult]) -> Plot:
 
 
 def category_success(receipts: Iterable[QuestionResult]) -> Plot:
-    """Draw how many questions were answered correctly, by the kinds of tools that people used for them; a
-    question may have several kinds.
+    """Plot how many questions were answered correctly, by the kinds of tools that people used.
+
+    A question may have several kinds.
     """
     rows = _listing(receipts)
     if not rows:
@@ -434,8 +436,9 @@ TEN_PLOTS: Mapping[str, Callable[[Sequence[QuestionResult], Ledger], Plot]] = {
 
 
 def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot]]:
-    """Draw the plots of the run in a folder into its folder `plots`, a JSON summary beside each; raises
-    BadInput where there is no run.
+    """Draw the plots of a run into `plots` in its folder, each with a JSON summary.
+
+    Raises BadInput if the folder has no results.
     """
     receipts = list(read_results(folder / RECEIPTS).values())
     if not receipts:
@@ -461,7 +464,7 @@ def _by_kind(
     labels: Sequence[str],
     said: Callable[[Mapping[str, Counter[str]]], str],
 ) -> Plot:
-    """Draw how many questions of each group are of each kind."""
+    """Plot how many questions of each group are of each kind."""
     counts = {name: Counter(map(kind_of, rows)) for name, rows in groups.items()}
     parts = {kind: [counts[name][kind] for name in groups] for kind in pens}
     rows = [

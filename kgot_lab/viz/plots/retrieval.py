@@ -51,11 +51,10 @@ WON, LOST = "#009E73", "#D55E00"
 
 
 def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
-    """Recall at k for some systems, by default those of `shown`; the baseline and its rival have a band,
-    their 95 % interval.
+    """Plot recall at k for some systems, by default those of `shown_systems`.
 
-    Of three systems or fewer each has a band; the numbers hold the interval of every system. Raises
-    UnknownName.
+    The baseline and its rival have a band, their 95 % interval. With three systems or fewer each has a band.
+    The numbers have the interval of every system. Raises UnknownName if the report lacks a system.
     """
     names = _known(report, systems) or shown_systems(report)
     depth = min(_DEEPEST, *(run.kept for run in report.runs))
@@ -123,8 +122,9 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
 
 
 def pace(report: Report) -> Plot:
-    """Draw the time of a query against the primary measure; the systems of `shown_systems` with name and interval,
-    the others as grey points.
+    """Plot the time of a query against the primary measure.
+
+    The systems of `shown_systems` have names and intervals, and the others are grey points.
     """
     timed = [run for run in report.runs if math.isfinite(run.latency.median) and run.latency.median > 0]
     if not timed:
@@ -196,7 +196,7 @@ def _known(report: Report, systems: Sequence[str]) -> list[str]:
 
 
 def _reached(runs: Sequence[Run], report: Report, ks: Sequence[int]) -> dict[str, list[Estimate]]:
-    """Mean recall and its interval at each k for each run, all on the same draws of questions."""
+    """Return mean recall and its interval at each k for each run, all on the same bootstrap samples."""
     qrels = {query.id: report.dataset.qrels[query.id] for query in report.dataset.queries}
     scores = [score(run, qrels, [f"recall@{k}" for k in ks]) for run in runs]
     values = [list(by_query.values()) for own in scores for by_query in own.values.values()]
@@ -248,11 +248,10 @@ FIRST = 5  # as many passages as one would put into a prompt
 
 
 def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
-    """Draw what some systems reached on each data set: a dot with its 95 % interval for all queries, a diamond
-    for the locked ones.
+    """Plot the means of some systems on each data set.
 
-    A line stands where the baseline is. Raises BadInput without a report, and for a system that one of them
-    lacks.
+    A dot with its 95 % interval is for all queries, a diamond for the test split. A line marks the baseline.
+    Raises BadInput if there is no report or one of them lacks a system.
     """
     if not reports:
         raise BadInput("there is no report to draw; give one or more by name")
@@ -289,10 +288,9 @@ def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
 
 
 def cell_shares(shares: Mapping[str, Mapping[str, float]], *, chance: float = 0.25) -> Plot:
-    """Draw the share of right answers of each system in each cell of a design, a line for a system, and one
-    where chance is.
+    """Plot the accuracy of each system in each cell of a design, a line for each system.
 
-    Raises BadInput without a system, and where two have other cells.
+    Another line marks chance. Raises BadInput if there is no system, or if their cells differ.
     """
     cells = list(next(iter(shares.values()), {}))
     if not cells or any(list(row) != cells for row in shares.values()):
@@ -376,12 +374,11 @@ class _Mark(NamedTuple):
 
 
 def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
-    """Similarity of the texts across, of their skeletons up, dashed lines between the bands of delta; vetoed
-    pairs are hollow.
+    """Plot the similarity of texts against that of their skeletons, with the bands of the delta.
 
-    `pairs` are Pairs or computed edges with `raw` and `skeleton`. `thresholds` draws what an edge needs. Of
-    more than 400 pairs those that lie together share a mark whose area says how many. Raises BadInput for
-    what has no similarities.
+    `pairs` are Pairs or computed edges with `raw` and `skeleton`. Dashed lines separate the bands, and vetoed
+    pairs are hollow. `thresholds` draws what an edge needs. If there are more than 400 pairs, nearby ones
+    share a mark with an area by their number. Raises BadInput if a pair has no similarities.
     """
     points = [_point(pair) for pair in pairs]
     if not points:

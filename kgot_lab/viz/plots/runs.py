@@ -118,7 +118,7 @@ def _ballot_bars(
     said: str,
     rows: Sequence[Mapping[str, Json]],
 ) -> Plot:
-    """Draw a bar of ballots for each vote, with some words behind it."""
+    """Draw a bar of ballots for each vote, with a label after it."""
     parts = {part: [_cast(vote)[part] for vote in votes] for part in BALLOTS}
     return bar_plot(
         (7.6, 1.05, 0.38),
@@ -132,7 +132,7 @@ def _ballot_bars(
 
 
 def _kinds_of_votes(votes: Sequence[Voted], said: str, rows: Sequence[Mapping[str, Json]]) -> Plot:
-    """Draw the different outcomes of votes, the most frequent first."""
+    """Draw the distinct outcomes of votes, the most frequent first."""
     alike: dict[tuple[Any, ...], list[Voted]] = {}
     for vote in votes:
         kind = (vote.choice, vote.inserts, vote.retrieves, vote.invalid, vote.possible)

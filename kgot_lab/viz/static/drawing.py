@@ -38,7 +38,10 @@ class StaticPicture:
         return image(self.svg, self.alt)
 
     def save(self, path: Path | str) -> Path:
-        """Write the SVG to a file and return its path; raises BadInput for another kind of file."""
+        """Write the SVG to a file and return its path.
+
+        Raises BadInput for another suffix.
+        """
         if Path(path).suffix != ".svg":
             raise BadInput(f"a picture is saved as .svg, not as {Path(path).name}")
         return write_whole(path, self.svg, "the picture")

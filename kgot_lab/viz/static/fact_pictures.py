@@ -81,10 +81,10 @@ class _Piece:
 
 
 def certificate_picture(certificate: Certificate, *, question: str = "", answer: str = "") -> Drawing:
-    """Draw the facts of a certificate as a path, each with how it stands and what says it, and below what a
-    reader is told.
+    """Draw the facts of a certificate as a path, with the verdict below.
 
-    `table` lists the facts with all their sources. Nothing of it gives away an answer that is withheld.
+    Each fact has its state and its sources. `table` of the drawing lists the facts with all sources. A
+    withheld answer is not revealed anywhere.
     """
     told, certificate = _told(certificate, answer), certificate.certificate_text(answer)
     y, placed = 18.0, []
@@ -317,9 +317,7 @@ class FactGraph:
 
 
 def fact_graph(told: FactSelection) -> FactGraph:
-    """Draw facts around a node: what leads to it on the left, where it leads on the right, farther facts
-    farther out.
-    """
+    """Draw facts around a node: incoming facts on the left, outgoing on the right, by distance."""
     if not told.facts:
         return FactGraph(Markup(), 0.0, 0.0, ())
     sides = _columns(told)
@@ -530,11 +528,10 @@ _TEXT_LINES, _EVIDENCE = 3, 4  # lines of a text, and pieces of evidence that ar
 
 
 def briefing_picture(briefing: Briefing) -> Drawing:
-    """Draw the paths of a briefing from its signal to each asset, with what is left of the bearing there;
-    `table` lists the hops.
+    """Draw the paths of a briefing from its signal to each asset, with the remaining effect there.
 
-    Each arrow points as its edge does, also where the path walks against it. Whom the briefing is for is not
-    shown, only what is held.
+    `table` of the drawing lists the hops. Each arrow points as its edge does, even where the path goes
+    against it. The recipient of the briefing is not shown, only what is held.
     """
     graph = _paths(briefing)
     width = max(_NARROWEST, graph.width + 2 * _MARGIN)

@@ -92,10 +92,10 @@ def keyed(svg: Markup) -> Markup:
 
 
 def items(lines: Iterable[object], **attributes: object) -> Markup:
-    """Make a list with an item for each line."""
+    """Build a list with an item for each line."""
     return element("ul", *(element("li", line) for line in lines), **attributes)
 
 
 def folded(summary: object, *inside: object) -> Markup:
-    """Put something long behind its summary."""
+    """Build a collapsible section with a summary."""
     return element("details", element("summary", summary), *inside)

@@ -39,12 +39,12 @@ class StageBox:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What is written in it."""
+        """The text in the box."""
         return tuple(shortened(line, _LONGEST) for line in (self.name, self.options) if line)
 
     @property
     def width(self) -> float:
-        """How wide it is drawn."""
+        """The width of the drawing."""
         return max(
             56.0, *(text_width(line, size) + 22 for line, size in zip(self.lines, (13, 11), strict=False))
         )
@@ -58,12 +58,12 @@ class Series:
 
     @property
     def rows(self) -> int:
-        """How many rows of boxes it takes."""
+        """The number of rows of boxes."""
         return max(part.rows for part in self.parts)
 
     @property
     def width(self) -> float:
-        """How wide it is drawn."""
+        """The width of the drawing."""
         return sum(part.width for part in self.parts) + sum(gap(part) for part in self.parts[1:])
 
 
@@ -76,12 +76,12 @@ class Fan:
 
     @property
     def rows(self) -> int:
-        """How many rows of boxes it takes."""
+        """The number of rows of boxes."""
         return sum(lane.rows for _, _, lane in self.lanes)
 
     @property
     def width(self) -> float:
-        """How wide it is drawn."""
+        """The width of the drawing."""
         return max(lane.width for _, _, lane in self.lanes) + GAP + self.join.width
 
 
@@ -282,8 +282,9 @@ class _Pen:
         self.arrows: list[Markup] = []
 
     def draw(self, part: PipelinePart, x: float, y: float, sources: Sequence[Exit]) -> tuple[Exit, ...]:
-        """Draw a part whose left edge is at x and whose middle is at y, with arrows from its sources; where
-        its own arrows begin.
+        """Draw a part with its left edge at `x` and its middle at `y`, and arrows from its sources.
+
+        Returns where the arrows from the part begin.
         """
         match part:
             case StageBox():

@@ -48,7 +48,7 @@ class Sheet:
 
     @property
     def caption(self) -> str:
-        """What this is, and how much of it is shown."""
+        """The name, and how many of the rows are shown."""
         counted = f"{self.total:,} row" + "s" * (self.total != 1)
         left_out = f", the first {len(self.rows):,} shown" if len(self.rows) < self.total else ""
         return (f"{self.name}: " if self.name else "") + counted + left_out
@@ -83,7 +83,7 @@ class Table:
 
 
 def table(what: PropertyGraph | Iterable[Json], *, limit: int = 50) -> Table:
-    """Make tables of the nodes and edges of a graph, or one of some rows, with at most `limit` rows each.
+    """Create tables of the nodes and edges of a graph, or one of some rows, with at most `limit` rows each.
 
     Rows may be objects (their names become columns), lists (numbered columns) or single values (one column).
     """
@@ -133,6 +133,9 @@ def _rows(rows: Sequence[Json], total: int) -> Sheet:
 def sheet(
     columns: Iterable[str], rows: Iterable[Iterable[str]], name: str = "", total: int | None = None
 ) -> Sheet:
-    """Put rows of texts under their columns; `total` counts the rows there are, by default those given."""
+    """Create a table from columns and rows.
+
+    `total` is the number of rows there are, by default those in `rows`.
+    """
     given = tuple(map(tuple, rows))
     return Sheet(tuple(columns), given, len(given) if total is None else total, name)

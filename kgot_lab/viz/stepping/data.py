@@ -162,7 +162,7 @@ class RunGraphs:
         self._parts: dict[str, dict[str, int]] = {"nodes": {}, "edges": {}}
 
     def add(self, graph: PropertyGraph, highlight: Diff | Trace | None = None) -> int:
-        """Take a graph in; its number."""
+        """Store a graph and return its number."""
         drawn = self._drawn(graph)
         shown = self._shown(highlight) if isinstance(highlight, Diff) else highlight
         data = graph_data(drawn, shown, self.positions)

@@ -67,14 +67,13 @@ class Stepper(LiveOutput):
 
     @property
     def question(self) -> str:
-        """What the run was asked."""
+        """The question of the run."""
         return replay.started(self.events).question
 
     def fork(self, at: int, change: str) -> Fork:
-        """Walk the run again with event number `at` changed, as `replay.fork` does, and show the fork beside
-        the run.
+        """Replay the run with event number `at` changed, as `replay.fork` does, and show the fork.
 
-        Raises BadInput when that event cannot be changed, or the store refuses the changed statement.
+        Raises BadInput if that event cannot be changed, or if the store refuses the changed statement.
         """
         store = self._store()
         try:
@@ -113,9 +112,7 @@ class Stepper(LiveOutput):
         return {}
 
     def _forked(self, at: int, change: str) -> Json:
-        """Fork for the browser: what goes wrong is said there, since nobody reads what a handler of messages
-        raises.
-        """
+        """Fork for the browser, and return any error to be shown there."""
         self.live.send({"walking": True})
         try:
             self.fork(at, change)
@@ -132,14 +129,13 @@ def stepper(
     store: Callable[[], Store] | None = None,
     height: int = 440,
 ) -> Stepper:
-    """Walk through a run, finished or not: step, guess the next decision, change one thing and see what
-    becomes of it.
+    """Step through a run, finished or not: guess the next decision, change one thing and see its effect.
 
-    It opens at the end. `forks` are on offer from the start: by default those that the package has on file of
-    this run, where no model is given. `live` says which model and tools a new fork may use (by default none:
-    it then stops at the first reply that was not recorded), and `store` opens an empty store for it (by
-    default one in this process, for the languages of the run). `height` is that of an event and its graph, in
-    pixels. Raises BadInput for a run without events or without its beginning.
+    It opens at the end. `forks` are available from the start: by default those that are stored for this run,
+    if no model is configured. `live` sets the model and tools that a new fork may use. By default there are
+    none, and the fork stops at the first reply that was not recorded. `store` opens an empty store for the
+    fork, by default one in this process, for the query languages of the run. `height` is that of an event and
+    its graph, in pixels. Raises BadInput if the run has no events or lacks its beginning.
     """
     run = run if isinstance(run, Trace) else Trace("", "", events_of(run))
     events = run.events
