@@ -1,5 +1,4 @@
-"""Show a graph, a run, a ranking, two texts or a table, live where that is possible: for notebooks and the
-command line.
+"""Views of graphs, runs, rankings, texts and tables for notebooks and the command line, live where possible.
 """
 
 from kgot_lab.viz import plots

@@ -1,4 +1,4 @@
-"""Draw two texts, their skeletons and what answers what."""
+"""Structure view: two texts side by side with their skeletons and alignment."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ from kgot_lab.viz.static.drawing import StaticPicture
 from kgot_lab.viz.static.markup import Markup, folded, image, joined, shortened
 from kgot_lab.viz.static.table import Sheet, Table, sheet
 
-# The structure view: two texts, their skeletons, what answers what, and the delta of the edge between them.
+# The structure view: two texts, their skeletons and alignment, and the delta of the edge between them.
 
-# What is told of two texts: the verdict in plain words, and which of their sentences and events answer each
-# other.
+# The comparison of two texts: the verdict in words, and their aligned sentences and events.
 
-_WHOLE, SKELETON = 14, 8  # lines of a text that is not taken apart into sentences, and of a skeleton
+_WHOLE, SKELETON = 14, 8  # maximum lines of a text that is not split into sentences, and of a skeleton
 _BANDS = {
     NEGATIVE: "the texts are more alike than their skeletons",
     LOW: "the skeletons are hardly more alike than the texts",
@@ -39,9 +38,7 @@ _BANDS = {
 
 @dataclass(frozen=True)
 class TextSide:
-    """One of the two texts: what it is called, its words, and its skeleton with the words that leaked into
-    it.
-    """
+    """One of the two texts: title, text, skeleton, and the words that leaked into the skeleton."""
 
     title: str
     text: str
@@ -51,7 +48,7 @@ class TextSide:
 
 @dataclass(frozen=True)
 class StoredAlignment:
-    """What an edge keeps of its alignment: how well the texts run alike, and what speaks against the edge."""
+    """The part of an alignment that an edge stores: the score, and the reason for a veto."""
 
     score: float
     veto: str
@@ -59,10 +56,10 @@ class StoredAlignment:
 
 @dataclass(frozen=True)
 class Rules:
-    """By what a pair is judged, and what the edge itself says of that."""
+    """The thresholds and limits by which a pair is judged, and the verdict that the edge stores."""
 
     thresholds: Thresholds
-    whence: str  # who set the thresholds
+    whence: str  # where the thresholds come from
     limits: Cutoffs
     kept: StoredAlignment | None = None
 
@@ -248,7 +245,7 @@ def _about_roles(roles: RoleMap) -> str:
 
 Texts = Mapping[str, str]
 _YES_NO = {True: "yes", False: "no"}
-_WIDE = 48  # characters of a column in plain text
+_WIDE = 48  # characters per column in plain text
 NEITHER = "a structure view shows a Pair of compare_texts, a delta edge"
 
 
@@ -279,12 +276,12 @@ def structure(
 
 @dataclass(frozen=True, repr=False)
 class StructureView(StaticPicture):
-    """A pair as a picture and as tables that say the same; the tables hold in full what the picture cuts."""
+    """A pair as a picture and as tables. The tables have in full what the picture truncates."""
 
     pair: Pair
     texts: tuple[str, str]
     svg: Markup
-    alt: str  # what the picture shows, in words
+    alt: str  # description of the picture in words
     _told: Likeness = field(compare=False)
     _source: _Source = field(compare=False)
 
@@ -342,8 +339,8 @@ class StructureView(StaticPicture):
 
 @dataclass(frozen=True)
 class _Source:
-    """What views can be made of: edges to choose from, what is known of their texts, and what they are judged
-    by.
+    """What views are made from: edges to choose from, texts, names, skeletons, and the aligner and
+    thresholds.
     """
 
     edges: tuple[Edge, ...]
@@ -483,7 +480,7 @@ def _thresholds(kept: Json) -> Thresholds | None:
     """Return the thresholds that are stored with an edge, or None."""
     match kept:
         case {"skeleton": int() | float() as skeleton, "delta": int() | float() as delta}:
-            words = kept.get("words", 0)  # edges of before refused none
+            words = kept.get("words", 0)  # edges of earlier versions have no minimum
             return Thresholds(skeleton, delta, words if isinstance(words, int) else 0)
     return None
 
@@ -502,7 +499,7 @@ _NOTHING_CUT = sys.maxsize
 
 
 class _Whole(Sheet):
-    """A grid in which no cell is cut."""
+    """A table without truncated cells."""
 
     @property
     def html(self) -> Markup:

@@ -1,6 +1,4 @@
-"""The picture of two texts side by side: verdict and gauge, the texts, their skeletons, what answers what,
-and who plays whom.
-"""
+"""Picture of two texts side by side: verdict, gauge, texts, skeletons, alignment and role mapping."""
 
 from __future__ import annotations
 
@@ -13,12 +11,12 @@ from kgot_lab.similarity.delta import BANDS, STEPS, band
 from kgot_lab.viz.static.drawing import HALO, draw_circle, draw_path, draw_rect, fitted, paper
 from kgot_lab.viz.static.markup import Markup, element, joined, keyed, shortened, text_width
 
-# The gauge of a pair: both similarities and their difference on one axis, with the bands of the difference.
+# The gauge of a pair: both similarities and their difference on one axis, with the bands of the delta.
 
 _INK, _MUTED = "#222", "#595959"
-# Okabe and Ito; the last two dark enough for a number
+# Okabe and Ito; the last two are dark enough for text
 _TEXTS, SKELETONS, MORE, LESS = ("#56B4E9", "#E69F00", "#007A59", "#B34D00")
-TINTS = ("#FFFFFF", "#F0F0F0", "#E0E0E0", "#CDCDCD")  # of the bands, from negative to high
+TINTS = ("#FFFFFF", "#F0F0F0", "#E0E0E0", "#CDCDCD")  # colours of the bands, from negative to high
 _BAR, AXIS = 15.0, 128.0
 _LANES = {"texts": 0.0, "skeletons": 27.0, "delta": 71.0}
 STRIP = _LANES["delta"] + 22
@@ -26,7 +24,7 @@ STRIP = _LANES["delta"] + 22
 
 @dataclass(frozen=True)
 class Axis:
-    """Cosines from `low` to 1 between two places on the paper."""
+    """An axis of cosines from `low` to 1 between two x coordinates."""
 
     low: float
     left: float
@@ -138,7 +136,7 @@ def _bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
                 look = {"font_weight": "bold"} if name == own else {}
                 strip.append(_said(name, x + width / 2, STRIP + 12, 11.0, text_anchor="middle", **look))
             strips.append((name == own, joined(strip)))
-    # the frame of the own one over its neighbours'
+    # the highlighted frame is drawn over its neighbours'
     return [strip for _, strip in sorted(strips, key=lambda each: each[0])]
 
 
@@ -160,8 +158,8 @@ _WIDTH, _EDGE, GUTTER = 860.0, 20.0, 124.0
 COLUMN = (_WIDTH - 2 * _EDGE - GUTTER) / 2
 _LEFT, RIGHT = _EDGE, _WIDTH - _EDGE - COLUMN  # where the two columns begin
 FONT, LEADING, PADDING, _GAP = 13.0, 17.0, 8.0, 6.0
-_ROWS = 8  # rows of a section; the table has them all
-LINES = 5  # lines of a unit
+_ROWS = 8  # rows drawn per section; the table has all of them
+LINES = 5  # lines per unit
 # Okabe and Ito's blue; their vermilion and green, dark enough for text
 _JOINS, DENIES, STANDS = ("#0072B2", "#9C4400", "#00614A")
 FACES = "Helvetica, Arial, Liberation Sans, Arimo, sans-serif"
@@ -174,9 +172,7 @@ ASIDE: _Look = {"fill": _MUTED, "font_style": "italic", "font_size": 12.0}
 
 @dataclass(frozen=True)
 class Unit:
-    """A sentence, an event or a skeleton: its words, whether it denies something, and what else is to be said
-    of it.
-    """
+    """A sentence, an event or a skeleton: its text, whether it contains a negation, and a note."""
 
     text: str
     denied: bool = False
@@ -185,12 +181,12 @@ class Unit:
 
 @dataclass(frozen=True)
 class PictureRow:
-    """Two units that answer each other, with their similarity; or one that stands alone."""
+    """Two aligned units with their similarity, or one without a counterpart."""
 
     left: Unit | None = None
     right: Unit | None = None
     similarity: float | None = None
-    places: int = 2  # to which the similarity is told
+    places: int = 2  # decimal places of the similarity
 
     @property
     def clash(self) -> bool:
@@ -214,8 +210,7 @@ class PictureRow:
 
 @dataclass(frozen=True)
 class Section:
-    """Rows of one kind under a heading; a match of a similarity below `least` is drawn, but does not count as
-    one.
+    """Rows of one kind under a heading. A match with a similarity below `least` is drawn, but does not count.
     """
 
     name: str
@@ -227,7 +222,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Likeness:
-    """All that is told of two texts: the picture and the tables say the same of it."""
+    """The comparison of two texts, from which the picture and the tables are made."""
 
     titles: tuple[str, str]
     sign: str  # "yes", "no" or "open"
@@ -243,7 +238,7 @@ class Likeness:
 
 @dataclass(frozen=True)
 class PicturePart:
-    """A piece of the picture, drawn from y = 0 down."""
+    """A part of the picture, drawn from y = 0 down."""
 
     drawn: Markup
     height: float

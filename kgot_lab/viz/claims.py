@@ -1,6 +1,4 @@
-"""Look at a memory of claims: review what waits, see what fell, and walk through the times at which facts are
-valid.
-"""
+"""Views of a memory of claims: review queue, effects of a change, and facts over valid time."""
 
 from __future__ import annotations
 
@@ -27,13 +25,13 @@ from kgot_lab.viz.side_by_side import in_columns
 from kgot_lab.viz.static.markup import Markup, element, items, joined, shortened
 from kgot_lab.viz.static.table import LEFT, Table, sheet
 
-# What stands where no live view draws: tables and pictures in HTML, with the key by which a live view finds
+# Output where no live view can be drawn: tables and pictures in HTML, with the key by which a live view finds
 # what it replaces.
 
 
 @dataclass(frozen=True)
 class WrittenDown:
-    """Some HTML that needs nothing, and the same as tables for plain text."""
+    """Self-contained HTML, and the same content as tables for plain text."""
 
     html: Markup = field(repr=False)
     tables: Table
@@ -57,22 +55,23 @@ def format_claim(fact: Triple) -> str:
     return f"{fact.subject} – {fact.relation} – {fact.object}"
 
 
-# The graph before and after a change of the claims, side by side: what fell or began to hold, and which
-# answers rested on it.
+# The graph before and after a change of the claims: facts that fell or began to hold, and the answers that
+# rested on them.
 
-_CELL_FACTS = 12  # facts or answers in a cell
+_CELL_FACTS = 12  # facts or answers per cell
 _WIDTH, _HEIGHT = 420, 400
 
 
 @dataclass(frozen=True)
 class BeforeAfter:
-    """Two pictures with every node in the same place: what is about to fall is marked in the first, what
-    begins to hold in the second.
+    """The graph before and after a change, with the same node positions.
+
+    The first picture marks what is about to fall, the second what begins to hold.
     """
 
     fallen: Fallen
-    said: str  # which change, when, by whom
-    held: tuple[int, int]  # how many facts held before it and after
+    said: str  # the change, its time and its author
+    held: tuple[int, int]  # number of facts that held before and after
     pictured: tuple[Picture, Picture] = field(repr=False)
 
     def table(self, *, limit: int = 200) -> Table:
@@ -195,26 +194,24 @@ def _listed(what: str, lines: Sequence[str]) -> Markup:
     return element("div", element("div", what), items(_first_of(lines, _CELL_FACTS)))
 
 
-# The graph over valid time: step through the times at which facts begin or cease to be true, also on a page
-# without Python.
+# The graph over valid time: a slider over the times at which facts begin or cease to be valid. It also works
+# on a page without Python.
 
 _SIZE, _SMALL = (720, 420), (360, 320)
-_CAPTION_FACTS = 8  # facts in a caption
-_STILL_PICTURES = 3  # pictures where nothing is live
+_CAPTION_FACTS = 8  # facts per caption
+_STILL_PICTURES = 3  # pictures where no live view can be drawn
 
 
 @dataclass(frozen=True)
 class Moment:
-    """The facts valid from a time on (None: before the first), and what began and ended since the moment
-    before.
-    """
+    """The facts valid from a time on (None: before the first), and what changed since the previous moment."""
 
     since: datetime | None
     facts: tuple[Triple, ...]
     began: tuple[Triple, ...]
     ended: tuple[Triple, ...]
     picture: Picture = field(repr=False)
-    small: Picture = field(repr=False)  # for where several stand beside each other
+    small: Picture = field(repr=False)  # for several side by side
 
     @property
     def name(self) -> str:
@@ -233,13 +230,14 @@ class Moment:
 
 
 class OverTime(LiveOutput):
-    """What `over_time` shows: a slider over its moments, each with its graph and a caption; `page` makes a
-    file of it.
+    """The result of `over_time`: a slider over moments, each with its graph and a caption.
+
+    `page` makes a file of it.
     """
 
     def __init__(self, moments: Sequence[Moment], all_times: int) -> None:
         self.moments = tuple(moments)
-        # the moment that the reader looks at
+        # index of the moment in view
         self.at = next((number for number, each in enumerate(moments) if each.facts), 0)
         drawn = len(moments) - 1
         self.note = f"{drawn} of {all_times} times at which something changes" * (drawn < all_times)
@@ -366,14 +364,14 @@ def _first_facts(facts: Sequence[Triple]) -> str:
     return "; ".join(map(format_claim, facts[:_CAPTION_FACTS])) + more
 
 
-# Review in a notebook, by keyboard: the claims that wait, one at a time, with what speaks for each and what
-# it would change.
+# Review in a notebook, by keyboard: one waiting claim at a time, with its support and the effect of accepting
+# it.
 
-_AROUND = 160  # characters of the source before and after what was said
-_LISTED = 10  # facts under a heading
+_AROUND = 160  # characters of the source before and after the quotation
+_LISTED = 10  # facts per heading
 _LOGGED = 20
-_STILL_CLAIMS = 20  # claims where nothing is live
-_FACT = 300  # characters of a fact, or of a quotation
+_STILL_CLAIMS = 20  # claims shown where no live view can be drawn
+_FACT = 300  # maximum characters of a fact or a quotation
 _DONE = {"accept": "Accepted", "reject": "Rejected", "override": "Overridden"}
 _DID = {"taken": "put in its place", "queued": "back in the queue"}
 _QUEUE = (
@@ -382,8 +380,9 @@ _QUEUE = (
 
 
 class Review(LiveOutput):
-    """What `review` shows: the queue, one claim at a time; every decision is written to the ledger at once,
-    under the reviewer's name.
+    """The result of `review`: the queue, one claim at a time.
+
+    Every decision is written to the ledger at once, under the reviewer's name.
     """
 
     def __init__(self, claims: Claims, by: str, texts: Mapping[str, str]) -> None:
@@ -431,7 +430,7 @@ class Review(LiveOutput):
             self.reviewer.reload()
             stayed = bool(wrong and (seen := self.reviewer.in_view) and seen.claim.id == message.get("claim"))
             shown = self._shown("" if stayed else f"{said} {self._next()}".strip(), wrong)
-        except LabError as error:  # a file that another process keeps to itself: what stood there stays
+        except LabError as error:  # another process has locked the file: keep the old state
             shown = {**self.live.data["shown"], "said": "", "wrong": str(error)}
         self.live.data = {**self.live.data, "shown": shown}
         self.live.send({"shown": shown})

@@ -1,4 +1,7 @@
-"""Notebooks written as the pages of a course, with a front page: as they are stored, or run anew and alive."""
+"""Publish notebooks as the pages of a course, with a front page.
+
+Pages show notebooks as stored, or executed with live views.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ from kgot_lab.viz.static.markup import Markup, element, items, joined, shortened
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-# What a notebook says of itself at its beginning: its question, how long it takes, and what one will see.
+# The introduction of a notebook: its question, how long it takes, and what the reader will see.
 
 _MINUTES = re.compile(r"\*\*Time:?\*\*:?\s*(\d+)\s*min")
 _SIGHTS = re.compile(r"\*\*You will see:?\*\*\s*\n+((?:[-*] .*\n?(?:[ \t]+\S.*\n?)*)+)")
@@ -40,7 +43,10 @@ _SIGHTS = re.compile(r"\*\*You will see:?\*\*\s*\n+((?:[-*] .*\n?(?:[ \t]+\S.*\n
 
 @dataclass(frozen=True)
 class Chapter:
-    """A notebook as a front page tells of it; `minutes` is 0 and `sights` is empty where it does not say."""
+    """The description of a notebook on the front page.
+
+    `minutes` is 0 and `sights` is empty if the notebook does not have them.
+    """
 
     title: str
     about: str  # the paragraph below the title
@@ -77,8 +83,8 @@ def _plain(markdown: str) -> str:
     return " ".join(re.sub(r"[`*]", "", words).split())
 
 
-# The page that a course begins with: every notebook's question, what one will see in it and how long it
-# takes, in order.
+# The front page of a course: for every notebook its question, what the reader will see, and how long it
+# takes.
 
 FRONT_PAGE = "index.html"
 
@@ -103,7 +109,7 @@ ul { margin: .1rem 0 0; padding-left: 1.2rem; font-size: .95rem; }
 }
 @media print { body { max-width: none; margin: 0; } li { break-inside: avoid; } }
 """
-_ABOUT = 330  # characters of a notebook's first paragraph, in whole sentences
+_ABOUT = 330  # maximum characters of a notebook's first paragraph, in whole sentences
 
 
 def front_page(title: str, said: str, chapters: Mapping[str, Chapter]) -> str:
@@ -150,7 +156,7 @@ def _hours(minutes: int) -> str:
     return f"about {halves // 2}{' and a half' if halves % 2 else ''} hours"
 
 
-# Exercises on a page: an answer under a seal is checked there, any other needs Python.
+# Exercises on a page: a sealed answer is checked there, any other needs Python.
 
 _NEEDS_PYTHON = "This answer is worked out, or tried, by Python: open the notebook in Jupyter to check yours."
 
@@ -185,19 +191,18 @@ def _exercise_in(source: str) -> ast.Call | None:
     """Return the call of `exercise` in a cell, or None if there is none or it is not Python."""
     try:
         parsed = ast.parse(source)
-    except SyntaxError:  # a cell of a magic
+    except SyntaxError:  # a cell with an IPython magic
         return None
     calls = (node for node in ast.walk(parsed) if isinstance(node, ast.Call))
     return next((call for call in calls if ast.unparse(call.func).split(".")[-1] == "exercise"), None)
 
 
-# A notebook run from its beginning, with the live views that its cells showed put where their widgets
-# stood.
+# Execution of a notebook, with its live views in place of their widgets.
 
-SECONDS = 300  # that a cell may take
+SECONDS = 300  # time limit of a cell
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _STATE = "application/vnd.jupyter.widget-state+json"
-_ALONE = {  # what of a view needs Python; the explorer says so itself
+_ALONE = {  # what a view cannot do without Python; the explorer says so itself
     "stepper": "On this page the run can be walked, guessed and compared. Changing an event to fork it needs a running notebook.",
     "review": "This page shows one moment. Deciding needs a running notebook.",
     "editing": "This page shows one moment. Changing the graph needs a running notebook.",
@@ -264,7 +269,7 @@ def _alone(data: Mapping[str, Json]) -> str:
     return _ALONE.get(str(data["view"]), "")
 
 
-SHARED_STYLE, SHARED_SCRIPT = "course.css", "views.js"  # what all pages of a live course share
+SHARED_STYLE, SHARED_SCRIPT = "course.css", "views.js"  # shared by all pages of a live course
 _STILL = "The pages show the notebooks as they were stored: texts, code, and what the code gave, with still pictures."
 _LIVE = (
     "The graphs and runs on the pages live: click, search, step, guess. They need no Python and ask for nothing from anywhere; "

@@ -1,4 +1,4 @@
-"""Edit a graph in a notebook: a node at a time, with what the rules answer."""
+"""Edit a graph in a notebook, one node at a time, with the rule violations nearby."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from kgot_lab.viz.claims import WrittenDown, written_down
 from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.static.table import Sheet, Table
 
-# A node with its properties and edges, to be changed in a notebook; the rules answer before anything is
-# written.
+# An editable node with its properties and edges. The rules are checked before anything is written.
 
-_LISTED = 2_000  # ids that are offered while one types
+_LISTED = 2_000  # ids offered for autocompletion
 _EDGES = 200
 
 
 class Editing(LiveOutput):
-    """What `edit` shows. `editor` holds the graph and its history: what is done in the browser is done there."""
+    """The result of `edit`. `editor` holds the graph and its history, including edits from the browser."""
 
     def __init__(self, editor: Editor, node: str) -> None:
         self.editor, self.node = editor, node

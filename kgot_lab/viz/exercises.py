@@ -1,6 +1,4 @@
-"""Exercises of a notebook: a cell in which the reader writes an answer, and a line that says "right" or "not
-yet".
-"""
+"""Notebook exercises: a cell in which the reader writes an answer, and the reply "right" or "not yet"."""
 
 from __future__ import annotations
 
@@ -21,9 +19,9 @@ from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.viz.static.table import Sheet, sheet
 
-# What a reader tried at the exercises of this session, and one small file of it to hand in.
+# The attempts at the exercises of this session, and a small file of them to hand in.
 
-HANDED_IN = 1  # the version of the file
+HANDED_IN = 1  # version of the file format
 _LONGEST_NAME, _LONGEST_ANSWER = 80, 200  # characters
 _MOST_PARTS = 50  # of a collection
 _NOT_PROOF = (
@@ -33,10 +31,11 @@ _NOT_PROOF = (
 
 @dataclass(frozen=True)
 class Attempt:
-    """What was tried at an exercise: the last answer as text, whether one was right, and at which try, or how
-    many there were.
+    """The attempts at an exercise: the last answer as text, whether one was right, and the number of
+    attempts.
 
-    A right answer stays right, and what is tried after it does not count. The same answer twice is one try.
+    If one was right, the number is the one at which it was. A right answer stays right, and later attempts do
+    not count. The same answer twice is one attempt.
     """
 
     exercise: str
@@ -47,7 +46,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class HandedIn:
-    """The file that was written, and what stands in it; as text a line for each exercise."""
+    """The file that was written and its content. As text it has a line for each exercise."""
 
     path: Path
     name: str
@@ -64,7 +63,7 @@ class HandedIn:
 
 
 _attempts: dict[str, Attempt] = {}
-# what each exercise of this session is known by besides its name: its seal and its hint
+# the seal and hint of each named exercise of this session
 _named: dict[str, tuple[str, str]] = {}
 
 
@@ -151,7 +150,7 @@ def _shortened(text: str) -> str:
 
 
 _SEAL = "sealed:"
-_DIGITS = 3  # of a number under a seal: .6667 and 2/3 are one answer
+_DIGITS = 3  # significant digits of a sealed number: .6667 and 2/3 are the same answer
 _NOTHING = (
     "this answer is None, which is what a call gives that only shows something; it does not count as a try"
 )
@@ -160,7 +159,7 @@ _BLANK = "not yet: put your answer in the place of the three dots, and run the c
 
 @dataclass(frozen=True)
 class Assessed:
-    """What is said of an answer; true when the answer is right."""
+    """The reply to an answer, true if the answer is right."""
 
     right: bool
     said: str
@@ -193,7 +192,7 @@ def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, 
         return Assessed(False, _BLANK)
     try:
         is_right, trouble = _is_right(answer, right, within), ""
-    except Exception as error:  # whatever a reader writes, a run of all cells goes on
+    except Exception as error:  # an invalid answer must not stop "run all cells"
         is_right, trouble = False, f"this answer cannot be compared ({type(error).__name__}: {error})"
     if answer is None and not is_right:
         trouble = _NOTHING
@@ -242,17 +241,18 @@ def _plain(value: Any) -> str:
     return repr(value)
 
 
-# Marks: what was handed in, read from files that anybody could have written, as a table.
+# Marks: a table of what was handed in. The files are untrusted input.
 
 _LARGEST = 1_000_000  # bytes of a file
-_KEPT = 120  # characters of a name or of an exercise's name
-_FORMULA = ("=", "+", "-", "@")  # what a spreadsheet takes for the beginning of a formula
+_KEPT = 120  # maximum characters of a reader's or an exercise's name
+_FORMULA = ("=", "+", "-", "@")  # characters with which a spreadsheet formula begins
 
 
 @dataclass(frozen=True)
 class ReaderMarks:
-    """A reader's line: the name, with that of the file where another has the same name and an exercise in
-    common, and the attempts.
+    """A reader's line: name and attempts.
+
+    If another reader has the same name and an exercise in common, the name includes that of the file.
     """
 
     name: str
@@ -266,7 +266,7 @@ class ReaderMarks:
 
 @dataclass(frozen=True)
 class Marks:
-    """A line for each reader, a column for each exercise that somebody tried."""
+    """A line for each reader, and a column for each exercise that somebody attempted."""
 
     lines: tuple[ReaderMarks, ...]
 
@@ -343,7 +343,7 @@ def gathered_marks(handed: Sequence[HandedIn]) -> Marks:
     lines: dict[str, dict[str, Attempt]] = {}
     for number, each in enumerate(handed, start=1):
         name = f"{each.name} ({_one_line(each.path.name)})" if each.name in twice else each.name
-        if each.name in twice and name in lines:  # the same name of a file, from two folders
+        if each.name in twice and name in lines:  # the same file name in two folders
             name += f" {number}"
         lines.setdefault(name, {}).update({attempt.exercise: attempt for attempt in each.attempts})
     return Marks(tuple(ReaderMarks(name, lines[name]) for name in sorted(lines, key=str.casefold)))

@@ -1,4 +1,4 @@
-"""Talk with an expert in a notebook, and step through how an answer came about."""
+"""Talk with an expert in a notebook, and step through how an answer was made."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.markup import Markup, element, items, joined, shortened
 from kgot_lab.viz.static.table import Sheet, Table, sheet
 
-# Pictures of an answer: the nodes that were found with what each lane gave, the edges that were followed, a
-# node among its neighbours.
+# Pictures of an answer: retrieved nodes with the score of each retriever, followed edges, and a node among
+# its neighbours.
 
 _EDGE, _TOP, _ROW, _NAMES, _BARS = 16.0, 34.0, 40.0, 320.0, 250.0
-_SHOWN, _AROUND, _FOLLOWED = 10, 8, 16  # nodes with bars, neighbours of a node, ends of edges
+_SHOWN, _AROUND, _FOLLOWED = 10, 8, 16  # limits: nodes with bars, neighbours of a node, ends of edges
 _RETRIEVER_NAMES = {"embedding": "meaning", "text": "words", "graph": "edges", "intent": "intent"}
 
 
@@ -131,15 +131,14 @@ def _part(
     )
 
 
-# An answer with its citations as chips, and a card for each node that it cites: who it is, what it joins,
-# what limits it.
+# An answer with its citations as chips, and a card for each cited node: description, edges and limitations.
 
-# a picture as markup: itself in a live view, an image where nothing is trusted yet
+# converts a picture to markup: SVG in a live view, an img element in an untrusted notebook
 AsMarkup = Callable[[Drawable], Markup]
 
 LINE = Markup("<br>")
 _CHIP = "border:1px solid currentColor;border-radius:9px;padding:0 6px;white-space:nowrap"
-_DESCRIPTION, _EDGES, _LINE = 800, 15, 200  # characters, edges, characters of a line
+_DESCRIPTION, _EDGES, _LINE = 800, 15, 200  # limits: characters of a description, edges, characters of a line
 
 
 def answer_markup(answered: AnsweredTalk) -> Markup:
@@ -208,9 +207,9 @@ def node_card(known: KnownGraphs, node: CitableNode, drawn: AsMarkup) -> Markup:
 
 
 def local_id(known: KnownGraphs, node: CitableNode) -> str:
-    """Return the id of a node in the combined graph.
+    """Return the id of a node in the graph that is searched.
 
-    The graph may combine several, in which case ids have a prefix.
+    A graph that combines several prefixes ids with the name of their graph.
     """
     is_own = known.graph is known.asked and known.names[0] == node.graph
     return node.id if is_own else f"{node.graph}{SEPARATOR}{node.id}"
@@ -246,8 +245,7 @@ def _listed(head: str, lines: list[str], total: int = 0) -> list[Markup]:
     return [heading(head + more), items(lines)] if lines else []
 
 
-# How an answer came about, as steps to walk through: each a title and what is to be seen there, written
-# here and escaped.
+# How an answer was made, as steps with a title and escaped markup.
 
 _RETRIEVER_WORDS = {"embedding": "meaning: vectors near that of the question", "text": "words of the question in the texts of nodes",
           "graph": "edges from what the others found", "intent": "what fits the intent"}  # fmt: skip
@@ -256,7 +254,7 @@ _UNASKED = "Nothing was asked yet: talk.ask(…) asks, and so does the box of th
 
 
 class ThoughtPage(NamedTuple):
-    """A step of how an answer came about."""
+    """A step of how an answer was made."""
 
     title: str
     markup: Markup
@@ -360,12 +358,12 @@ def _list(lines: Iterable[str], none: str) -> Markup:
     return items(said) if said else element("p", none)
 
 
-# A talk with an expert in a notebook: ask, look at what is cited, step through how an answer came about; on
-# paper, the same as text.
+# A talk with an expert in a notebook: questions, cited nodes, and the steps of each answer. In print it is
+# text.
 
 
 class ThoughtView(LiveOutput):
-    """What `show_thought` shows: one answer, stepped through."""
+    """The result of `show_thought`: one answer, step by step."""
 
     def __init__(self, answered: AnsweredTalk) -> None:
         self.answered = answered
@@ -383,8 +381,9 @@ class ThoughtView(LiveOutput):
 
 
 class TalkView(LiveOutput):
-    """What `show_talk` shows: a conversation that goes on in the browser. `talk` holds it: what is asked
-    there is asked here.
+    """The result of `show_talk`: a conversation that continues in the browser.
+
+    `talk` includes what is asked in the browser.
     """
 
     def __init__(self, talk: ExpertTalk) -> None:
@@ -433,7 +432,7 @@ class TalkView(LiveOutput):
         match message:
             case {"ask": str(question)}:
                 self._asked(question)
-            # a page that was opened again has those of its cell only
+            # a reopened page only has the turns that its cell stored
             case {"seen": int(seen)} if 0 <= seen < len(self.talk.turns):
                 return {"turns": self._turns()[seen:], "first": seen}
         return {}
@@ -452,7 +451,7 @@ class TalkView(LiveOutput):
                     self.live.send({"steps": _pages_data(pages)})
                 elif isinstance(event, TokenEvent):
                     self.live.send({"piece": event.content})
-        except KeyboardInterrupt:  # whoever interrupts the kernel stops the model; what it had said is kept
+        except KeyboardInterrupt:  # interrupting the kernel stops the model; its partial reply is kept
             wrong = "The kernel was interrupted, and the model with it."
         except Exception as error:
             wrong = describe_error(error)

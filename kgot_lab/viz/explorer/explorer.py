@@ -1,4 +1,4 @@
-"""A retrieval explorer: a question, four lanes, and what becomes of the ranking when their weights change."""
+"""Retrieval explorer: a question, four retrievers, and the ranking as their weights change."""
 
 from __future__ import annotations
 
@@ -45,16 +45,15 @@ from kgot_lab.viz.static.markup import Markup, shortened
 from kgot_lab.viz.static.pipeline import pipeline
 from kgot_lab.viz.static.table import Table
 
-# What a retrieval explorer works on: lanes, documents, questions and systems, and everything that was
-# searched before.
+# The data of a retrieval explorer: retrievers, documents, questions and systems, and cached searches.
 
-# a stage, or what builds one, as evaluation.systems.systems gives them
+# stages or functions that build one, as returned by kgot_lab.benchmark.recall.systems.systems
 Systems = Mapping[str, Stage | Callable[[], Stage]]
 Why = tuple[tuple[ScorePart, ...], str]  # the parts of a score, and a path
 _Name = TypeVar("_Name", bound=Hashable)
 _Value = TypeVar("_Value")
 
-REMEMBERED = 20  # questions, and rankings of systems, that are not searched again
+REMEMBERED = 20  # cached questions, and cached rankings of systems
 NO_QUESTION = "The question is blank: type one, or choose one of the list."
 NOT_THE_SLIDERS = "Both sides are systems with weights of their own: of the sliders only k changes them."
 NOTHING_FOUND = "No lane found anything for this question: try other words."
@@ -62,7 +61,7 @@ NOTHING_FOUND = "No lane found anything for this question: try other words."
 
 @dataclass(frozen=True)
 class Side:
-    """A pipeline and what it found; `why` tells how a hit came to its score and its place."""
+    """A pipeline and its ranking. `why` returns the score parts and the path of a hit."""
 
     title: str
     stage: Stage
@@ -71,8 +70,8 @@ class Side:
 
 
 class Searches:
-    """Lanes, documents, questions with what is relevant, and systems: shared by all explorers that were made
-    of one.
+    """Retrievers, documents, queries, relevance judgments and systems, shared by explorers made from each
+    other.
     """
 
     def __init__(
@@ -237,7 +236,7 @@ class Searches:
             stage = self._built(name)
             if (name, query) not in self._found:
                 _remember(self._found, (name, query), stage.search(query))
-        except Exception as error:  # a system may be anybody's code, and in a browser nobody sees a traceback
+        except Exception as error:  # a system may be user code, and a browser shows no traceback
             raise BadInput(f"The system {name!r} could not search: {describe_error(error)}") from error
         ranking = self._found[name, query]
         return Side(name, stage, ranking, lambda id: ((), path_to(id, ranking)))
@@ -271,7 +270,7 @@ def _remember(some: dict[_Name, _Value], name: _Name, value: _Value) -> None:
     some[name] = value
 
 
-MOST_QUESTIONS = 500  # to choose from
+MOST_QUESTIONS = 500  # maximum questions in the list
 
 __all__ = ["Explorer", "Lanes", "explore", "explore_dataset"]
 
@@ -316,7 +315,7 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
     """
     from kgot_lab.benchmark.recall.datasets import (
         load_dataset,
-    )  # here, since whoever explores lanes of their own needs none of this
+    )  # not needed by `explore` with one's own retrievers
     from kgot_lab.benchmark.recall.systems import systems
     from kgot_lab.embedding.vectors import minilm
     from kgot_lab.retrieval.dense import meaning
@@ -338,10 +337,9 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
 
 
 class Explorer:
-    """What `explore` shows: two outputs in a cell, and then what the reader made of it, as a pipeline and its
-    ranking.
+    """The result of `explore`: an interactive view, whose settings are available as a pipeline and a ranking.
 
-    `question` and `mix` say where the sliders stand: where the reader left them, once the view is live.
+    `question` and `mix` are the current settings, as the reader left them once the view is live.
     """
 
     def __init__(self, searches: Searches, question: Query, mix: Mix) -> None:

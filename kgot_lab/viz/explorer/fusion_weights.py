@@ -1,6 +1,4 @@
-"""What the sliders of the retrieval explorer mix: four lanes, each searched once for a question and joined as
-often as somebody likes.
-"""
+"""Weights of the retrieval explorer: four retrievers, each run once per question and fused repeatedly."""
 
 from __future__ import annotations
 
@@ -15,15 +13,13 @@ from kgot_lab.types import Json, Query, Ranking
 from kgot_lab.viz.live import describe_error
 
 LETTERS: Mapping[str, str] = {"embedding": "α", "text": "β", "graph": "γ", "intent": "δ"}
-_SCALE = "maximum"  # of KG-OS, as in presets.hybrid
-DEEPEST = 50  # hits that are shown
+_SCALE = "maximum"  # the scale of KG-OS, as in presets.hybrid
+DEEPEST = 50  # maximum number of hits
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """The searches an explorer joins: by meaning, by words, along a graph, by what the reader wants to do; at
-    least one of them.
-    """
+    """The retrievers of an explorer: dense, lexical, graph and intent. At least one is required."""
 
     embedding: Stage | None = None
     text: Stage | None = None
@@ -66,8 +62,8 @@ def lanes_of(given: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
 
 @dataclass(frozen=True)
 class Mix:
-    """Where the sliders stand: a weight for each lane, the lanes that are switched off, and how many hits are
-    shown.
+    """The position of the sliders: a weight per retriever, the retrievers switched off, and the number of
+    hits.
     """
 
     weights: Weights = WEIGHTS["default"]
@@ -154,8 +150,9 @@ def _why_nothing(given: Mapping[str, Stage], mix: Mix) -> str:
 
 @dataclass(frozen=True)
 class ScorePart:
-    """What a lane adds to the score of a hit: share * scaled; its own score and rank, 0 where the lane did
-    not find the hit.
+    """What a retriever adds to the score of a hit: share * scaled.
+
+    Its own score and rank are 0 if it did not find the hit.
     """
 
     lane: str
@@ -178,8 +175,9 @@ class ScorePart:
 
 
 class Searched:
-    """What each lane found for one question. A lane that cannot search, or finds what cannot be joined, is
-    left out with its reason.
+    """What each retriever found for one question.
+
+    A retriever that fails, or whose results cannot be fused, is left out with its reason.
     """
 
     def __init__(self, query: Query, lanes: Lanes) -> None:
@@ -196,7 +194,7 @@ class Searched:
         try:
             found = stage.search(self.query)
             weighted((1.0, _standing(stage.name, found))).search(self.query)
-        except Exception as error:  # a lane may be anybody's code, and in a browser nobody sees a traceback
+        except Exception as error:  # a retriever may be user code, and a browser shows no traceback
             self.failed[name] = describe_error(error)
             return
         self.found[name], self.stages[name] = found, _standing(stage.name, found)
@@ -229,7 +227,7 @@ class Searched:
 
 @dataclass(frozen=True)
 class _Columns:
-    """The hits of a lane by id, with the scores as the fusion scales them."""
+    """The hits of a retriever by id, with the scores as scaled for fusion."""
 
     place: Mapping[str, int]
     scores: list[float] = field(repr=False)

@@ -1,6 +1,4 @@
-"""The hits of a ranking as a reader looks at them: marked words, what made the score, gold, and how each one
-moved.
-"""
+"""Hits of a ranking for display: marked words, score parts, gold, and changes of rank."""
 
 from __future__ import annotations
 
@@ -32,8 +30,7 @@ Gold = Mapping[str, int]  # document id -> grade; above 0 is relevant
 
 @dataclass(frozen=True)
 class Move:
-    """How a hit's rank differs from another ranking: by how many ranks, and which rank it has there (0:
-    none).
+    """The difference of a hit's rank from another ranking: by how many ranks, and the rank there (0: none).
     """
 
     kind: str
@@ -46,7 +43,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Shown:
-    """One hit as it is shown; `moved` is None where there is nothing to compare with."""
+    """A hit as it is shown. `moved` is None if there is no ranking to compare with."""
 
     rank: int
     id: str
@@ -76,7 +73,7 @@ class Shown:
 
 @dataclass(frozen=True)
 class DocumentShelf:
-    """The documents that can be found, by id."""
+    """The retrievable documents, by id."""
 
     documents: Mapping[str, Document]
 
@@ -96,7 +93,7 @@ class DocumentShelf:
         return _pieces(self.title(id), text, wanted)
 
 
-@lru_cache(1000)  # while a slider moves, the question and most of the hits stay
+@lru_cache(1000)  # while a slider moves, the question and most hits are unchanged
 def _pieces(title: str, text: str, wanted: frozenset[str]) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
     return marked_words(title, wanted), marked_words(excerpt(text, wanted), wanted)
 
@@ -224,13 +221,13 @@ def hits_table(hits: Sequence[Shown], caption: str) -> Table:
     return Table((sheet(columns, rows, caption),))
 
 
-# The retrieval explorer as a static picture: the question, the pipeline, and the first hits with what made
-# their scores.
+# The retrieval explorer as a static picture: the question, the pipeline, and the first hits with their score
+# parts.
 
 _WIDTH, _EDGE, INDENT = 760.0, 18.0, 30.0
-_BAR, BAR_HEIGHT = 460.0, 13.0  # a score of 1, and how high a bar is
+_BAR, BAR_HEIGHT = 460.0, 13.0  # width of a score of 1, and height of a bar
 _MOST = 10  # hits that are drawn
-_LINE = 112  # characters of a line
+_LINE = 112  # maximum characters of a line
 _INK, _MUTED = "#111111", "#555555"
 LANE_COLOURS: Mapping[str, str] = {
     "embedding": "#56B4E9",
@@ -386,11 +383,10 @@ def _alt(question: str, hits: Sequence[Shown], told: Sequence[str], stage: Stage
     return f"The hits of {shortened(stage.name, 300)} for “{asked}”. {' '.join(told)} {named or 'No hits'}."
 
 
-# What the lanes of an explorer found for a question, as columns: with them the browser ranks anew whenever
-# a weight moves.
+# The hits of all retrievers for a question, as columns with which the browser ranks while a weight moves.
 
-MOST_MIXED = 20_000  # documents found that are sent to a browser; with more it asks Python for each ranking
-_TOLD = 100  # of each lane: the hits whose texts are sent along; those of others are asked for when they are shown
+MOST_MIXED = 20_000  # maximum documents sent to a browser; with more it asks Python for each ranking
+_TOLD = 100  # hits per retriever whose texts are included; others are requested when shown
 
 
 def lane_sheet(searched: Searched, shelf: DocumentShelf, gold: Gold) -> dict[str, Json] | None:

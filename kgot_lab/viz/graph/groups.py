@@ -334,7 +334,7 @@ def _mostly(labels: Sequence[tuple[str, int]], count: int, kinds: int) -> str:
 
 
 def how_collapsed(whole: Whole) -> str:
-    """Describe the number of communities, and how they were found."""
+    """Describe the number of communities and how they were found, or return "" if nothing is collapsed."""
     if not whole.ids or whole.outer:
         return ""
     kinds = [kind for kind, rows in zip(whole.division.kinds, whole.members, strict=True) if len(rows)]

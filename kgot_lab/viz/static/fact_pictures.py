@@ -528,7 +528,7 @@ _TEXT_LINES, _EVIDENCE = 3, 4  # lines of a text, and pieces of evidence that ar
 
 
 def briefing_picture(briefing: Briefing) -> Drawing:
-    """Draw the paths of a briefing from its signal to each asset, with the remaining effect there.
+    """Draw the paths of a briefing from its signal to each asset, with the bearing that remains there.
 
     `table` of the drawing lists the hops. Each arrow points as its edge does, even where the path goes
     against it. The recipient of the briefing is not shown, only what is held.

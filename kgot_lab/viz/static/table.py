@@ -83,9 +83,10 @@ class Table:
 
 
 def table(what: PropertyGraph | Iterable[Json], *, limit: int = 50) -> Table:
-    """Create tables of the nodes and edges of a graph, or one of some rows, with at most `limit` rows each.
+    """Create tables of the nodes and edges of a graph, or one of some rows.
 
-    Rows may be objects (their names become columns), lists (numbered columns) or single values (one column).
+    Each table has at most `limit` rows. Rows may be objects (their names become columns), lists (numbered
+    columns) or single values (one column).
     """
     if isinstance(what, PropertyGraph):
         nodes = (
