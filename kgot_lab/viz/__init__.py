@@ -1,5 +1,4 @@
-"""Views of graphs, runs, rankings, texts and tables for notebooks and the command line, live where possible.
-"""
+"""Views of graphs, runs, rankings, texts and tables, for notebooks and the command line."""
 
 from kgot_lab.viz import plots
 from kgot_lab.viz.analogy import structure

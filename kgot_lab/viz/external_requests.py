@@ -1,9 +1,9 @@
-"""What a page would fetch from outside itself: the check behind every export and every committed notebook.
+"""Find external requests of a page: the check behind every export and every committed notebook.
 
-Tags are split as the HTML standard splits them (13.2.5), and SVG inside HTML is read both as markup and as
-raw text, whichever a browser takes it for. Scripts are searched by pattern: an address that a script puts
-together from pieces is not found. So a page should also carry a Content-Security-Policy; this check says what
-that policy would have to stop.
+Tags are split as the HTML standard splits them (13.2.5). SVG inside HTML is read both as markup and as raw
+text, whichever a browser takes it for. Scripts are searched by pattern, so an address that a script assembles
+from pieces is not found. A page should therefore also have a Content-Security-Policy. This check reports what
+that policy would have to block.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from urllib.parse import unquote_to_bytes
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
-# The tags of a text, split as the HTML standard splits them (13.2.5): also where a text is written to
-# mislead a reader of it.
+# The tags of a text, split as the HTML standard splits them (13.2.5), even if the text is written to mislead
+# a parser.
 
 RAW = frozenset("script style xmp iframe noembed noframes textarea title plaintext".split())
 
@@ -40,8 +40,9 @@ _Attributes = list[tuple[str, str]]
 
 
 class Tag(NamedTuple):
-    """A start tag, in lower case and without its namespace prefix; `content` is the text of a script, a
-    style and the like.
+    """A start tag, in lower case and without its namespace prefix.
+
+    `content` is the text of a raw text element, such as a script or a style.
     """
 
     name: str
@@ -126,7 +127,7 @@ _INSIDE = frozenset("data blob about javascript mailto tel attachment".split())
 SCRIPTS = re.compile(
     r"$|module$|(text|application)/(x-)?(java|ecma|j|live)script|importmap$|speculationrules$", re.I
 )
-_DEEPEST = 8  # data: addresses within data: addresses; what is deeper is reported unread
+_DEEPEST = 8  # maximum nesting of data: addresses; deeper ones are reported unread
 
 
 def references(text: str, *, beside: bool = False) -> tuple[str, ...]:
@@ -149,8 +150,9 @@ def links(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Reference:
-    """What a cell of a notebook would fetch; for a widget, which draws only with a live kernel or scripts
-    from outside, its media type.
+    """An external request of a notebook cell.
+
+    For a widget, which needs a live kernel or external scripts, it is the media type.
     """
 
     place: str
@@ -258,7 +260,7 @@ _ENTITY = re.compile(r"""<!ENTITY\s+\S+\s+("[^"]*"|'[^']*')""")
 
 
 def _in_markup(text: str) -> Iterator[_Found | _Text]:
-    for value in _ENTITY.findall(text):  # XML puts such a text wherever its name stands
+    for value in _ENTITY.findall(text):  # XML substitutes this text wherever its name is used
         yield _Found(unescape(value[1:-1]))
         yield _Text("markup", unescape(value[1:-1]))
     for svg_is_markup in (False, True) if re.search("<(svg|math)", text, re.I) else (False,):
@@ -316,7 +318,7 @@ _FETCHING = re.compile("(url|src|image|(-webkit-)?image-set|(-webkit-)?cross-fad
 _ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})[ \t\r\n\f]?|\n|(.))", re.IGNORECASE | re.DOTALL)
 _ADDRESS = re.compile(r"""["'`]((?:(?:https?|wss?|ftp):|//)[^"'`\s]*)|url\(((?:https?:|//)[^"')]*)""", re.I)
 _CALLED = r"import|from|fetch|importScripts|sendBeacon|open|WebSocket|EventSource|(?:Shared)?Worker|Request|addModule|register"
-_ASKING = re.compile(  # what stands before an address that a script asks for
+_ASKING = re.compile(  # the text before an address that a script requests
     rf"""(?: \b(?:{_CALLED}) (?:\s|/\*.*?\*/|\()* (?:["']\w*["']\s*,\s*)?
            | \b(?:src|srcset|href|action|poster|data|location|background)["'\]]*\s*=\s*
            | \bset\w*\( [^()]{{0,80}} ,\s*
@@ -324,7 +326,7 @@ _ASKING = re.compile(  # what stands before an address that a script asks for
          )\Z""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
-_BEFORE = 160  # characters before an address that are looked at
+_BEFORE = 160  # characters before an address that are examined
 
 
 def _in_style(text: str) -> Iterator[_Found]:
@@ -367,7 +369,7 @@ def _in_script(text: str) -> Iterator[_Found]:
         text,
         flags=re.I,
     )
-    import_map = text.lstrip().startswith("{")  # every address in it may be fetched
+    import_map = text.lstrip().startswith("{")  # every address in an import map may be fetched
     for match in _ADDRESS.finditer(plain):
         before = plain[max(match.start() - _BEFORE, 0) : match.start()]
         if match[2] or import_map or _ASKING.search(before):

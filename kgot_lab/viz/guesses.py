@@ -1,6 +1,4 @@
-"""Guess first: who wins each round of a contest, and by how much if that is asked, before what was measured
-is shown.
-"""
+"""Guess the winner of each round of a contest, and the margin if asked, before the measurements are shown."""
 
 from __future__ import annotations
 
@@ -17,12 +15,13 @@ from kgot_lab.viz.static.table import Sheet, Table
 _WIDTH, _LEFT, _LINE, _ROW = 760, 14, 19, 30
 _SIZE, _INK, _MUTED, _EDGE = 13, "#222", "#555", "#999"
 _FIRST, _BY = 150, 120  # widths of the first and of the last column
-_LONG = 380  # of the first column, where a round is a question
+_LONG = 380  # width of the first column if a round is a question
 
 
 class GuessFirst(LiveOutput):
-    """What `guess_first` shows; `guessed` is what the reader said when the measured was asked for, by round:
-    a system and by how much.
+    """The result of `guess_first`.
+
+    `guessed` has the reader's guess for each revealed round: a system and a margin.
     """
 
     def __init__(self, contest: Contest) -> None:

@@ -1,6 +1,4 @@
-"""A run or a report as one HTML file: it needs nothing beside it, can be printed, and what is live in it
-works from disk.
-"""
+"""Build a run or a report as one self-contained HTML file that can be printed and works from disk."""
 
 from __future__ import annotations
 
@@ -21,10 +19,10 @@ from kgot_lab.viz.plots.retrieval import pace, recall_curves, rival, scatter, sh
 from kgot_lab.viz.static.markup import Markup, element, joined
 from kgot_lab.viz.stepping.stepper import stepper
 
-# The recall benchmark as one HTML file that needs nothing else: tables, plots, and what each system missed.
+# The recall benchmark as one self-contained HTML file: tables, plots, and what each system missed.
 
-_QUESTIONS = 300  # of a data set that are listed
-_ROWS = 300  # of the numbers of a plot
+_QUESTIONS = 300  # maximum questions listed per data set
+_ROWS = 300  # maximum rows of a plot's numbers
 
 MORE_STYLE = """
 body { max-width: 76rem; }
@@ -70,7 +68,7 @@ def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The reca
 
 def _section(report: Report, k: int) -> Markup:
     tables = [element("div", Markup(grid.html), class_="wide") for grid in report.grids()]
-    first = len(tables) // len(report.parts)  # those of the first part; the others are folded
+    first = len(tables) // len(report.parts)  # number of tables of the first part; the others are collapsed
     parts = element(
         "details",
         element("summary", f"The same tables for {' and '.join(report.parts[1:])}"),
@@ -151,7 +149,7 @@ def _anchor(report: Report) -> str:
 
 @dataclass(frozen=True)
 class Page:
-    """The text of an HTML file; `save` writes it."""
+    """The text of an HTML file. `save` writes it."""
 
     title: str
     text: str = field(repr=False)

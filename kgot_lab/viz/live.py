@@ -1,6 +1,4 @@
-"""The door to the browser: a live view in a notebook or on a page, and the picture that stands where nothing
-can be live.
-"""
+"""Live views in notebooks and on pages, and the static pictures where nothing can be live."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, element, key_of
 
 _FOLDER = Path(__file__).parent / "browser"
-# each a file NAME.js with a function NAMEView(root, data, tell)
+# each is a file NAME.js with a function NAMEView(root, data, tell)
 VIEWS = ("graph", "stepper", "explorer", "probe", "guesses", "review", "times", "editing", "talk", "answer")
 
 _SHARED = (
@@ -29,32 +27,33 @@ _SHARED = (
     "exploring/mixing", "exploring/mail", "exploring/controls", "exploring/hits", "exploring/pair",
 )  # fmt: skip
 
-FOR_PAGES = "KGOT_LAB_FOR_PAGES"  # the variable of the environment by which a kernel knows that its views go to pages without Python
+FOR_PAGES = "KGOT_LAB_FOR_PAGES"  # environment variable that tells a kernel that its views go to pages without Python
 
-# a message of the browser; what it returns is sent back, unless it is empty
+# handles a message from the browser; a reply that is not empty is sent back
 Heard = Callable[[Mapping[str, Json]], Json]
 
 
 class Drawable(Protocol):
-    """A picture that needs nothing: what readers see before, or without, a live view."""
+    """A self-contained picture that is shown before, or without, a live view."""
 
     def _repr_svg_(self) -> str: ...
 
 
 class Readable(Protocol):
-    """The same in words, as HTML that needs nothing and carries its key in `data-picture` as a picture does."""
+    """Self-contained HTML that is shown before, or without, a live view.
+
+    It has its key in `data-picture`, as a picture has.
+    """
 
     def _repr_html_(self) -> str: ...
 
 
 class Live:
-    """A view that lives in the browser, and the picture that a reader sees before it does: two outputs of one
-    cell.
-    """
+    """A live view in the browser, and the static picture before it: two outputs of one cell."""
 
     def __init__(self, picture: Drawable | Readable, data: Mapping[str, Json], heard: Heard) -> None:
         self.picture, self.data, self._heard = picture, data, heard
-        self.is_live = False  # whether a browser has said that it shows the view
+        self.is_live = False  # whether a browser has reported that it shows the view
         self._widgets: list[Any] = []
 
     def _ipython_display_(self) -> None:
@@ -106,7 +105,7 @@ class Live:
             widget.send(whole(answer))
 
 
-# where views go that are not for IPython
+# collects views that are not for IPython
 _ELSEWHERE: ContextVar[list[Live] | None] = ContextVar("_ELSEWHERE", default=None)
 
 
@@ -125,7 +124,7 @@ def in_marimo(view: Any) -> Any:
 
 
 class LiveOutput:
-    """What shows itself by its `live` view, in IPython and in marimo."""
+    """An object that displays itself by its `live` view, in IPython and in marimo."""
 
     live: Live
 
@@ -209,7 +208,7 @@ def place(data: Mapping[str, Json]) -> Markup:
     the same section. `data["alone"]` describes what needs a notebook.
     """
     text = json.dumps(data, ensure_ascii=True, default=str, separators=(",", ":"))
-    text = text.replace("<", "\\u003c")  # no text of the data can end the element
+    text = text.replace("<", "\\u003c")  # no text in the data can close the element
     return element(
         "div", element("script", Markup(text), type="application/json"), data_view=data["view"], class_="live"
     )

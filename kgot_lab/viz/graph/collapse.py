@@ -1,6 +1,4 @@
-"""What is drawn of a graph of any size: its nodes while they are few, and else communities, each as one until
-it is opened.
-"""
+"""Collapse a large graph for drawing: its communities are single nodes until they are opened."""
 
 from __future__ import annotations
 
@@ -40,21 +38,21 @@ from kgot_lab.viz.graph.groups import (
 
 MOST_NODES = 2_000
 _FEW_THINGS, _LINES_OF_FEW = 150, 300  # of few things the names are to be read; more lines would hide them
-_FEW = 4  # with fewer communities than this a picture says little: the best connected nodes are drawn too
+_FEW = 4  # with fewer communities a picture says little: the best connected nodes are drawn too
 _HUBS = 30
-READ_AT_ONCE = 60  # nodes of a community that are drawn by themselves
-_PARTS = 20  # communities that a larger one is divided into, at most
-_NEAR = 5  # other communities that are drawn beside it; all else is one
+READ_AT_ONCE = 60  # maximum nodes of a community that are drawn individually
+_PARTS = 20  # maximum communities into which a larger one is divided
+_NEAR = 5  # other communities drawn beside it; everything else is one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class View:
-    """What to draw: nodes, among them one for each community that hides some; edges between nodes; bundles of
-    all other edges.
+    """The items to draw: nodes (one for each community with hidden members), edges, and bundles of other
+    edges.
 
-    `shown` are the rows of the nodes drawn by themselves, which come first in `nodes`; `at` gives for each
-    row of the graph which of `nodes` stands for it; `left_out` counts the edges for which no line is drawn;
-    `note` says plainly what is shown and what is not.
+    `shown` are the rows of the nodes drawn individually, which come first in `nodes`. `at` maps each row of
+    the graph to its representative in `nodes`. `left_out` counts the edges without a line. `note` says what
+    is shown and what is not.
     """
 
     whole: Whole
@@ -227,7 +225,7 @@ def drawn_view(whole: Whole, shown: NDArray[np.integer[Any]], said: str = "") ->
     hidden = np.ones(len(graph), dtype=bool)
     hidden[shown] = False
     counts = np.bincount(division.of[hidden], minlength=len(division))
-    # no use in a super node for one
+    # a single hidden node is drawn instead of its community
     single = np.flatnonzero(hidden & (counts == 1)[division.of]) if len(division) else np.arange(0)
     hidden[single], counts[counts == 1] = False, 0
     rows = np.concatenate([shown, single]).astype(np.int32)

@@ -1,4 +1,4 @@
-"""Which nodes of a large graph belong together, in few enough groups that each can be drawn as one."""
+"""Community detection: partition a large graph into few enough groups to draw each as one node."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints, frozen
 
 MOST_COMMUNITIES = 40
-COARSER = 0.7  # by how much the resolution falls while there are too many communities
+COARSER = 0.7  # factor of the resolution while there are too many communities
 COARSEST = 1e-4
-ROOM = 0.75  # share of the communities that are parts of something larger; the others are for connected parts, which no resolution joins
+ROOM = 0.75  # share of the communities for parts of components; the others are for components, which no resolution joins
 
 _Numbers = NDArray[np.int64]
 _NO_LABEL = "no label"
-# kinds; that of any other community is ""
+# special kinds; that of any other community is ""
 WITHOUT_EDGES, THE_REST = ("without edges", "of the smallest groups")
 
 
 @dataclass(frozen=True, eq=False)
 class Communities:
-    """A division of a graph: the node of row r is in community `of[r]`; they count from 0, the largest first
-    and the rest last.
+    """A partition of a graph: the node of row r is in community `of[r]`.
 
-    `kinds` says of each what holds it together beside its edges, `how` in words how they were found.
+    Communities are numbered from 0, the largest first and the rest last. `kinds` says what the members of
+    each have in common besides edges. `how` describes the method.
     """
 
     of: Ints
@@ -224,7 +224,7 @@ def _joined(found: _Numbers, links: Ints, most: int) -> _Numbers:
     while smallest and len(near) + min(apart, most - int(most * ROOM)) > most:
         held, group = heappop(smallest)
         if group not in near or held != size[group]:
-            continue  # joined, or larger by now
+            continue  # an outdated heap entry: merged, or larger by now
         target = max(near[group], key=lambda other: (near[group][other], size[other], -other))
         into[group] = target
         size[target] += size[group]
@@ -234,7 +234,7 @@ def _joined(found: _Numbers, links: Ints, most: int) -> _Numbers:
                 near[other][target] = near[target][other] = near[target][other] + count
         heappush(smallest, (size[target], target))
         if not near[target]:
-            del near[target]  # the whole of its part
+            del near[target]  # it is now a whole component
             apart += 1
     return values[np.array([_root(into, group) for group in range(len(values))], dtype=np.int64)][numbers]
 

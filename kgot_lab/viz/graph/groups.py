@@ -1,4 +1,4 @@
-"""The communities of a graph as they are told: what each is called, what it holds, and how they were found."""
+"""Descriptions of a graph's communities: names, sizes, bundled edges, and how they were found."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ from kgot_lab.viz.static.markup import shortened
 if TYPE_CHECKING:
     from kgot_lab.viz.graph.collapse import View
 
-# The lines of a view: edges between nodes that are drawn, and bundles of the edges that reach into what is
-# collapsed.
+# The lines of a view: edges between drawn nodes, and bundles of edges to and between collapsed communities.
 
 MOST_LINES = 5_000
-_TYPES = 3  # edge types a bundle names
+_TYPES = 3  # edge types named in a bundle's title
 
 NodeNumbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class EdgeBundle:
-    """All edges between two things that are drawn, of which one at least stands for several nodes.
+    """All edges between two drawn items, at least one of which represents several nodes.
 
-    `forward` of them lead from source to target, `backward` the other way; `types` are the most used ones, of
-    `all_types`.
+    `forward` of them point from source to target, `backward` the other way. `types` are the most frequent
+    ones, of `all_types`.
     """
 
     source: str
@@ -60,8 +59,9 @@ class EdgeBundle:
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """What is drawn of a graph's edges: rows of single ones, and bundles; `left_out` edges are in neither,
-    `inside` what is collapsed.
+    """The drawn edges of a graph: rows of single edges, and bundles.
+
+    `left_out` edges are in neither, and `inside` edges are within collapsed communities.
     """
 
     edges: Ints
@@ -131,7 +131,7 @@ def _urgency(ends: NodeNumbers, edges: NodeNumbers, singles: int) -> NDArray[np.
     begin = np.cumsum(np.bincount(nodes)) - np.bincount(nodes)
     rank = np.empty(nodes.size)
     rank[order] = np.arange(nodes.size) - begin[nodes[order]]
-    rank[nodes >= singles] = np.inf  # a community has so many lines that its own ranks say little
+    rank[nodes >= singles] = np.inf  # a community has so many lines that ranks at it say little
     best = rank.reshape(2, -1).min(axis=0)
     return np.where(np.isinf(best), -1.0, best)
 
@@ -195,26 +195,27 @@ def _bundles(
     )
 
 
-_LABELS, _EXAMPLES = 3, 2  # that a title names
+_LABELS, _EXAMPLES = 3, 2  # maximum labels and examples in a title
 _GATHERED = {
     WITHOUT_EDGES: "one group of nodes without edges",
     THE_REST: "one of the smallest parts, which nothing joins",
 }
-EVERYTHING_ELSE = "elsewhere"  # the kind of what is outside a community that one looks into
+EVERYTHING_ELSE = "elsewhere"  # the kind of everything outside an opened community
 _NAMES = {
     WITHOUT_EDGES: "without edges",
     THE_REST: "small parts, not joined",
     EVERYTHING_ELSE: "everything else",
-}  # of what is no community
+}  # names of groups that are not communities
 
 
 @dataclass(frozen=True)
 class Community:
-    """Nodes that are drawn as one: `hidden` of `size` are, and `edges` lie between these; `labels` are their
-    first ones, most used first.
+    """Nodes that are drawn as one.
 
-    It is called by its best connected nodes and what most of them are; its super node has the same id and
-    title. With nothing hidden it has none, and name, labels and title are of all its nodes.
+    `hidden` of `size` nodes are hidden, with `edges` between them. `labels` are their first labels, most
+    frequent first. The community is named after its best connected nodes and the label of most of them. Its
+    node has the same id and title. If nothing is hidden there is no such node, and name, labels and title
+    describe all its members.
     """
 
     id: str
@@ -229,16 +230,14 @@ class Community:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Whole:
-    """A graph and what of its pictures stays the same, whatever is opened: its communities, and what is
-    marked.
-    """
+    """A graph and what is common to all its views: communities and marks."""
 
     graph: PropertyGraph
     division: Communities
     most: int
     marked: Collection[Identity] = ()
-    outer: View | None = None  # of a look into one community: the view from which it was opened
-    # the numbers of the communities beside it, between which no lines are drawn
+    outer: View | None = None  # for an opened community: the view from which it was opened
+    # the numbers of the neighbouring communities, between which no lines are drawn
     outside: frozenset[int] = frozenset()
 
     @cached_property

@@ -1,6 +1,4 @@
-"""Where the nodes of a picture go: a force layout, room for captions, discs that do not overlap, and free
-places.
-"""
+"""Graph layout: force-directed placement, disc packing, room for captions, and search for free positions."""
 
 from __future__ import annotations
 
@@ -14,8 +12,9 @@ NodePairs = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 _ROUNDS = 200
-_GRID = 30  # places tried in each direction for a node that joins a picture
-# of the width: what is flatter is turned toward the diagonal, for nothing else would fill the height
+_GRID = 30  # grid positions per axis for a node that is added to a picture
+# share of the width: a flatter layout is sheared toward the diagonal, since scaling alone would not fill the
+# height
 _FLAT = 0.25
 
 
@@ -35,7 +34,7 @@ def force_layout(
         return _joined(start * (aspect, 1), pairs, ideal, aspect) / (aspect, 1)
     points = np.random.default_rng(seed).random(start.shape) * (aspect, 1)
     degree = np.bincount(pairs.ravel(), minlength=len(points))
-    # what hangs loose is held closer, or it would push the rest into a corner
+    # nodes of low degree are held closer, or they would push the rest into a corner
     gravity = (0.4 + 3 / (1 + degree) ** 4)[:, None]
     for step in np.linspace(0.15, 0.002, rounds):
         force = _forces(points, pairs, ideal) - gravity * (points - points.mean(axis=0))
@@ -55,7 +54,7 @@ def _joined(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Po
         placed = ~np.isnan(points[:, 0])
         ends = np.concatenate([pairs, pairs[:, ::-1]])
         linked = np.bincount(ends[placed[ends[:, 1]], 0], minlength=len(points))
-        node = max(missing, key=lambda row: (linked[row], -row))  # neighbours of what is there come first
+        node = max(missing, key=lambda row: (linked[row], -row))  # neighbours of placed nodes come first
         missing.remove(node)
         near = np.unique(ends[(ends[:, 0] == node) & placed[ends[:, 1]], 1])
         away = np.linalg.norm(grid[:, None] - points[placed][None], axis=2) + 1e-3
@@ -67,10 +66,10 @@ def _joined(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Po
 
 def _forces(points: Points, pairs: NodePairs, ideal: float) -> Points:
     x, y = points.T
-    # row by column, and summed over rows: no third axis to stride over
+    # computed per coordinate and summed over rows, which is faster than a third axis
     across, down = (x - x[:, None], y - y[:, None])
     distance = np.sqrt(across * across + down * down) + 1e-6
-    near = distance < 6 * ideal  # far ones do not push, or unconnected parts would drift out of sight
+    near = distance < 6 * ideal  # distant nodes do not repel, or unconnected components would drift away
     push = near * ideal**2 / (distance * distance)
     force: Points = np.stack([(across * push).sum(axis=0), (down * push).sum(axis=0)], axis=1)
     pull = points[pairs[:, 0]] - points[pairs[:, 1]]
@@ -140,7 +139,7 @@ def packed(shares: Points, pairs: NodePairs, *, aspect: float, seed: int) -> tup
 def _separate_discs(middles: Points, radii: Points, bounds: Points) -> tuple[Points, bool]:
     """Move discs apart within the bounds, small ones further, and return whether none overlap."""
     needed = radii[:, None] + radii
-    # two at one place must part too
+    # two discs at the same point must separate too
     nudge = 1e-6 * (np.arange(len(radii))[:, None] - np.arange(len(radii)))[..., None]
     yielding = (radii**2 / (radii[:, None] ** 2 + radii**2))[..., None]
     for _ in range(60):
@@ -262,7 +261,7 @@ def distance_to_lines(points: Points, starts: Points, ends: Points) -> Points:
 
     The three arguments broadcast to shape (..., 2), the result has shape (...).
     """
-    # axis by axis: sums over an axis of two are slow
+    # computed per coordinate: sums over an axis of length two are slow
     across, down = (ends[..., 0] - starts[..., 0], ends[..., 1] - starts[..., 1])
     x, y = points[..., 0] - starts[..., 0], points[..., 1] - starts[..., 1]
     share = np.clip((x * across + y * down) / (across * across + down * down + 1e-9), 0, 1)
@@ -307,26 +306,26 @@ def _side(a: Points, b: Points, c: Points) -> Points:
     return side
 
 
-# Nodes moved until a small graph reads: no name on another, no line through a node of others, few lines
-# that cross.
+# Local search for a readable layout of a small graph: no overlapping names, no line through other nodes, few
+# crossings.
 #
-# One node after the other goes to the best of some hundred places, those around it and some anywhere: a
-# search that always ends, without chance. What an evaluation costs is the number of places times the lines
-# at the node times all nodes, so it is for a few hundred nodes.
+# Each node in turn moves to the best of some hundred positions, around it and anywhere. The search is
+# deterministic and always ends. An evaluation costs the number of positions times the node's lines times all
+# nodes, so it is for a few hundred nodes.
 
-CLEAR = 7.0  # pixels between a line and the rim of a node that is not its own
-# places tried around a node, and anywhere
+CLEAR = 7.0  # pixels between a line and the rim of a node that is not its end
+# radii and angles of the positions tried around a node, and the number tried anywhere
 _RINGS, _ANGLES, _ANYWHERE = ((8.0, 18.0, 36.0, 66.0, 110.0, 170.0), 10, 48)
-# what is bad, and how bad
+# costs
 _ON_NAME, _THROUGH, _CROSSES, _UNDER_NAME, _FAR, _SHORT = (10.0, 14.0, 1.2, 1.5, 0.9, 5.0)
 _SWEEPS = 10
-_WORK = 16_000_000  # distances measured at most, about two seconds: what is left untangled then stays so
+_WORK = 16_000_000  # maximum distance computations, about two seconds; then the search stops
 
 
 @dataclass(frozen=True)
 class NodeRooms:
-    """What each node takes of the paper, in pixels, shape (n,) each: its radius, half the width of its name,
-    the height of its name.
+    """The space of each node in pixels, shape (n,) each: radius, half the name's width, and the name's
+    height.
     """
 
     radius: Points
@@ -383,7 +382,7 @@ class _Search:
         self.down = np.stack([np.zeros(len(points)), rooms.shift], axis=1)
         self.name_down = np.stack([np.zeros(len(points)), rooms.radius + rooms.high / 2 + 3], axis=1)
         self.name_halves = np.stack([np.maximum(rooms.half, 1), np.maximum(rooms.high / 2, 1)], axis=1)
-        # where the middle of a node may be
+        # bounds of a node's centre
         self.low, self.high = (self.halves - self.down, np.array(bounds) - self.halves - self.down)
         self.high = np.maximum(self.high, self.low)
         self.points = np.clip(self.points, self.low, self.high)
@@ -395,7 +394,7 @@ class _Search:
             (r * np.cos(a + r), r * np.sin(a + r))
             for r in _RINGS
             for a in np.linspace(0, 2 * np.pi, _ANGLES, endpoint=False)
-        ]  # each ring turned a little
+        ]  # each ring is rotated a little
         self.steps = np.array([(0.0, 0.0), *rings])
         self.anywhere = (scattered(_ANYWHERE) + 1) / 2
 
@@ -465,7 +464,7 @@ class _Search:
             1 - length / need, 0
         ).sum(axis=1)
         rows = np.arange(len(self.points))
-        strange = (rows != node) & (rows != far[:, None])  # of each line, the nodes that are none of its ends
+        strange = (rows != node) & (rows != far[:, None])  # for each line, the nodes that are not its ends
         away = distance_to_lines(self.points, start[:, :, None], end[:, None])
         cost += (_hit(away, self.radius) * strange).sum(axis=(1, 2))
         scale = self.name_halves

@@ -1,4 +1,4 @@
-"""What is marked in a graph: by a write, along a path, or by the answer of a run."""
+"""Marks in a graph: of a write, along a path, or of the answer of a run."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from kgot_lab.types import Diff, Document, Edge, Node
 from kgot_lab.viz.static.drawing import draw_circle
 from kgot_lab.viz.static.markup import Markup, element, joined
 
-# The marks a picture is made of: shapes for labels, curves for edges, styles for what a write did.
+# The elements of a picture: shapes for labels, curves for edges, styles for the changes of a write.
 #
-# Colours are those of Okabe and Ito (2008), which colour-blind readers tell apart; a shape, a sign or a
-# dash pattern says the same in grey. Lines in orange and vermilion are darker than theirs, so that they
-# stand out from white paper.
+# Colours are those of Okabe and Ito (2008), which colour-blind readers can distinguish. A shape, a sign or a
+# dash pattern encodes the same in grey. Orange and vermilion lines are darker than theirs, for contrast with
+# white.
 
 Place = tuple[float, float]
 
@@ -36,7 +36,7 @@ CORNERS = (0, 4, 3, 6, 5)  # corners of the shape; 0 is a circle
 
 @dataclass(frozen=True)
 class NodeLook:
-    """How the nodes of one label look."""
+    """The look of the nodes with one label."""
 
     colour: str
     corners: int
@@ -44,8 +44,9 @@ class NodeLook:
 
 @dataclass(frozen=True)
 class Style:
-    """How a line looks; `sign` and `dashes` say the same as the colour, `ink` is the colour dark enough for
-    text.
+    """The style of a line.
+
+    `sign` and `dashes` encode the same as the colour, and `ink` is the colour dark enough for text.
     """
 
     colour: str
@@ -112,7 +113,7 @@ def badge(mark: Style, place: Place, radius: float) -> Markup:
 
 @dataclass(frozen=True)
 class Curve:
-    """A line from node to node: its SVG path and its arrow head."""
+    """A line between nodes: its SVG path and its arrow head."""
 
     path: str
     arrow: str
@@ -168,15 +169,15 @@ def _points(places: Sequence[Place]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
 
-# What an answer rests on: of the facts that a run read, the few that speak of its question, and the
-# sentences they were taken from.
+# The support of an answer: of the facts that a run read, the few that concern its question, and their source
+# sentences.
 
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
 class Quoted:
-    """A sentence that facts were taken from, and the title of its document."""
+    """A sentence that is the source of facts, and the title of its document."""
 
     sentence: str
     title: str
@@ -184,10 +185,11 @@ class Quoted:
 
 @dataclass(frozen=True)
 class Grounds:
-    """An answer and what it rests on: `telling` facts hold what the read facts say of the question, `beside`
-    are the others.
+    """An answer and the facts that support it.
 
-    The `hub` is the node that is the answer, or else the one that most facts touch; "" without facts.
+    `telling` are the supporting facts, which cover what all read facts say about the question, and `beside`
+    are the others. The `hub` is the node that is the answer, or else the one with the most facts; "" without
+    facts.
     """
 
     question: str
@@ -307,7 +309,7 @@ def _fewest(facts: Sequence[Edge], wanted: set[str], graph: PropertyGraph) -> tu
     chosen: list[Edge] = []
     left = set(wanted)
     while facts and (found := {edge.identity: left & _words(edge, graph) for edge in facts}):
-        # of equals the first: the loop puts the nearest first
+        # the first of equals, since the loop lists the nearest first
         best = max(facts, key=lambda edge: len(found[edge.identity]))
         if not found[best.identity]:
             break
@@ -354,7 +356,7 @@ def _quoted(facts: Iterable[Edge], passages: Sequence[Document], graph: Property
             yield Quoted(said, title)
 
 
-# How two nodes of a graph belong together.
+# Paths between two nodes.
 
 
 def shortest_path(graph: PropertyGraph, start: str, end: str) -> list[str]:
@@ -399,23 +401,21 @@ def _link(graph: PropertyGraph, one: str, other: str) -> Edge:
 
 
 _LAST_WRITE = "The last write:"
-_NO_NAME = "(no name)"  # what stands under a node whose name is empty or blanks
+_NO_NAME = "(no name)"  # caption of a node with a blank name
 
 _Identity = tuple[str, str, str, str]
-# a write; a path, as the ids of its nodes in order; or a run, for its answer
+# a write, a path as the ids of its nodes in order, or a run, for its answer
 Highlight = Diff | Sequence[str] | Trace | None
 
 
 @dataclass(frozen=True)
 class Marked:
-    """A graph together with what a write took away, and the marks of nodes and edges, which are keys of
-    MARKS.
-    """
+    """A graph including what a write removed, and the marks of nodes and edges (keys of MARKS)."""
 
     graph: PropertyGraph
     nodes: Mapping[str, str]
     edges: Mapping[_Identity, str]
-    said: str  # what is marked, in words; "" for nothing
+    said: str  # description of what is marked, or ""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -495,7 +495,7 @@ def _with_removed(graph: PropertyGraph, diff: Diff) -> PropertyGraph:
         return graph
     nodes = {node.id: node for node in (*diff.removed_nodes, *graph.nodes)}
     edges = {edge.identity: edge for edge in (*diff.removed_edges, *graph.edges)}
-    # ghosts last: the others keep their colours
+    # removed nodes last, so that the others keep their colours
     ordered = [*graph.ids, *(id for id in nodes if id not in graph)]
     return PropertyGraph.of((nodes[id] for id in ordered), edges.values(), dangling="add")
 

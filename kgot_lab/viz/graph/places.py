@@ -1,4 +1,5 @@
-"""A place in the unit square for every node of a picture, whatever its size; a node that has one keeps it."""
+"""Positions in the unit square for the nodes of a graph of any size. A node with a given position keeps it.
+"""
 
 from __future__ import annotations
 
@@ -27,12 +28,12 @@ from kgot_lab.viz.graph.layout import (
 from kgot_lab.viz.graph.marks import Place
 
 _SMALL = 300  # nodes up to which one force layout holds the whole graph
-_TOGETHER = 200  # members of a community up to which its own force layout is worth its time
-SPARSE = 4  # edges a member; with more, forces would only make a knot
+_TOGETHER = 200  # maximum members of a community for a force layout of its own
+SPARSE = 4  # maximum edges per member; with more, forces would only make a knot
 _ROUNDS = 80
-HOLE = 0.2  # of a disc's radius: where the super node of a community stands
-STRONGEST = 3  # links of each community that pull
-BOX = (0.028, 0.042)  # room of a node in a picture of up to 300, as shares of width and height
+HOLE = 0.2  # share of a disc's radius that is left free for the community's node
+STRONGEST = 3  # strongest links per community that attract
+BOX = (0.028, 0.042)  # space of a node in a picture of up to 300, as shares of width and height
 
 
 def places(
@@ -77,14 +78,14 @@ def places_of(
     laid = _in_discs(_pairs(graph), whole.members, aspect=aspect, seed=seed, wanted=wanted, hole=HOLE)
     middles = _kept(laid.middles, _given(whole.ids, positions or {}))
     of = whole.division.of[view.shown]
-    # a community that was elsewhere takes its members along
+    # members move with a community that has a given position
     points = laid.points[view.shown] + (middles - laid.middles)[of]
     ids = [graph.ids[row] for row in view.shown.tolist()]
     given = _given(ids, positions or {})
     known = ~np.isnan(given[:, 0])
     elsewhere = np.unique(of[known & (np.abs(points - given).max(axis=1, initial=0) > 1e-3)])
     points[known] = given[known]
-    # their places were found for another arrangement of their community
+    # their positions belong to another layout of their community
     points[~known & np.isin(of, elsewhere)] = np.nan
     if np.isnan(points).any():
         things = np.concatenate(
@@ -109,7 +110,7 @@ def _kept(middles: Points, given: Points) -> Points:
 
 @dataclass(frozen=True, eq=False)
 class _Laid:
-    """Nodes laid out by communities: points of the unit square, one for each node row, and the middle of each
+    """A layout by communities: points of the unit square for each node row, and the centre of each
     community's disc.
     """
 
@@ -138,7 +139,7 @@ def _in_discs(
     middles, radii = packed(shares, _strongest(of[pairs], len(groups)), aspect=aspect, seed=seed)
     reach = np.stack([radii / aspect, radii], axis=1)
     if len(groups) == 1:
-        reach[0] = 0.48  # alone it need not be round
+        reach[0] = 0.48  # a single group need not be round
     middles = middles / (aspect, 1)
     offsets = np.zeros((count, 2))
     within = of[pairs[:, 0]] == of[pairs[:, 1]]
@@ -187,7 +188,7 @@ def _facing(offsets: Points, of: NDArray[np.int64], crossing: NodePairs, middles
     x, y = offsets[ends[:, 0]].T
     along, across = x * toward[:, 0] + y * toward[:, 1], x * toward[:, 1] - y * toward[:, 0]
     sums = (np.bincount(of[ends[:, 0]], weights=part, minlength=len(middles)) for part in (across, along))
-    # the turn with the largest sum of products, as in a Procrustes fit in the plane
+    # the rotation with the largest sum of products, as in a Procrustes fit in the plane
     angle = np.arctan2(*sums)[of]
     cosine, sine = np.cos(angle), np.sin(angle)
     x, y = offsets.T

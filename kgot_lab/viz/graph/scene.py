@@ -1,5 +1,5 @@
-"""A scene: what is drawn of a graph, as plain data. The still picture (SVG) and the live view (JSON) both
-render it.
+"""A scene: the drawn part of a graph as plain data, rendered by the static picture (SVG) and the live view
+(JSON).
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ from kgot_lab.viz.graph.marks import (
 from kgot_lab.viz.static.drawing import balanced, line_width
 
 EDGES_PER_NODE = 4  # more would be a black cloud
-_OFTEN = 15  # edges of one type from which on it is said once
-_NO_COMMUNITY = WITHOUT_EDGES, THE_REST, EVERYTHING_ELSE  # drawn smaller, since their number says little
+_OFTEN = 15  # number of edges of one type from which the legend gives the type
+_NO_COMMUNITY = WITHOUT_EDGES, THE_REST, EVERYTHING_ELSE  # drawn smaller, since their size says little
 
 
 @dataclass(frozen=True)
 class NodePlan:
-    """A node: its middle, its radius, its name in lines, and the middle of these, counted from its own; not
-    `named` for want of room.
+    """A node: its centre, radius, name in lines, and the offset of the name's centre.
+
+    It is not `named` if there is no room.
     """
 
     place: Place
@@ -56,8 +57,9 @@ class NodePlan:
 
 @dataclass(frozen=True)
 class EdgePlan:
-    """An edge: the control point of its curve, its words in lines, and the middle of these; not `worded` for
-    want of room.
+    """An edge: the control point of its curve, its label in lines, and the label's centre.
+
+    It is not `worded` if there is no room.
     """
 
     control: Place
@@ -68,14 +70,14 @@ class EdgePlan:
 
 @dataclass(frozen=True)
 class DrawingPlan:
-    """Where everything is, in pixels of a drawing area; `name_size` and `word_size` are those of the type."""
+    """All positions, in pixels of a drawing area. `name_size` and `word_size` are font sizes."""
 
     area: tuple[float, float]
     name_size: float
     word_size: float
     nodes: Mapping[str, NodePlan]
     edges: Mapping[Identity, EdgePlan]
-    notes: tuple[str, ...] = ()  # what edges say that have a number for want of room
+    notes: tuple[str, ...] = ()  # the labels of edges that have a number for lack of room
 
     def fractions(self) -> dict[str, Place]:
         """Return the positions of the nodes as fractions of the area."""
@@ -94,10 +96,10 @@ class DrawingPlan:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Nodes and edges that are drawn, and what is marked among them; `labels` in the order of their colours.
+    """The drawn nodes and edges, and their marks. `labels` are in the order of their colours.
 
-    Of a `view` some nodes stand for a community, and bundles for many edges. `places` are fractions of the
-    drawing area; a small scene has a `plan` too.
+    In a `view`, some nodes represent a community, and bundles represent many edges. `places` are fractions of
+    the drawing area. A small scene also has a `plan`.
     """
 
     nodes: tuple[Node, ...]
@@ -228,20 +230,20 @@ def scene_of_view(view: View, told: Marked) -> Scene:
     return Scene(view.nodes, view.edges, told, told.labels, view)
 
 
-# Where everything of a small graph goes, once for the still picture and the live view: nodes, names, lines,
-# and the words along them.
+# The plan of a small graph, used by the static picture and the live view: nodes, names, lines and edge
+# labels.
 #
-# All is in pixels of a drawing area. A wider or higher area may stretch the places and the curves: what lay
-# apart then lies farther apart, since names and nodes keep their sizes, and no line comes nearer to a node.
+# All coordinates are in pixels of a drawing area. A larger area may stretch positions and curves. Items then
+# lie farther apart, since names and nodes keep their sizes, and no line comes nearer to a node.
 
-PLANNED = 150  # nodes up to which names and words have places of their own
-MANY_NODES = 60  # from here on all is smaller
+PLANNED = 150  # maximum nodes of a scene with a plan
+MANY_NODES = 60  # with more nodes everything is smaller
 _ATTEMPTS = 3
-_LEADING = 1.22  # from line to line, by the size of the type
-_STRETCHES = 3  # a stretched drawing has other places for its names, and these may reach less far
-# of words along an edge, by their usual width, in the order in which they are tried; 0 for a number
+_LEADING = 1.22  # line height, relative to the font size
+_STRETCHES = 3  # repetitions, since names are placed differently in a stretched drawing
+# relative widths of edge labels, in the order in which they are tried; 0 for a number
 _WIDTHS = (1.0, 0.6, 2.5, 0.0)
-_LOOP = 4.4  # radii that a loop is high
+_LOOP = 4.4  # height of a self-loop in radii
 
 
 def drawing_plan(scene: Scene, area: tuple[float, float], *, positions: Mapping[str, Place]) -> DrawingPlan:
@@ -264,7 +266,7 @@ def drawing_plan(scene: Scene, area: tuple[float, float], *, positions: Mapping[
 
 
 class _Draft:
-    """A plan in the making; rows are nodes and edges in the order given."""
+    """A plan under construction. Rows are nodes and edges in the order given."""
 
     def __init__(self, scene: Scene, area: tuple[float, float]) -> None:
         self.scene, self.area = scene, area
@@ -325,7 +327,7 @@ class _Draft:
         self.word_at = np.zeros((len(self.edges), 2))
         self.notes: list[str] = []
         self.silent = np.array([bool(lines) for lines in self.words], dtype=bool)
-        for wide in _WIDTHS:  # what found no room is tried again as broader or narrower lines
+        for wide in _WIDTHS:  # labels without room are tried again with wider or narrower lines
             rows = np.flatnonzero(self.silent)
             if not wide:
                 self._number(rows)

@@ -1,5 +1,5 @@
-"""A scene as a static picture that needs nothing else: its legend above, a note below, no script and no
-address inside.
+"""Render a scene as a static, self-contained SVG with a legend above and a note below, without scripts or
+URLs.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ from kgot_lab.viz.static.drawing import HALO, StaticPicture, draw_path, draw_rec
 from kgot_lab.viz.static.markup import Markup, element, joined, keyed, shortened, text_width
 from kgot_lab.viz.static.table import Sheet, Table, table
 
-WHICH_FIRST = " (changed and best connected first)"  # which nodes are drawn where there is no room for all
+WHICH_FIRST = " (changed and best connected first)"  # which nodes are preferred if not all are drawn
 NO_NODES = "This graph has no nodes"
 _EDGE = 6.0  # pixels around the drawing
-_ROW, _FIRST_ROW = 22.0, 16.0  # of the legend: the height of a row, and where the first one is
+_ROW, _FIRST_ROW = 22.0, 16.0  # legend: the height of a row, and the position of the first one
 _NOTE, _NOTE_LINES = 15.0, 3
-_TOLD = 300  # characters of a line of a tooltip
-_TOLD_OF_MANY = 60  # with many nodes they would be most of the file
+_TOLD = 300  # maximum characters of a line of a tooltip
+_TOLD_OF_MANY = 60  # with many nodes, tooltips would be most of the file
 
 
 @dataclass(frozen=True)
 class Picture(StaticPicture):
-    """A scene as SVG, and where each node is in it, as fractions of the drawing area: hand them to the next
-    picture to keep nodes in place.
+    """A scene as SVG, and the positions of its nodes as fractions of the drawing area.
+
+    Pass the positions to the next picture to keep the nodes in place.
     """
 
     svg: Markup = field(repr=False)
@@ -121,7 +122,7 @@ def _description(scene: Scene) -> str:
 
 
 class _Paper:
-    """A scene on paper of some size, in SVG units."""
+    """A scene on paper of a given size, in SVG units."""
 
     def __init__(self, scene: Scene, width: int, height: int, *, arrows: bool = True) -> None:
         self.scene, self.width, self.height, self.arrows = scene, width, height, arrows
@@ -134,7 +135,7 @@ class _Paper:
         """Return the position of everything, in pixels of the drawing area."""
         plan = drawing_plan(self.scene, self._area(), positions=positions)
         low = _NOTE * len(self._note_lines(plan))
-        if low > self.low:  # what has no room is said below, where there must be room for that
+        if low > self.low:  # labels without room are listed below, which needs space
             self.low = low
             plan = drawing_plan(self.scene, self._area(), positions=plan.fractions())
         return plan

@@ -1,4 +1,4 @@
-"""A graph to look into: it draws wherever a notebook is read, and lives where one runs."""
+"""Interactive graph view: a static picture wherever a notebook is read, and a live view where it runs."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from kgot_lab.viz.live import Live, LiveOutput, is_for_pages
 from kgot_lab.viz.static.markup import shortened
 from kgot_lab.viz.static.table import Table, cell, properties, sheet
 
-# What of a graph holds a text, for the search of a graph view: names first, then relations, then what is
-# known of nodes and of edges.
+# Text search in a graph view: names first, then relations, then labels and properties of nodes and edges.
 
 NAME_IN_SENTENCE = 60  # characters of a name in a sentence
-_QUOTED = 60  # characters of a property around what was searched
+_QUOTED = 60  # characters of a property around a match
 
 
 @dataclass(frozen=True, eq=False)
 class TextHolding:
-    """The rows of nodes and edges that hold a text: nodes by name, edges by type, and then both by what else
-    is known of them.
+    """The rows of nodes and edges that contain a text.
+
+    Nodes with a matching name come first, then edges with a matching type, then nodes and edges with other
+    matches.
     """
 
     graph: PropertyGraph = field(repr=False)
@@ -148,7 +149,7 @@ def _known(labels: Sequence[str], properties: Mapping[str, Json]) -> Iterator[tu
 
 
 IN_PICTURE = 150  # nodes of the static picture
-# pixels of the legend and the edges of the still picture, which a live view has outside its drawing
+# pixels of the legend and the margins of the static picture, which a live view has outside its drawing
 AROUND_DRAWING = 40
 LEAST_HEIGHT, MOST_HEIGHT = 260, 640
 _NO_NODE = "A path joins two nodes, and this is a group of them: open it and pick one of its nodes."
@@ -156,7 +157,7 @@ AROUND = 40  # neighbours drawn at once
 
 
 class GraphView(LiveOutput):
-    """What `show_graph` shows: two outputs in a cell, and then what the reader picked in it."""
+    """The result of `show_graph`: an interactive view, and afterwards what the reader picked in it."""
 
     def __init__(
         self,
@@ -174,7 +175,7 @@ class GraphView(LiveOutput):
         if self.view.communities:
             changed = sorted(told.touched, key=lambda id: (id not in told.nodes, *self._connected(id)))
             self.view = revealed(self.view, changed[: most // 2])
-        self._placed: Mapping[str, Place] = {}  # where a view of groups has what it draws
+        self._placed: Mapping[str, Place] = {}  # positions of what a view with groups draws
         self.live = Live(picture, {"view": "graph", **self._data(), "height": height}, self._heard)
 
     @property
@@ -249,7 +250,7 @@ class GraphView(LiveOutput):
                 said = f"{len(near)} neighbours of {self._name(id)} now drawn"
                 return self._shown(revealed(self.view, near), said)
             case {"open": str(community)} if community in self.view.whole.ids:
-                self._placed = {}  # what is opened, and all around it, is laid out anew
+                self._placed = {}  # the opened community and its surroundings get a new layout
                 return self._shown(entered(self.view, community), "Opened, and laid out anew.")
             case {"close": str()} if self.view.whole.outer:
                 self._placed = {}

@@ -1,4 +1,4 @@
-"""A scene as the live view draws it: JSON with captions cut, colours chosen, a place for everything."""
+"""Render a scene as JSON for the live view, with shortened captions, colours and positions."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from kgot_lab.viz.graph.scene import (
 from kgot_lab.viz.static.markup import shortened
 from kgot_lab.viz.static.table import cell
 
-DRAWN = 2000  # nodes of a live view
-NAMELESS = "\u2063"  # what stands for an empty id in the browser, whose graphs have none
-CAPTION = 24  # characters below a node
-_LINE = 300  # characters of a line that one sees on pointing at something
+DRAWN = 2000  # maximum nodes of a live view
+NAMELESS = "\u2063"  # encodes an empty id in the browser, whose graphs do not allow one
+CAPTION = 24  # maximum characters of a caption
+_LINE = 300  # maximum characters of a line of a tooltip
 ASPECT = 1.5  # width of the unit square over its height
-_NAMED = 14  # communities that have a name when the whole is seen; the others when one comes closer
-AREA = 780.0, 440.0  # pixels a live view without still picture is planned for; a smaller one is drawn smaller
+_NAMED = 14  # communities with a name in the whole view; the others get theirs on zooming in
+AREA = 780.0, 440.0  # planned pixels of a live view without static picture; a smaller one is scaled down
 _LINES_PLANNED = 4 * PLANNED
 
 
@@ -96,7 +96,7 @@ def scene_data(scene: Scene, view: View) -> dict[str, Json]:
         "plan": _type_sizes(plan) if plan else None,
         "total": len(told.graph) if view.communities else 0,
         "inside": view.whole.outer is not None,
-        # Python has more that can be searched
+        # some tooltips are cut, so only Python can search the full text
         "cut": any(line.endswith("…") for thing in (*nodes, *edges) for line in thing["hover"]),
     }
 
@@ -210,11 +210,11 @@ def _legend(scene: Scene) -> list[dict[str, Json]]:
     ]
 
 
-# What opens on a page without Python: views of groups that were made before, as many as fit.
+# Groups that open on a page without Python: prepared views, as many as fit.
 
 _MOST = 1_000_000  # characters of JSON, for all views together
-_LEVELS = 2  # groups of the whole graph, and those that these fall into
-_MISSES = 3  # views that find no room, until no more are made: each takes about a second
+_LEVELS = 2  # levels: groups of the whole graph, and the groups inside them
+_MISSES = 3  # stop after so many views without room, since each takes about a second
 NOTHING_OPENS = "On this page groups stay closed: opening one, and searching among the nodes inside, needs a running notebook."
 _ALL_OPEN = (
     "On this page groups open; showing neighbours of a node that are not drawn needs a running notebook."
@@ -223,8 +223,9 @@ _ALL_OPEN = (
 
 @dataclass(frozen=True, eq=False)
 class _Kept:
-    """A view, what it was opened from, and the keys of what opens in it, by the ids of groups; the key ""
-    leads out.
+    """A view, the one from which it was opened, and the keys of what its groups open into.
+
+    The key "" leads out.
     """
 
     view: View
