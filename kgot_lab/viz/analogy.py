@@ -339,9 +339,7 @@ class StructureView(StaticPicture):
 
 @dataclass(frozen=True)
 class _Source:
-    """What views are made from: edges to choose from, texts, names, skeletons, and the aligner and
-    thresholds.
-    """
+    """The data for views: edges to choose from, texts, names, skeletons, and the aligner and thresholds."""
 
     edges: tuple[Edge, ...]
     texts: Texts | None

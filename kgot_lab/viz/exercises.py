@@ -31,8 +31,7 @@ _NOT_PROOF = (
 
 @dataclass(frozen=True)
 class Attempt:
-    """The attempts at an exercise: the last answer as text, whether one was right, and the number of
-    attempts.
+    """The attempts at an exercise: the last answer as text, whether one was right, and their number.
 
     If one was right, the number is the one at which it was. A right answer stays right, and later attempts do
     not count. The same answer twice is one attempt.

@@ -1,4 +1,7 @@
-"""Guess the winner of each round of a contest, and the margin if asked, before the measurements are shown."""
+"""Guess the winner of each round of a contest before the measurements are shown.
+
+If the contest asks for it, the reader also guesses the margin.
+"""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Live:
         display(self.picture)  # type: ignore[no-untyped-call]
         try:
             display(self.widget())  # type: ignore[no-untyped-call]
-        except NotInstalled as missing:  # the picture is there already, and these words say how to get more
+        except NotInstalled as missing:  # the picture is displayed; the message says how to get more
             display({"text/plain": str(missing)}, raw=True)  # type: ignore[no-untyped-call]
 
     def in_marimo(self) -> Any:

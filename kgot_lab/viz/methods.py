@@ -1,5 +1,4 @@
-"""Draw what the query methods found: an answer with its lanes, an impact as rings, two nodes by their
-dimensions.
+"""Pictures of query results: hits with their retrievers, an impact as rings, two nodes by their dimensions.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK, TINT
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet, sheet
 
-# The answer of a search as a picture: the seeds, the edges followed from them, and what each lane gave to
-# each node.
+# The result of a search as a picture: the seeds, the edges followed from them, and the score of each node by
+# retriever.
 
 # Okabe and Ito
 LANE_FILLS = {"embedding": "#0072B2", "text": "#E69F00", "graph": "#009E73", "intent": "#CC79A7"}
@@ -204,14 +203,14 @@ def _search_sheet(found: SearchResult) -> Sheet:
     return sheet(("rank", "node", "type", "score", *LANE_FILLS, "came by"), rows, f"Answers to {found.query}")
 
 
-# An impact as rings: the node in the middle, what a change of it reaches around it by depth, the riskiest
-# chain marked.
+# An impact as rings: the node in the middle, the nodes that its change reaches around it by depth, and the
+# riskiest chain marked.
 
-# the least and the most between rings, and the least between two nodes of a ring
+# minimum and maximum distance of rings, and minimum distance of two nodes of a ring
 _STEP, _FARTHEST, _APART = (105.0, 260.0, 26.0)
-_LETTER, _IMPACT_EDGE = 6.6, 24.0  # the width of a letter of a caption, and what is left free around all
-_PER_RING = 28  # nodes of a ring
-_LONGEST = 26  # characters of a caption
+_LETTER, _IMPACT_EDGE = 6.6, 24.0  # width of a character of a caption, and outer margin
+_PER_RING = 28  # maximum nodes of a ring
+_LONGEST = 26  # maximum characters of a caption
 _CRITICAL, _PLAIN = "#D55E00", "#56B4E9"
 _Point = tuple[float, float]
 _Angles = dict[str, float]
@@ -243,7 +242,7 @@ def impact_picture(impact: Impact, *, per_ring: int = _PER_RING) -> Drawing:
     for id, node in drawn.items():
         radius, leads_on, told = 4 + 8 * node.risk / most, id in parents, _bare(id, node.name)
         down = radius + 13
-        if leads_on:  # above the node where another caption is in the way below
+        if leads_on:  # above the node if another caption is below it
             free = (each for each in (down, -radius - 5) if _free(_beneath(points[id], each, told), captions))
             down = next(free, down)
             captions.append(_beneath(points[id], down, told))
@@ -429,12 +428,12 @@ def _impact_sheet(impact: Impact) -> Sheet:
     return sheet(Impact.COLUMNS, rows, f"Impact of {impact.node}")
 
 
-# Two nodes beside each other by their dimensions: a line for each from 0 to 1, with a dot for one node and
-# a square for the other.
+# Comparison of two nodes by their dimensions: a line for each from 0 to 1, with a dot for one node and a
+# square for the other.
 
 _FIRST, _SECOND, _SECOND_INK = "#0072B2", "#D55E00", "#9C4400"
 _PROFILE_EDGE, _PROFILE_TOP, _PROFILE_ROW, _HEAD = 24.0, 92.0, 30.0, 30.0
-_PROFILE_NAMES, _ENDS, _SCALE = 205.0, 250.0, 250.0  # widths: name, what an end means, the line
+_PROFILE_NAMES, _ENDS, _SCALE = 205.0, 250.0, 250.0  # widths: name, label of an end, line
 
 
 def profile_picture(profile: DimensionProfile) -> Drawing:

@@ -1,4 +1,4 @@
-"""A notebook as one HTML page that needs nothing else: for readers without Jupyter, from disk and on paper."""
+"""Convert a notebook to one self-contained HTML page, for readers without Jupyter, from disk and in print."""
 
 from __future__ import annotations
 
@@ -25,18 +25,17 @@ SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//")
 
 @dataclass(frozen=True)
 class PageFrame:
-    """What is around a notebook's text on its page: links to the pages beside it, and styles and a script
-    that all of them share.
+    """The frame of a notebook's page: links to neighbouring pages, and their shared styles and script.
 
-    `linked` names the page of each notebook beside it; `stays` says that the folder may be taken elsewhere,
-    so that a link to a file which is not in it would lead nowhere.
+    `linked` maps each neighbouring notebook to its page. `stays` says that the folder may be moved, so that
+    links to files outside it would break.
     """
 
     linked: Mapping[Path, str] = field(default_factory=dict)
     folder: Path = Path()
     navigation: str = ""
-    style: str = ""  # the file of the styles, beside the page; without one they are in the page
-    script: str = ""  # the file of the script, beside the page; without one no script runs
+    style: str = ""  # the CSS file next to the page; "" if the styles are inline
+    script: str = ""  # the JavaScript file next to the page; "" if no script runs
     stays: bool = False
     slides: bool = False  # cells with `slide_start` begin a slide
 
@@ -68,7 +67,7 @@ def framed_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
     page = _linked(_converted(notebook, path, frame), path, frame)
     own = {frame.style, frame.script}
     if left := [address for address in references(page, beside=True) if address not in own]:
-        # widgets are left out anyway
+        # widgets are left out of the page
         said = (each for each in notebook_references(path) if not each.kind.startswith("widget"))
         found = [str(each) for each in said] or left
         raise BadInput(
@@ -102,7 +101,7 @@ def read_notebook(path: Path) -> NotebookNode:
     reads: Callable[..., NotebookNode] = untyped
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # cells without an id: nothing here needs one
+            warnings.simplefilter("ignore")  # cells without an id, which is not needed here
             return reads(path.read_text(encoding="utf-8"), as_version=4)
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(
@@ -204,9 +203,9 @@ def _leads_elsewhere(link: str) -> bool:
     return bool(SCHEME.match(link)) or link.startswith(("#", "/"))
 
 
-# Slides from a notebook: one HTML file that fetches nothing, made by nbconvert.
+# Slides from a notebook: one HTML file by nbconvert that fetches nothing.
 
-_LEFT_OUT = ("In the package",)  # sections for readers of the notebook alone
+_LEFT_OUT = ("In the package",)  # sections that are only for readers of the notebook
 _HEADING = re.compile(r"^(?=#{1,6}\s)|^(?=\*\*\d+\.\*\*)", re.MULTILINE)  # an exercise begins with its number
 
 

@@ -1,5 +1,5 @@
-"""A whole run as one HTML file that needs nothing else: no address, readable from disk and on paper, whether
-or not a script may run.
+"""Build a whole run as one self-contained HTML file, readable from disk and in print, with or without
+scripts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from kgot_lab.viz.live import page_script, page_style, place
 from kgot_lab.viz.static.markup import Markup, element, folded, joined, key_of, shortened
 from kgot_lab.viz.static.table import Sheet, Table, properties, table
 
-# Each event of a run as a piece of a page: its telling as markup, and what is long folded away.
+# Each event of a run as an HTML fragment: its description, and long texts collapsed.
 
 BY_HAND = "(written by hand)"
 
@@ -201,7 +201,7 @@ def page(
     run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
     events = run.events
     graphs = _graphs(events, graph or graph_after(events[:1]))
-    # what an answer rests on is found by the run alone
+    # the support of an answer is found from the run alone
     is_whole = graph is None and {Started, Answered} <= set(map(type, events))
     drawn = show_graph(graphs[-1], highlight=run if is_whole else None)
     question = next((event.question for event in events if isinstance(event, Started)), "")
@@ -316,7 +316,7 @@ def _evidence(events: Sequence[Event]) -> Markup:
         return _section("Evidence", element("p", "None: the answer names no fact of the graph."))
     returned = (event for event in events if isinstance(event, ToolReturned))
     documents = {document.id: document for event in returned for document in event.sources}
-    # a trace from elsewhere may hold fewer
+    # a foreign trace may have fewer supports
     pairs = zip_longest(answer.evidence, answer.supports[: len(answer.evidence)], fillvalue=())
     told = [format_fact(str(fact), supports) for fact, supports in pairs]
     rows = (
@@ -373,10 +373,9 @@ def _named(sheet: Sheet, name: str) -> Sheet:
     return Sheet(sheet.columns, sheet.rows, sheet.total, name)
 
 
-# A graph as one HTML file to move and search: the view of the notebooks, which works from disk and asks
-# nothing of the network.
+# A graph as one HTML file to move and search: the notebook view, which works from disk and without a network.
 
-MOST_EXPORTED = DRAWN  # nodes drawn by themselves; with more the drawing is a cloud
+MOST_EXPORTED = DRAWN  # maximum nodes drawn individually; with more the drawing is a cloud
 _HEIGHT = 600  # pixels of the drawing
 
 EXPORT_STYLE = """

@@ -1,6 +1,4 @@
-"""Runs of one question in several languages, side by side: the graph each grew, a fact as it was shown, what
-read it, the answer.
-"""
+"""Compare runs of one question in several query languages: graph, a fact, reads and answer."""
 
 from __future__ import annotations
 
@@ -27,12 +25,12 @@ _CODE = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:85%;margin:0"
 
 @dataclass(frozen=True)
 class Spoken:
-    """What one run did in its language, as texts; `pictured` is the graph it grew."""
+    """The result of one run as texts. `pictured` is the graph it built."""
 
     language: str
-    fact: str  # the first that was written
-    mended: str  # how many statements the model mended after the engine refused them
-    read: str  # the last statement that gave rows, in each language
+    fact: str  # the first fact written
+    mended: str  # the number of statements that the model repaired after the engine refused them
+    read: str  # the last statement that returned rows, in each language
     rows: str
     answer: str
     pictured: Picture
@@ -45,7 +43,7 @@ class Spoken:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """A column for each run; its HTML has the pictures, its table and its plain text the same words."""
+    """A column for each run. The HTML also has pictures; the table and the plain text have the same texts."""
 
     question: str
     spoken: tuple[Spoken, ...]

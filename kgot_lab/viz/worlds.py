@@ -1,6 +1,4 @@
-"""Look at a world of characters: what someone sees of it, and the same question put to several of them side
-by side.
-"""
+"""Views of a world of characters: what each sees, and who knows of a thing."""
 
 from __future__ import annotations
 
@@ -21,9 +19,9 @@ from kgot_lab.viz.side_by_side import in_columns
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.static.table import Sheet, Table
 
-# What someone sees of a world, as a graph: entities under their names, which tell them apart.
+# The visible part of a world as a graph, whose node ids are unique names of entities.
 
-# the types that most see, first: so that colours stay from one sight to another
+# the most commonly visible types first, so that colours are the same for all NPCs
 _USUAL = ("npc", "location", "faction", "item", "player")
 
 
@@ -59,7 +57,7 @@ def _edge(relationship: Relationship, called: dict[str, str]) -> Edge:
     )
 
 
-# One question put to several in a world: what each sees, who knows of the thing, and why another does not.
+# Comparison of several NPCs: what each sees, who knows of the thing, and why another does not.
 
 _WIDTH, _HEIGHT = 560, 540
 _NAMES = (
@@ -75,13 +73,12 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class VisibilityComparison:
-    """A column for each who was asked, with every entity at the same place in each picture; the way to the
-    thing is marked.
+    """A column for each NPC, with the same entity positions in each picture and the path to the thing marked.
     """
 
     thing: str
     knowings: tuple[Knowing, ...]
-    # for each, the lines under each of the names
+    # for each NPC, the lines of each column in _NAMES
     told: tuple[tuple[tuple[str, ...], ...], ...] = field(repr=False)
     pictured: tuple[Picture, ...] = field(repr=False)
 

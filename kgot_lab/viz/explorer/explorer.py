@@ -70,8 +70,9 @@ class Side:
 
 
 class Searches:
-    """Retrievers, documents, queries, relevance judgments and systems, shared by explorers made from each
-    other.
+    """Retrievers, documents, queries, relevance judgments and systems of an explorer.
+
+    Explorers that are made from each other share them.
     """
 
     def __init__(

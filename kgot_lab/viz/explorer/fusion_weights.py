@@ -62,9 +62,7 @@ def lanes_of(given: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
 
 @dataclass(frozen=True)
 class Mix:
-    """The position of the sliders: a weight per retriever, the retrievers switched off, and the number of
-    hits.
-    """
+    """The slider positions: a weight per retriever, the retrievers switched off, and the number of hits."""
 
     weights: Weights = WEIGHTS["default"]
     off: frozenset[str] = frozenset()

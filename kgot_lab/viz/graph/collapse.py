@@ -37,7 +37,7 @@ from kgot_lab.viz.graph.groups import (
 )
 
 MOST_NODES = 2_000
-_FEW_THINGS, _LINES_OF_FEW = 150, 300  # of few things the names are to be read; more lines would hide them
+_FEW_THINGS, _LINES_OF_FEW = 150, 300  # few items must have readable names; more lines would hide them
 _FEW = 4  # with fewer communities a picture says little: the best connected nodes are drawn too
 _HUBS = 30
 READ_AT_ONCE = 60  # maximum nodes of a community that are drawn individually
@@ -47,8 +47,7 @@ _NEAR = 5  # other communities drawn beside it; everything else is one
 
 @dataclass(frozen=True, eq=False, repr=False)
 class View:
-    """The items to draw: nodes (one for each community with hidden members), edges, and bundles of other
-    edges.
+    """The items to draw: nodes, some of which are collapsed communities, edges, and bundles of other edges.
 
     `shown` are the rows of the nodes drawn individually, which come first in `nodes`. `at` maps each row of
     the graph to its representative in `nodes`. `left_out` counts the edges without a line. `note` says what

@@ -127,7 +127,7 @@ def _urgency(ends: NodeNumbers, edges: NodeNumbers, singles: int) -> NDArray[np.
     nodes = ends.ravel()
     weakness = np.where(edges > 0, 1 + edges.max(initial=0) - edges, 0)
     order_at = (ends * (weakness.max(initial=0) + 1) + weakness) << 20 | _scattered(len(edges)) >> 12
-    order = np.argsort(order_at.ravel())  # by one key: sorting millions of lines by three takes much longer
+    order = np.argsort(order_at.ravel())  # one key: sorting millions of lines by three is much slower
     begin = np.cumsum(np.bincount(nodes)) - np.bincount(nodes)
     rank = np.empty(nodes.size)
     rank[order] = np.arange(nodes.size) - begin[nodes[order]]

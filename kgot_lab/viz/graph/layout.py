@@ -324,9 +324,7 @@ _WORK = 16_000_000  # maximum distance computations, about two seconds; then the
 
 @dataclass(frozen=True)
 class NodeRooms:
-    """The space of each node in pixels, shape (n,) each: radius, half the name's width, and the name's
-    height.
-    """
+    """The space of each node in pixels, shape (n,) each: radius, half the name's width, name's height."""
 
     radius: Points
     half: Points

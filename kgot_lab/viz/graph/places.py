@@ -1,4 +1,6 @@
-"""Positions in the unit square for the nodes of a graph of any size. A node with a given position keeps it.
+"""Lay out the nodes of a graph of any size in the unit square.
+
+A node with a given position keeps it.
 """
 
 from __future__ import annotations
@@ -110,8 +112,9 @@ def _kept(middles: Points, given: Points) -> Points:
 
 @dataclass(frozen=True, eq=False)
 class _Laid:
-    """A layout by communities: points of the unit square for each node row, and the centre of each
-    community's disc.
+    """A layout by communities: the position of each node row, and the centre of each community's disc.
+
+    Positions are points of the unit square.
     """
 
     points: Points

@@ -1,5 +1,6 @@
-"""A scene: the drawn part of a graph as plain data, rendered by the static picture (SVG) and the live view
-(JSON).
+"""A scene: the drawn part of a graph as plain data.
+
+It is rendered by the static picture (SVG) and the live view (JSON).
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Render a scene as a static, self-contained SVG with a legend above and a note below, without scripts or
-URLs.
+"""Render a scene as a self-contained static SVG.
+
+It has a legend above and a note below, and no scripts or URLs.
 """
 
 from __future__ import annotations

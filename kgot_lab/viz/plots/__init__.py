@@ -1,5 +1,7 @@
-"""Every plot by one name each; all return a Plot: a picture with its words (`alt`) and its numbers
-(`.table()`), saved by `.save(path)`. The ten plots of a run of questions are in `questions`.
+"""All plots, each under one name.
+
+Every plot function returns a Plot: a picture with a description (`alt`) and numbers (`.table()`), saved by
+`.save(path)`. The ten plots of a run of questions are in `questions`.
 """
 
 from collections.abc import Callable, Mapping

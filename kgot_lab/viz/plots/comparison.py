@@ -1,8 +1,7 @@
-"""The plots of a comparison of systems on the same questions: what each reached, at which cost, how sure it
-was, and against which other.
+"""Plots of a comparison of systems on the same questions: scores, cost, confidence and paired differences.
 
-All are drawn from the results of receipts, so they hold what is answered so far; a system of the plan without
-an answer is named as such.
+All are drawn from stored per-question results, so they show what has been answered so far. A system of the
+plan without an answer is named as such.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ _SHARE = (-0.03, 1.03)  # the limits of an axis of shares
 _DIFFERENCES = (
     "filled: p < .05 after Holm; diamond: aimed at before the run; right of the line: the first is better"
 )
-_WIDE = 2  # panels side by side
+_WIDE = 2  # panels per row
 _CEILING = Pen(MUTED, "h", (0, (1, 1.5)))
-_LINEAR = 20  # tokens up to which the scale of tokens is even, so that none at all has its place
-_STAGE_PENS = (  # from right to compared wrongly
+_LINEAR = 20  # tokens up to which the scale is linear, so that 0 can be shown
+_STAGE_PENS = (  # in order of LOSSES, from right to compared wrongly
     Pen("#009E73"), Pen("#F0E442", hatch="----"), Pen("#FFFFFF"), Pen("#56B4E9", hatch="////"), Pen("#0072B2", hatch=r"\\\\"),
     Pen("#CC79A7", hatch="xxxx"), Pen("#E69F00", hatch="||||"), Pen("#D55E00", hatch="++++"), Pen("#BBBBBB", hatch="//"),
 )  # fmt: skip

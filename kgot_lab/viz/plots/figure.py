@@ -1,8 +1,7 @@
-"""One drawing style for every plot: an SVG that can stand in a page or a notebook, readable in grey, with its
-words and its numbers.
+"""A common style for all plots: SVG for a page or a notebook, readable in grey, with description and numbers.
 
-Colours are those of Okabe and Ito (2008). What a colour says is said again by a marker and a dash (lines,
-points) or a hatch (bars).
+Colours are those of Okabe and Ito (2008). A marker and a dash pattern (lines, points) or a hatch (bars)
+encode the same as a colour.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from kgot_lab.viz.static.markup import Markup, escaped, image, shortened, text_w
 from kgot_lab.viz.static.table import Table, table
 
 INK, MUTED, FAINT, GRID = "#222222", "#666666", "#919191", "#E5E5E5"
-_LONGEST = 32  # characters of a name in a plot
+_LONGEST = 32  # maximum characters of a name in a plot
 _KINDS = (".svg", ".pdf", ".png")
 _NAMESPACE = "http://www.w3.org/2000/svg"
 
 
 @dataclass(frozen=True)
 class Pen:
-    """How one series looks: its colour, and what tells it apart in grey."""
+    """The look of a series: its colour, and what distinguishes it in grey."""
 
     colour: str
     marker: str = "o"
@@ -57,11 +56,11 @@ class Pen:
 
 
 _COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#D55E00", "#0072B2")
-# the pale ones darker, to stand out from white; no yellow
+# pale colours are darker, for contrast with white; no yellow
 _LINES = ("#C28600", "#009E73", "#CC79A7", "#B34D00", "#2A8BC5", "#777777")
 _MARKERS = ("s", "^", "v", "D", "P", "X", "<", ">")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
-# of lines: an SVG needs 180 kB for dots
+# hatches of lines only: dots need 180 kB in an SVG
 _HATCHES = ("", "////", r"\\\\", "----", "xxxx", "||||", "++++", "//")
 BASELINE_COLOUR, BEST = Pen(INK, "o", (0, (4, 2))), Pen("#0072B2", "*")
 
@@ -84,11 +83,9 @@ def bar_pen(number: int) -> Pen:
 
 @dataclass(frozen=True, repr=False)
 class Plot:
-    """A picture of some numbers: its SVG, what it shows in words, and the numbers, a row each. `figure` is
-    matplotlib's own.
-    """
+    """A plot: SVG, description in words, and numbers as rows. `figure` is the matplotlib figure."""
 
-    svg: Markup  # as it stands inside an HTML page, so without a namespace
+    svg: Markup  # as an element of an HTML page, so without a namespace
     alt: str
     numbers: tuple[Mapping[str, Json], ...] = field(hash=False)
     figure: Any = field(compare=False)
@@ -192,7 +189,7 @@ def stacked(
     ends = [0.0] * len(bars)
     for number, (name, lengths) in enumerate(parts.items()):
         pen = pens[name] if pens else bar_pen(number)
-        # of a part that is nowhere the legend says nothing
+        # a part that is 0 everywhere is not in the legend
         places = [place for place, length in enumerate(lengths) if length]
         if places:
             begun, own = [ends[place] for place in places], [lengths[place] for place in places]
@@ -234,7 +231,7 @@ def legend_below(figure: Any) -> None:
     """Put one legend for all panels below them, in as many columns as fit."""
     named = (zip(*axes.get_legend_handles_labels(), strict=True) for axes in figure.axes)
     by_label = {label: handle for panel in named for handle, label in panel}
-    # inches, with the sample beside it
+    # inches, including the legend's sample
     widest = max((text_width(label, 9) / 72 for label in by_label), default=0.0) + 0.7
     columns = max(1, min(len(by_label), int(figure.get_figwidth() / widest)))
     look = {"frameon": False, "fontsize": 9, "handlelength": 2.4, "handleheight": 1.1}
@@ -261,14 +258,14 @@ def _style() -> Iterator[None]:
         import matplotlib
     except ImportError:
         raise NotInstalled("lab", "matplotlib") from None
-    # the font comes with matplotlib; a pair of dollars is no mathematics
+    # the font comes with matplotlib; a pair of dollar signs is not mathematics
     ours: dict[Any, Any] = {
         "svg.fonttype": "none", "svg.hashsalt": "kgot_lab", "pdf.fonttype": 42, "font.family": "sans-serif",
         "font.sans-serif": ["DejaVu Sans"], "font.size": 10, "figure.dpi": 100,
         "text.parse_math": False, "hatch.linewidth": 0.6, "axes.edgecolor": MUTED,
     }  # fmt: skip
     with matplotlib.rc_context(), warnings.catch_warnings():
-        # a letter that font lacks: the reader's browser has another
+        # missing glyphs: the reader's browser has another font
         warnings.filterwarnings("ignore", message="Glyph")
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(ours)

@@ -1,4 +1,5 @@
-"""What is fresh until when: a bar for each node of an investment graph, from its creation to its end."""
+"""Plots of memory: lifetimes of nodes, reliability of reviewed claims, and briefings of a simulated reader.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> P
             for place, (end, each) in enumerate(shown):
                 if each.node.labels[0] == type:
                     axes.barh(place, end - each.created_at, left=each.created_at, **look)
-        axes.use_sticky_edges = False  # room before the first bar
+        axes.use_sticky_edges = False  # leaves a margin before the first bar
         now = {"color": INK, "linewidth": 1.2, "linestyle": BASELINE_COLOUR.dashes}
         axes.axvline(at, label=f"now, {format_time(at)}", **now)
         for label in axes.get_xticklabels():
@@ -70,7 +71,7 @@ def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> P
         return plot(figure, f"{said}; shown are {len(shown)}, the next to expire first.", rows)
 
 
-# What review teaches: how sure claims were, against how often people accepted them.
+# Calibration by review: confidence of claims against the share that people accepted.
 
 _STEPS = 101  # points of the curve
 
@@ -108,14 +109,13 @@ def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
         return plot(figure, f"How often claims were accepted{which}, {len(judged)} in all: {told}.", numbers)
 
 
-# Curves of a simulated reader of news: precision and recall of briefings against the rate of each kind of
-# error.
+# Simulated reader of news: precision and recall of briefings against the rate of each kind of error.
 
 _MEASURES = ("precision", "recall")
 
 
 class BriefingPoint(Protocol):
-    """Precision and recall of the briefings of a reader at one rate of errors."""
+    """Precision and recall of a reader's briefings at one error rate."""
 
     @property
     def rate(self) -> float: ...
@@ -126,7 +126,7 @@ class BriefingPoint(Protocol):
 
 
 class BriefingCurve(Protocol):
-    """Points for rates of one kind of error."""
+    """Points at several rates of one kind of error."""
 
     @property
     def kind(self) -> str: ...
@@ -147,7 +147,7 @@ def briefing_curves(curves: Sequence[BriefingCurve]) -> Plot:
             for number, curve in enumerate(curves):
                 pen, points = line_pen(number), [point for point in curve.points if getattr(point, measure).n]
                 found = [getattr(point, measure) for point in points]
-                shift = 0.002 * (number - len(curves) / 2)  # so that bars stand beside each other
+                shift = 0.002 * (number - len(curves) / 2)  # so that error bars do not overlap
                 rates, label = [point.rate + shift for point in points], curve.kind.replace("_", " ")
                 panel.plot(rates, [each.mean for each in found], label=label, **pen.line)
                 ends = [each.low for each in found], [each.high for each in found]

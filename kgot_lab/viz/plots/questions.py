@@ -1,6 +1,4 @@
-"""The ten plots of a run of questions, those that Besta et al. 2025 draw, each as a picture and as its
-numbers.
-"""
+"""The ten plots of a run of questions, as in Besta et al. 2025, each as a picture and its numbers."""
 
 from __future__ import annotations
 
@@ -49,8 +47,7 @@ from kgot_lab.viz.plots.figure import (
     whole_numbers,
 )
 
-# What became of the questions of a run: by level, by the steps a person took, and by the grades a model
-# gave.
+# Outcomes of the questions of a run: by level, by a person's number of steps, and by a model's grades.
 
 Receipts = Iterable[QuestionResult]
 
@@ -204,9 +201,9 @@ def _measures(rows: Sequence[QuestionResult]) -> str:
     return ", ".join(f"{name} {decimal(each.mean)}" for name, each in told.items())
 
 
-# Which tools a run of questions used, against those that people used for the same questions.
+# Tools that a run used, compared with those that people used for the same questions.
 
-CATEGORIES = {  # what a tool is for, by its name or by how people call it; the first that fits
+CATEGORIES = {  # purpose of a tool, by patterns of its name; the first match counts
     "images": r"image|vision|ocr|picture|photo|colou?r",
     "sound and video": r"audio|video|youtube|speech|listen|transcri|microphone",
     "search and web": r"search|brows|web|wiki|internet|archive|\bmap",
@@ -370,7 +367,7 @@ def _flow(axes: Any, flows: Mapping[tuple[str, str], int], lefts: Sequence[str])
     axes.set_axis_off()
 
 
-# What the roles of a run of questions cost, in six panels.
+# Cost of the roles of a run of questions, in six panels.
 
 _Panel = Callable[[int, Usage], float]
 PANELS: dict[str, _Panel] = {

@@ -1,6 +1,4 @@
-"""The plots of a recall report: recall at each depth, two systems question by question, and time against
-recall.
-"""
+"""Plots of a recall report: recall at k, two systems question by question, and time against recall."""
 
 from __future__ import annotations
 
@@ -43,9 +41,9 @@ from kgot_lab.viz.plots.figure import (
 )
 
 _DEEPEST = 20
-_MOST_SYSTEMS = 10  # systems that a reader can tell apart in a plot
-_FEW = 3  # up to here every line can have its band
-CONTROL = "control"  # how the name of a system begins that is there to lose
+_MOST_SYSTEMS = 10  # maximum systems that a reader can distinguish in a plot
+_FEW = 3  # maximum systems of which each has a band
+CONTROL = "control"  # prefix of the names of negative controls
 FIFTHS = (0, 0.2, 0.4, 0.6, 0.8, 1)
 WON, LOST = "#009E73", "#D55E00"
 
@@ -99,11 +97,11 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
     ours, theirs = (report.scores[name].per_query(measure) for name in _known(report, (first, second)))
     pairs = Counter((round(ours[query], 4), round(theirs[query], 4)) for query in ours)
     wins, ties, losses = counts([theirs[query] - ours[query] for query in ours])
-    # a fine measure has many pairs: then the size alone says how many
+    # a fine-grained measure has many pairs: then only the size shows the count
     most, few = (max(pairs.values()), len(pairs) <= 25)
     with plot_drawing(5.2, 5.2) as (figure, [axes]):
         diagonal(axes)
-        # small marks on large ones
+        # small marks are drawn over large ones
         for (x, y), count in sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0])):
             colour = WON if y > x else LOST if y < x else FAINT
             size = 160 + 900 * count / most if few else max(9, min(36, 1000 / most) * count)
@@ -239,12 +237,12 @@ def _timed(run: Run, report: Report) -> dict[str, Any]:
     return told | {report.plan.primary: row.mean, "low": row.low, "high": row.high}
 
 
-# Systems side by side: on several data sets with intervals, in each cell of a design; and where two lanes
-# rank each gold passage.
+# Comparison of systems on several data sets and in the cells of a design, and of the ranks of gold passages
+# by two retrievers.
 
 _ALL, _LOCKED = "#0072B2", "#D55E00"
 _GUIDE = {"color": "#888888", "linewidth": 0.8, "linestyle": BASELINE_COLOUR.dashes}
-FIRST = 5  # as many passages as one would put into a prompt
+FIRST = 5  # typical number of passages in a prompt
 
 
 def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
@@ -342,8 +340,7 @@ def _ranks(lane: Stage, query: Query, data: Dataset, last: int) -> list[int]:
     return [place.get(id, last) for id in data.qrels[query.id]]
 
 
-# How alike pairs of texts are against how alike their skeletons are, with the bands of the difference (the
-# delta) between the two.
+# Similarity of pairs of texts against that of their skeletons, with the bands of the difference (delta).
 
 _Pairs: TypeAlias = Iterable[Pair] | Iterable[Edge]
 Corner: TypeAlias = NDArray[np.float64]
@@ -355,16 +352,14 @@ PENS = {
     "high": Pen("#0072B2", "o"),
 }
 SPANS = {"negative": "delta < 0", "low": "0 to .05", "middle": ".05 to .15", "high": ".15 or more"}
-_MOST_PAIRS = 400  # pairs drawn one by one; of more, those of a cell share a mark
-CELLS = 26  # along each side
-# area of a mark in square points, and steps from one to the other
+_MOST_PAIRS = 400  # maximum pairs drawn individually; with more, those in a cell share a mark
+CELLS = 26  # cells per axis
+# minimum and maximum area of a mark in square points, and steps between them
 SMALLEST, _LARGEST, _SIZES, ALONE = (14.0, 150.0, 12, 26.0)
 
 
 class _Mark(NamedTuple):
-    """Some pairs of one band that are drawn as one: where on average, and how many of them a verifier
-    refused.
-    """
+    """One or several pairs of a band drawn as one mark: their mean position, and how many were vetoed."""
 
     band: str
     raw: float
@@ -458,7 +453,7 @@ def _lines(axes: Any, low: Corner, high: Corner) -> None:
     for step in STEPS:
         axes.plot(across, across + step, color=MUTED, linewidth=0.9, linestyle=(0, (5, 3)), zorder=1)
         words = f"{step:g}".lstrip("0") or "0"
-        if high[1] - step <= high[0]:  # it leaves at the top
+        if high[1] - step <= high[0]:  # the line leaves the frame at the top
             if high[1] - step >= low[0]:
                 look = {"ha": "center", "fontsize": 8, "color": MUTED}
                 annotate(axes, words, (high[1] - step, high[1]), (0, 3), **look)

@@ -1,4 +1,4 @@
-"""The plots of the events of a run, or of several: how the votes fell, and how the graph grew."""
+"""Plots of the events of one or several runs: ballots of votes, and growth of the graph."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from kgot_lab.viz.plots.figure import (
 
 Runs: TypeAlias = Trace | Iterable[Event] | Iterable[Trace] | Mapping[str, Trace | Iterable[Event]]
 
-BALLOTS = {  # in this order along a bar
+BALLOTS = {  # in order along a bar
     "RETRIEVE": Pen("#56B4E9"),
     "INSERT": Pen("#E69F00", hatch="////"),
     "neither": Pen("#CC79A7", hatch="xxxx"),
@@ -38,8 +38,8 @@ BALLOTS = {  # in this order along a bar
 }
 NODES, EDGES = Pen("#0072B2", "o"), Pen("#D55E00", "s", (0, (5, 2)))
 FAINT_LINE = {"color": FAINT, "linewidth": 0.8}
-_MOST_LINES = 8  # runs whose lines can be told apart
-TICKS = 12  # writes that can be named below the line
+_MOST_LINES = 8  # maximum runs with distinguishable lines
+TICKS = 12  # maximum writes with a tick label
 
 
 def runs_of(what: Runs) -> dict[str, tuple[Event, ...]]:
@@ -215,7 +215,7 @@ def _growth_of_many(
             if len(grown) > _MOST_LINES:
                 steps = zip_longest(*([row[what] for row in sizes] for sizes in by_step.values()))
                 reached = ([size for size in sizes if size is not None] for sizes in steps)
-                # of one run or two it is no middle
+                # fewer than three runs have no meaningful median
                 middle = [median(sizes) for sizes in reached if len(sizes) >= 3]
                 label = "median, where 3 runs or more came so far"
                 axes.plot(range(len(middle)), middle, label=label, **NODES.line)

@@ -1,4 +1,4 @@
-"""A drawing of boxes, bars and texts: an SVG on white that needs nothing else, and what it shows in words."""
+"""Draw boxes, bars and texts as a self-contained SVG on white, with a description in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kgot_lab.viz.static.markup import Markup, element, image, joined, keyed, te
 from kgot_lab.viz.static.table import Sheet, Table
 
 FONTS = "Helvetica, Arial, sans-serif"
-# around words that stand on lines
+# halo around text on top of lines
 HALO: dict[str, Any] = {
     "stroke": "#fff",
     "stroke_width": 3,
@@ -26,7 +26,7 @@ WIDE_HALO: dict[str, Any] = {"stroke": "#fff", "stroke_width": 4, "paint_order":
 
 
 class StaticPicture:
-    """An SVG that needs nothing else, and in `alt` what it shows in words."""
+    """A self-contained SVG with a description in `alt`."""
 
     svg: Markup
     alt: str
@@ -132,7 +132,7 @@ def draw_arrow_head(tip: float, back: float, y: float, colour: str, half: float 
     return element("polygon", points=points, fill=colour)
 
 
-# Texts in lines of a width: SVG breaks no line by itself.
+# Text wrapping, since SVG does not break lines.
 
 BROAD, NARROW = frozenset("MWm@%&\u2014\u2026"), frozenset(" fijlrtI.,:;!|'()[]-")
 
@@ -159,7 +159,7 @@ def fitted(text: str, width: float, size: float, most: int) -> tuple[list[str], 
     lines = list(islice(wrapped(text, width, size), most + 1))
     if len(lines) <= most:
         return lines, 0
-    # room for the mark of what is left out
+    # space for the ellipsis
     last = next(wrapped(lines[most - 1], width - 1.4 * size, size), "")
     shown = [*lines[: most - 1], last]
     return [*shown[:-1], f"{last} …"], sum(
@@ -167,7 +167,7 @@ def fitted(text: str, width: float, size: float, most: int) -> tuple[list[str], 
     )
 
 
-@lru_cache(maxsize=4096)  # each step of a run asks for the same names again
+@lru_cache(maxsize=4096)  # each step of a run has the same names again
 def balanced(text: str, width: float, size: float, most: int) -> tuple[str, ...]:
     """Wrap a text into as few lines as possible, of about equal length.
 
@@ -178,7 +178,7 @@ def balanced(text: str, width: float, size: float, most: int) -> tuple[str, ...]
         return tuple(lines)
     longest = max(line_width(word, size) for word in text.split())
     low, high = min(max(width / 2, longest), width), width
-    while high - low > size / 2:  # the narrowest width that needs no more lines
+    while high - low > size / 2:  # bisection for the narrowest width that needs no more lines
         middle = (low + high) / 2
         fits = len(fitted(text, middle, size, len(lines) + 1)[0]) <= len(lines)
         low, high = (low, middle) if fits else (middle, high)

@@ -1,6 +1,4 @@
-"""A certificate as a picture: the path of facts that an answer needs, from top to bottom, its weak links
-marked by sign and line.
-"""
+"""Pictures of facts: a certificate as a path with its weak links marked, and facts around a node."""
 
 from __future__ import annotations
 
@@ -38,18 +36,16 @@ from kgot_lab.viz.static.drawing import (
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 from kgot_lab.viz.static.table import Sheet, sheet
 
-# of the picture, around it, of a box; where lines and texts begin
+# widths of picture, margin and box, and x coordinates of lines and texts
 _WIDTH, _EDGE, _BOX, _SPINE, _TEXT = (760.0, 24.0, 300.0, 64.0, 104.0)
 _NAME, _RELATION, _SMALL, _QUESTION = 15.0, 14.0, 12.5, 18.0  # sizes of type
-_QUOTED, _LINES = 2, 2  # supports of a fact that are quoted, and lines of each
+_QUOTED, _LINES = 2, 2  # quoted supports per fact, and lines of each
 _INK, _FAINT = "#111111", "#555555"
 
 
 @dataclass(frozen=True)
 class LinkLook:
-    """How a fact in a state looks: its sign, the width and dashes of its line, whether that is double, and
-    its colour.
-    """
+    """The look of a fact in a state: sign, line width, dashes, whether the line is double, and colour."""
 
     sign: str
     width: float
@@ -60,7 +56,7 @@ class LinkLook:
 
 LINK_LOOKS: Mapping[
     FactState, LinkLook
-] = {  # colours after Okabe and Ito, dark enough for text; sign and line say the same in grey
+] = {  # Okabe and Ito, dark enough for text; sign and line encode the same in grey
     "holds": LinkLook("✓", 4.0, "#00614A"),
     "one source": LinkLook("1", 1.6, "#005A8C"),
     "contested": LinkLook("≠", 1.6, "#9C4400", double=True),
@@ -264,29 +260,25 @@ def _sheet(certificate: Certificate) -> Sheet:
     return sheet(columns, rows, _RULED[certificate.ruling])
 
 
-# A briefing at a glance: what the signal says, the paths to what the user holds or watches, and what it was
-# derived from.
+# A briefing as a picture: the signal, the paths to the user's assets, and the evidence.
 
-# A few facts as boxes in columns, so that no line can pass through a box that is not its end.
+# A few facts as boxes in columns, so that no line passes through a box that is not its end.
 #
-# A line joins boxes of neighbouring columns and runs in the gap between them; all boxes of a column are
-# equally wide. What would not run so, a fact within a column or over a column, is left out: what was drawn
-# is handed back.
+# A line joins boxes of neighbouring columns and runs in the gap between them. All boxes of a column have the
+# same width. Facts within a column or across one are left out, so the facts that were drawn are returned.
 
 _STRONG, STRONG_INK, TINT = "#0072B2", "#005A8C", "#E8F1F8"
 _FAINT_LINE, FAINT_INK = "#A6A6A6", "#666666"
-# of a line's turn, in a box, of a caption, between boxes, of an arrow
+# sizes: bend of a line, padding of a box, line distance, gap between boxes, arrow head
 _BEND, _PAD, _LANE, _ROW_GAP, _HEAD = (56.0, 12.0, 22.0, 14.0, 9.0)
-# of a node's caption, its lines, the size of the caption of a line
+# width and lines of a node's caption, and font size of a line's caption
 _WIDEST, _CAPTION_LINES, _CAPTION = (190.0, 3, 13.0)
-_LONGEST = 200.0  # of the caption of a line
+_LONGEST = 200.0  # maximum width of a line's caption
 
 
 @dataclass(frozen=True)
 class FactSelection:
-    """What is to be drawn: facts, the names of their nodes, the node in the middle, and the facts that stand
-    out.
-    """
+    """The facts to draw, the names of their nodes, the node in the middle, and the facts to emphasize."""
 
     facts: Sequence[Edge]
     names: Mapping[str, str]
@@ -301,7 +293,7 @@ class _Box:
     size: float
     strong: bool
     x: float = 0.0
-    y: float = 0.0  # of its middle, as x is of its left edge
+    y: float = 0.0  # y of the middle; x is that of the left edge
     width: float = 0.0
     height: float = 0.0
 
@@ -334,7 +326,7 @@ def _columns(told: FactSelection) -> dict[str, int]:
     Sources are to the left of what they lead to.
     """
     sides: dict[str, int] = {}
-    # a part that does not hang together with the hub has a middle of its own
+    # a component without the hub has its own root
     roots = [told.hub, *(edge.source for edge in told.facts)]
     for root in roots:
         if root in sides:
@@ -353,7 +345,7 @@ def _columns(told: FactSelection) -> dict[str, int]:
 
 
 class _FactCanvas:
-    """Where each box and each line is."""
+    """The positions of boxes and lines."""
 
     def __init__(self, told: FactSelection, sides: Mapping[str, int], drawn: Sequence[Edge]) -> None:
         self.told, self.sides, self.drawn = told, sides, drawn
@@ -367,7 +359,7 @@ class _FactCanvas:
         }
         self._order()
         self.height = max(self._stacked(ids) for ids in self.columns.values())
-        # before each column but the first
+        # the gaps before each column except the first
         self.gaps = {side: self._gap(side) for side in list(self.columns)[1:]}
         self.width = self._place()
 
@@ -461,7 +453,7 @@ class _FactCanvas:
                 self.drawn.index(one),
             )
         )
-        # room for captions where lines begin
+        # space for captions where lines begin
         step = _LANE if abs(self.sides[id] + out) < abs(self.sides[id]) else _HEAD + 4
         y = box.y + (mine.index(edge) - (len(mine) - 1) / 2) * step
         return (box.x + box.width if out > 0 else box.x), y
@@ -522,9 +514,9 @@ class _FactCanvas:
         return element("g", element("title", self.told.names[id]), frame, *lines)
 
 
-_NARROWEST, _MARGIN = 760.0, 24.0  # of the picture, around it
-_TITLE, _WORDS, _NOTE = 24.0, 15.0, 12.0  # sizes of type
-_TEXT_LINES, _EVIDENCE = 3, 4  # lines of a text, and pieces of evidence that are named
+_NARROWEST, _MARGIN = 760.0, 24.0  # minimum width of the picture, and its margin
+_TITLE, _WORDS, _NOTE = 24.0, 15.0, 12.0  # font sizes
+_TEXT_LINES, _EVIDENCE = 3, 4  # maximum lines of a text, and pieces of evidence listed
 
 
 def briefing_picture(briefing: Briefing) -> Drawing:

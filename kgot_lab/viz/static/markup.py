@@ -9,8 +9,8 @@ from base64 import b64encode
 from collections.abc import Iterable
 from unicodedata import east_asian_width
 
-# Characters that XML forbids, and those that turn the reading direction around: a model's text could hide
-# behind them.
+# Characters that XML forbids, and those that change the text direction, with which a model's text could
+# mislead.
 _FORBIDDEN = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 )
@@ -18,7 +18,7 @@ _CHILDLESS = frozenset({"img", "meta", "path", "circle", "rect", "polygon"})
 
 
 class Markup(str):
-    """Text that is HTML, SVG or XML already."""
+    """A string that is already HTML, SVG or XML."""
 
 
 def element(name: str, /, *children: object, **attributes: object) -> Markup:

@@ -1,6 +1,4 @@
-"""A retrieval pipeline as a diagram: the name of a stage is its algebra, and here it becomes boxes and
-arrows.
-"""
+"""Draw a retrieval pipeline as a diagram of boxes and arrows, parsed from the name of its stage."""
 
 from __future__ import annotations
 
@@ -14,22 +12,22 @@ from kgot_lab.viz.static.drawing import Drawing, draw_arrow_head, draw_path, dra
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened, text_width
 from kgot_lab.viz.static.table import Sheet
 
-# The parts of a retrieval pipeline by its name, which is its algebra: steps, one after the other, and lanes
-# side by side.
+# Parse the name of a retrieval pipeline, which is an expression: steps in sequence, and retrievers in
+# parallel.
 
-_JOINS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are lanes, side by side
-# their first argument is the stage that they start from
+_JOINS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are parallel retrievers
+# their first argument is the stage from which they start
 STARTS = frozenset({"around", "jaccard", "neighbours", "pass-through"})
 MOST_LETTERS, MOST_BOXES, _DEEPEST = 2000, 40, 12  # of a name that is taken apart; any other is one box
-_LONGEST = 26  # characters of a line in a box
-GAP, STEP = 56.0, 34.0  # between boxes where arrows meet or part, and where one follows the other
+_LONGEST = 26  # maximum characters of a line in a box
+GAP, STEP = 56.0, 34.0  # gap between boxes where arrows join or split, and between steps in sequence
 WEIGHT = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d+)?) (.+)", re.DOTALL)
 _KEEP = re.compile(r"(.+) % (\d+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class StageBox:
-    """One step: its name, and its options below it."""
+    """A step: its name, and its options below it."""
 
     name: str
     options: str = ""
@@ -52,7 +50,7 @@ class StageBox:
 
 @dataclass(frozen=True)
 class Series:
-    """One thing after the other."""
+    """Steps in sequence."""
 
     parts: tuple[PipelinePart, ...]
 
@@ -69,7 +67,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Fan:
-    """Lanes side by side, each with a label and its own name, and the box that joins them."""
+    """Parallel retrievers, each with a label and a name, and the box that fuses them."""
 
     lanes: tuple[tuple[str, str, PipelinePart], ...]
     join: StageBox
@@ -116,7 +114,7 @@ def _parsed(name: str) -> PipelinePart:
 def _call(verb: str, inner: str) -> PipelinePart:
     """Parse a step with arguments in parentheses: retrievers, the stage it starts from, or options."""
     halves, arguments = _split(inner, "; "), _split(inner, ", ")
-    # fitted on one half of the questions for the other, so a question goes one of these ways
+    # fitted on one half of the questions for the other, so a question takes one of the branches
     if len(halves) > 1:
         return Fan(
             tuple(("", half, _parsed(half)) for half in halves),
@@ -190,13 +188,13 @@ def gap(part: PipelinePart) -> float:
     return GAP if isinstance(part, Fan) else STEP
 
 
-_HEIGHT, _ROW, _EDGE = 32.0, 40.0, 6.0  # of a box, of a row of boxes, around everything
+_HEIGHT, _ROW, _EDGE = 32.0, 40.0, 6.0  # heights of a box and of a row, and the margin
 _INK, _LINE = "#222222", "#777777"
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """The boxes and arrows of a pipeline, to stand in a drawing."""
+    """The boxes and arrows of a pipeline, to be embedded in a drawing."""
 
     markup: Markup
     width: float
@@ -264,7 +262,7 @@ def _rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
 
 @dataclass(frozen=True)
 class Exit:
-    """Where an arrow begins, what it says, and how strong it is."""
+    """The start of an arrow, its label and its thickness."""
 
     x: float
     y: float
@@ -274,7 +272,7 @@ class Exit:
 
 
 class _Pen:
-    """What is drawn so far."""
+    """The arrows and boxes drawn so far."""
 
     def __init__(self, colours: Mapping[str, str]) -> None:
         self.colours = colours
@@ -338,7 +336,7 @@ def _arrow(source: Exit, x: float, y: float) -> Markup:
     line = draw_path(path, source.colour, source.strength)
     parts = [line, draw_arrow_head(tip, tip - 9, y, source.colour)]
     if source.label:
-        # off the side to which the line bends
+        # on the side away from the bend
         away = 12 + source.strength / 2 if y < source.y - 1 else -5 - source.strength / 2
         halo: dict[str, Any] = {"stroke": "#fff", "stroke_width": 3, "paint_order": "stroke"}
         parts.append(draw_text(_number(source.label), source.x + 7, source.y + away, 12, _INK, **halo))

@@ -1,4 +1,4 @@
-"""A graph or some rows as tables, in a notebook and in plain text."""
+"""Show a graph or some rows as tables, in notebooks and in plain text."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, joined, shortened
 
-CELL = 300  # characters of a cell in HTML
-TEXT_CELL = 40  # characters of a cell in plain text
-LEFT = "text-align:left"  # Jupyter sets cells to the right, as numbers
+CELL = 300  # maximum characters of a cell in HTML
+TEXT_CELL = 40  # maximum characters of a cell in plain text
+LEFT = "text-align:left"  # Jupyter aligns cells to the right
 ONE = ("value",)  # the column of rows that are single values
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """One table of texts, cut where they are long; `total` counts the rows there are, also those not shown."""
+    """A table of texts with truncated cells. `total` counts all rows, including those not shown."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -56,7 +56,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Table:
-    """One grid or several; its HTML and its plain text say the same."""
+    """One or several tables, with the same content in HTML and plain text."""
 
     sheets: tuple[Sheet, ...]
 

@@ -1,4 +1,4 @@
-"""A run as the stepper draws it: every event with its words, its place in a vote, and the graph after it."""
+"""Data of the stepper: every event of a run with its description, its vote, and the graph after it."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ from kgot_lab.viz.page import BY_HAND, entry, format_model_call, settings, verba
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 from kgot_lab.viz.stepping.predictions import predictions
 
-# What each fact of a run rests on: since which event it is in the graph, the sentences that say it, and the
-# passages they stand in.
+# The support of each fact of a run: the event that added it, and its source sentences and passages.
 
 
 def facts_of_run(events: Sequence[Event], number: Callable[[str], int]) -> dict[str, Json]:
@@ -92,8 +91,9 @@ def _fact(edge: Edge, since: int, said: list[Json]) -> dict[str, Json]:
 
 
 class _Passages:
-    """The documents that a run read, those that say something kept once, each with the event that brought it
-    first.
+    """The documents that a run read, and of these the ones that support a fact.
+
+    Each has the event that first returned it.
     """
 
     def __init__(self, events: Sequence[Event], number: Callable[[str], int]) -> None:
@@ -129,10 +129,10 @@ class _Passages:
         return self._places[source]
 
 
-# The graphs of a run as the browser draws them: one for each event, where no node ever moves, and each node
-# and edge kept once.
+# The graphs of a run as the browser draws them: one for each event, with fixed node positions, and each node
+# and edge stored once.
 
-DRAWN_OF_RUN = 150  # nodes of one graph that are drawn; the graph of a run mostly has fewer
+DRAWN_OF_RUN = 150  # maximum nodes drawn of one graph; the graph of a run usually has fewer
 
 
 def places_in_run(*graphs: PropertyGraph, known: Mapping[str, Place] | None = None) -> dict[str, Place]:
@@ -154,7 +154,7 @@ def places_in_run(*graphs: PropertyGraph, known: Mapping[str, Place] | None = No
 
 
 class RunGraphs:
-    """Graphs as the browser draws them; a node or an edge that several of them share is kept once."""
+    """Graphs as the browser draws them. Nodes and edges that several of them share are stored once."""
 
     def __init__(self, positions: Mapping[str, Place]) -> None:
         self.positions = positions
@@ -205,7 +205,7 @@ def graph_at(events: Sequence[Event], graphs: RunGraphs) -> list[int]:
 
     At a write the change is marked, and after it not. At the answer, the answer is marked.
     """
-    graph = graph_after(events[:1])  # what the run began with
+    graph = graph_after(events[:1])  # the graph at the beginning of the run
     now = graphs.add(graph)
     found = []
     for number, event in enumerate(events):
@@ -283,7 +283,7 @@ def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Place
 
 
 class _Texts:
-    """Long texts, each once: the same prompt is asked for every ballot."""
+    """Long texts, each stored once, since the same prompt is sent for every ballot."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
@@ -312,7 +312,7 @@ def _event(events: Sequence[Event], number: int, texts: _Texts, by_hand: int) ->
 
 def _words(events: Sequence[Event], number: int, by_hand: int) -> Markup:
     event = events[number]
-    if isinstance(event, Asked):  # prompt and reply stand side by side, and come as texts
+    if isinstance(event, Asked):  # prompt and reply are shown side by side, as separate texts
         call = format_model_call(event, by_hand=number == by_hand)
         return element("div", element("b", "Asked", class_="kind"), " ", call, class_="event asked")
     told = entry(event, by_hand=number == by_hand)
@@ -416,7 +416,8 @@ def _lines(was: Sequence[str], now: Sequence[str]) -> Iterator[Markup]:
             yield from (element("li", f"+ {line}", class_="added") for line in now[other_low:other_high])
 
 
-# Each step of a run in a line, for the static picture; an event is told in kgot_lab.loop.formatting.
+# Each step of a run in a line, for the static picture. Single events are formatted by
+# kgot_lab.loop.formatting.
 
 
 def step_lines(events: Iterable[Event]) -> list[str]:

@@ -1,7 +1,7 @@
-"""Predict, then reveal: what a reader is asked at each decision of a run, before the event that shows it.
+"""Predict, then reveal: questions to the reader at each decision of a run, before the event that shows it.
 
-A question has a few choices, each with a key. Where the choices are texts of the run (a tool call, an answer)
-a hash gives their order, so that the right one stands in no place more often than in another.
+A question has a few choices, each with a key. If the choices are texts of the run (a tool call, an answer), a
+hash determines their order, so that the right one has no preferred position.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from kgot_lab.memory.extraction import EXTRACT, read_triples
 from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Json
 
-# One question to the reader of a run: what is asked before which event, among which choices, and where the
-# truth is seen.
+# A question to the reader of a run: before which event it is asked, its choices, and where the truth is
+# revealed.
 
 ASKED_ABOUT = ("tool", "fact", "vote", "statement", "answer")
-OTHERS = 3  # wrong choices beside the right one, where the choices are texts
-_ALIKE = 0.5  # the F1 from which two texts say the same
-_LONGEST = 160  # characters of a choice
+OTHERS = 3  # maximum wrong choices if the choices are texts
+_ALIKE = 0.5  # F1 from which two texts count as the same
+_LONGEST = 160  # maximum characters of a choice
 
 
 @dataclass(frozen=True)
 class Prediction:
     """A question to the reader: asked before event `before`, answered when event `reveal` is reached.
 
-    `choices` are (value, words); `truth` is the value of the right one. `quoted` is a text of the run that
-    the question is about.
+    `choices` are (value, words), and `truth` is the value of the right one. `quoted` is a text of the run
+    that the question is about.
     """
 
     kind: str
@@ -96,8 +96,8 @@ def chance(what: object) -> str:
     return hashlib.sha256(str(what).encode("utf-8", "backslashreplace")).hexdigest()
 
 
-_DROPPED = 2  # facts of one write that the reader is asked about and that are dropped, at most
-_FEW = 5  # rows up to which a read found few
+_DROPPED = 2  # maximum questions on dropped facts per write
+_FEW = 5  # maximum rows of a read with "few" rows
 _NOTHING = "nothing: it reads what is there"
 _ANSWERING = ("parse", "guess", "forced answer", "path", "wide", "compared")
 
@@ -151,7 +151,7 @@ def _first_of_run(events: Sequence[Event], at: int, role: str) -> int:
 def _facts(events: Sequence[Event]) -> Iterator[Prediction]:
     """Yield questions on extracted facts: for each write, one that was kept and up to two that were dropped.
     """
-    written: list[tuple[str, str]] = []  # facts with their sentence, since the last write
+    written: list[tuple[str, str]] = []  # facts with their sentences, since the last write
     for at, event in enumerate(events):
         if isinstance(event, Asked) and event.prompt.messages[0].text == EXTRACT:
             written += [(str(triple), event.prompt.messages[-1].text) for triple in read_triples(event.reply)]
@@ -238,7 +238,7 @@ def _statements(events: Sequence[Event]) -> Iterator[Prediction]:
         for event in events
     )
     known: set[str] = set()  # statements whose outcome on this graph the reader has seen
-    writing = True  # whether what was asked for last writes: a ballot, a read or a rows' answer does not
+    writing = True  # whether the last requested statement writes; ballots, reads and answers from rows do not
     for at, event in enumerate(events):
         if isinstance(event, Asked) and event.role.split(",")[0] != "mend":
             writing = event.role.split(",")[0] == "write"

@@ -1,6 +1,4 @@
-"""A run to walk through event by event, and to change: a picture of it wherever a notebook is read, and a
-live view where one runs.
-"""
+"""Step through a run event by event, and change it: a static picture, and a live view where a kernel runs."""
 
 from __future__ import annotations
 
@@ -28,15 +26,13 @@ from kgot_lab.viz.static.markup import Markup, key_of, keyed, shortened
 from kgot_lab.viz.static.table import Sheet, Table
 from kgot_lab.viz.stepping.data import DRAWN_OF_RUN, fork_data, places_in_run, run_data, step_lines, step_name
 
-_WIDTH, GRAPH_HEIGHT, _LINE = 800, 540, 20  # of the static picture
-_LETTERS, STRONG = 118, 92  # of its lines
+_WIDTH, GRAPH_HEIGHT, _LINE = 800, 540, 20  # sizes of the static picture
+_LETTERS, STRONG = 118, 92  # maximum characters of its lines
 STEPS_SHOWN = 8
 
 
 class Stepper(LiveOutput):
-    """What `stepper` shows: two outputs in a cell; then the event the reader looks at, and the forks there
-    are by now.
-    """
+    """The result of `stepper`: an interactive view, and afterwards the event in view and the forks so far."""
 
     def __init__(
         self,
@@ -105,7 +101,7 @@ class Stepper(LiveOutput):
                 self.at = at
             case {"forks": int(seen)} if (
                 0 <= seen < len(self.forks)
-            ):  # a page that was opened again has those of its cell only
+            ):  # a reopened page only has the forks that its cell stored
                 return {"forks": self.live.data["forks"][seen:], "number": seen + 1}
             case {"fork": int(at), "change": str(change)}:
                 return self._forked(at, change)
