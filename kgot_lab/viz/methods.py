@@ -1,5 +1,4 @@
-"""Pictures of query results: hits with their retrievers, an impact as rings, two nodes by their dimensions.
-"""
+"""Pictures of query results: hits by retriever, an impact as rings, two nodes by their dimensions."""
 
 from __future__ import annotations
 

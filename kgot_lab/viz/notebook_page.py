@@ -1,4 +1,7 @@
-"""Convert a notebook to one self-contained HTML page, for readers without Jupyter, from disk and in print."""
+"""Convert a notebook to one self-contained HTML page.
+
+It is for readers without Jupyter, from disk and in print.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Build a whole run as one self-contained HTML file, readable from disk and in print, with or without
-scripts.
+"""Build a whole run as one self-contained HTML file.
+
+It is readable from disk and in print, with or without scripts.
 """
 
 from __future__ import annotations
@@ -237,7 +238,7 @@ def _drawing(drawn: GraphView, *, is_live: bool) -> Markup:
 
 def page_head(title: str, css: str, *, script: str = "") -> Markup:
     """Build the head of a page that fetches nothing and runs only the script with the given hash."""
-    policy = "default-src 'none'; style-src 'unsafe-inline'"  # should a text ever slip through, nothing in it is run or fetched
+    policy = "default-src 'none'; style-src 'unsafe-inline'"  # nothing is run or fetched, even in unescaped text
     return element(
         "head",
         element("meta", charset="utf-8"),

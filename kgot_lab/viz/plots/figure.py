@@ -1,4 +1,4 @@
-"""A common style for all plots: SVG for a page or a notebook, readable in grey, with description and numbers.
+"""A common style for all plots: SVG that is readable in grey, with a description and numbers.
 
 Colours are those of Okabe and Ito (2008). A marker and a dash pattern (lines, points) or a hatch (bars)
 encode the same as a colour.

@@ -1,5 +1,4 @@
-"""Plots of memory: lifetimes of nodes, reliability of reviewed claims, and briefings of a simulated reader.
-"""
+"""Plots of memory: lifetimes of nodes, reliability of reviewed claims, and simulated briefings."""
 
 from __future__ import annotations
 

@@ -354,7 +354,7 @@ PENS = {
 SPANS = {"negative": "delta < 0", "low": "0 to .05", "middle": ".05 to .15", "high": ".15 or more"}
 _MOST_PAIRS = 400  # maximum pairs drawn individually; with more, those in a cell share a mark
 CELLS = 26  # cells per axis
-# minimum and maximum area of a mark in square points, and steps between them
+# areas of a mark in square points: minimum, maximum, number of steps, and that of single pairs
 SMALLEST, _LARGEST, _SIZES, ALONE = (14.0, 150.0, 12, 26.0)
 
 

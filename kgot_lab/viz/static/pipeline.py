@@ -18,7 +18,7 @@ from kgot_lab.viz.static.table import Sheet
 _JOINS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are parallel retrievers
 # their first argument is the stage from which they start
 STARTS = frozenset({"around", "jaccard", "neighbours", "pass-through"})
-MOST_LETTERS, MOST_BOXES, _DEEPEST = 2000, 40, 12  # of a name that is taken apart; any other is one box
+MOST_LETTERS, MOST_BOXES, _DEEPEST = 2000, 40, 12  # limits of a parsed name; any other is one box
 _LONGEST = 26  # maximum characters of a line in a box
 GAP, STEP = 56.0, 34.0  # gap between boxes where arrows join or split, and between steps in sequence
 WEIGHT = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d+)?) (.+)", re.DOTALL)

@@ -1,7 +1,8 @@
-"""Predict, then reveal: questions to the reader at each decision of a run, before the event that shows it.
+"""Predict, then reveal: questions to the reader at each decision of a run.
 
-A question has a few choices, each with a key. If the choices are texts of the run (a tool call, an answer), a
-hash determines their order, so that the right one has no preferred position.
+They are asked before the event that shows the decision. A question has a few choices, each with a key. If the
+choices are texts of the run (a tool call, an answer), a hash determines their order, so that the right one
+has no preferred position.
 """
 
 from __future__ import annotations

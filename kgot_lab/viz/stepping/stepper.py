@@ -1,4 +1,7 @@
-"""Step through a run event by event, and change it: a static picture, and a live view where a kernel runs."""
+"""Step through a run event by event, and change it.
+
+It is a static picture, and a live view where a kernel runs.
+"""
 
 from __future__ import annotations
 
