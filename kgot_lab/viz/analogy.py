@@ -160,7 +160,7 @@ def _decimals(number: float) -> str:
     return f"{number:.3f}".replace("-", "\u2212")
 
 
-# --- what answers what ---
+# --- alignment ---
 
 
 def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Iterator[Section]:
@@ -334,7 +334,7 @@ class StructureView(StaticPicture):
         return f"<StructureView: {harmless(self.alt)}{f' One of {count:,} edges, see choices().' if count > 1 else ''}>"
 
 
-# --- what is shown ---
+# --- sources of views ---
 
 
 @dataclass(frozen=True)

@@ -260,7 +260,7 @@ def picture(told: Likeness, alt: str) -> Markup:
     return keyed(paper(title, _WIDTH, y + 6, background, *placed, desc=alt, fonts=FACES))
 
 
-# --- words ---
+# --- text ---
 
 
 def _more(left_out: int) -> list[str]:

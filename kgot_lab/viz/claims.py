@@ -414,7 +414,7 @@ class Review(LiveOutput):
     def __repr__(self) -> str:
         return f"<Review by {self.by}: {counted(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
 
-    # --- what the browser asks ---
+    # --- messages from the browser ---
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
         """Apply a message from the browser and send the new state, with any error in it.
@@ -467,7 +467,7 @@ class Review(LiveOutput):
     def _named(self, claim: str) -> str:
         return shortened(format_claim(self.claims.claim(claim).fact), _FACT)
 
-    # --- what is shown ---
+    # --- state for the browser ---
 
     def _shown(self, said: str, wrong: str = "") -> dict[str, Json]:
         """Return the state for the browser: the claim in view, the queue's length, the log and messages."""

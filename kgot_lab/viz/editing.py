@@ -56,7 +56,7 @@ class Editing(LiveOutput):
     def __repr__(self) -> str:
         return f"<Editing by {self.editor.by}: {self.node} of {self.editor.graph}>"
 
-    # --- what the browser asks ---
+    # --- messages from the browser ---
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
         said, wrong = "", ""
@@ -128,7 +128,7 @@ class Editing(LiveOutput):
             self.node = self.editor.graph.ids[0] if len(self.editor.graph) else ""
         return made
 
-    # --- what is shown ---
+    # --- state for the browser ---
 
     def _shown(self, said: str, wrong: str = "") -> dict[str, Any]:
         graph, editor = self.editor.graph, self.editor

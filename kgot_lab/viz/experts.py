@@ -426,7 +426,7 @@ class TalkView(LiveOutput):
     def __repr__(self) -> str:
         return f"<TalkView of {self.talk!r}>"
 
-    # --- what the browser asks ---
+    # --- messages from the browser ---
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
         match message:

@@ -148,7 +148,7 @@ class Searches:
         """Describe which relevant documents a side found among its first `k`."""
         return format_gold(side.ranking, k, self.gold(side.ranking.query), self.shelf)
 
-    # --- what a browser is told ---
+    # --- data for the browser ---
 
     def format_retriever(self, name: str) -> dict[str, Json]:
         """Describe a retriever for the browser, with a reason if it is missing."""

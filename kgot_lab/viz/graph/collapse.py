@@ -137,7 +137,7 @@ def revealed(view: View, ids: Iterable[str]) -> View:
     return drawn_view(view.whole, shown[:room], " ".join(said))
 
 
-# --- a look into one community: what is elsewhere is drawn as few things ---
+# --- an opened community: everything else is drawn as a few items ---
 
 
 def entered(view: View, community: str) -> View:
@@ -204,7 +204,7 @@ def _name(view: View, community: str) -> str:
     return next(each.name for each in view.communities if each.id == community)
 
 
-# --- how a view is made ---
+# --- construction of a view ---
 
 
 def _with_hubs(whole: Whole) -> View:

@@ -213,7 +213,7 @@ def free_places(wanted: Points, taken: Points) -> Points:
     return places
 
 
-# --- stretching: places fill the drawing area, though names and nodes keep their sizes ---
+# --- stretching: positions fill the drawing area, names and nodes keep their sizes ---
 
 
 def stretched(points: Points, before: Points, after: Points, area: tuple[float, float]) -> Points:

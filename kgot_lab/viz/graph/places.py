@@ -210,7 +210,7 @@ def _strongest(ends: NDArray[np.int64], size: int) -> NodePairs:
     return pairs[np.unique(order[place < STRONGEST] % max(len(pairs), 1))]
 
 
-# --- new nodes among old ones ---
+# --- new nodes in an existing layout ---
 
 
 def _beside(given: Points, pairs: NodePairs) -> Points:

@@ -381,7 +381,7 @@ class _Draft:
             )
         return DrawingPlan(self.area, self.name_size, self.word_size, nodes, edges, tuple(self.notes))
 
-    # --- what the steps are given ---
+    # --- inputs of the steps ---
 
     def _pairs(self) -> tuple[NodePairs, Points]:
         """Return each pair of connected nodes once, and the size of the text along its edges.

@@ -199,7 +199,7 @@ class _Paper:
     def _rim(self, id: str, planned: NodePlan) -> float:
         return planned.radius + (5 if id in self.scene.marked.nodes else 0)  # the ring
 
-    # --- what surrounds it ---
+    # --- legend, note and background ---
 
     def background(self) -> Markup:
         """Draw a white background, also for dark notebooks, and a note if there is nothing to draw."""

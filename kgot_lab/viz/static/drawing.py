@@ -69,7 +69,7 @@ def drawing(alt: str, width: float, height: float, *inner: Markup, sheets: Seque
     return Drawing(keyed(paper(alt, width, height, background, *inner)), alt, tuple(sheets))
 
 
-# --- what a drawing is made of ---
+# --- elements of a drawing ---
 
 
 def paper(

@@ -104,7 +104,7 @@ def certificate_in_words(certificate: Certificate, question: str = "") -> str:
     return " ".join([*asked, f"{_RULED[certificate.ruling]}.", *said])
 
 
-# --- pieces, from top to bottom ---
+# --- parts, from top to bottom ---
 
 
 def _heading(question: str) -> Iterator[_Piece]:
@@ -199,7 +199,7 @@ def _sign(look: LinkLook, x: float, y: float) -> Markup:
     return joined([disc, draw_text(look.sign, x, y + 5, 14.0, look.colour, bold=True, text_anchor="middle")])
 
 
-# --- words ---
+# --- text ---
 
 
 def _told(certificate: Certificate, answer: str) -> str:
