@@ -555,7 +555,8 @@ def review(claims: Claims, *, by: str, documents: Iterable[Document] = ()) -> Re
 
     Keys: a accept, r reject, o override, u undo, j and k next and previous, ? help. `by` is the reviewer's
     name in the log. `documents` are the sources by id, to show the text around each claim's span. Where no
-    live view can be drawn, the queue and the log are shown as tables. Raises BadInput.
+    live view can be drawn, the queue and the log are shown as tables. Raises BadInput if `claims` is not a
+    Claims or `by` is blank.
     """
     require(claims, Claims, "what is reviewed is a memory of Claims")
     texts = {document.id: document.text for document in documents}

@@ -261,7 +261,7 @@ class ThoughtPage(NamedTuple):
 
 
 def thought_pages(known: KnownGraphs, question: str, thought: Thought, drawn: AsMarkup) -> list[ThoughtPage]:
-    """Return the steps up to the prompt: question, methods, nodes, edges, plan, and what was told and cut."""
+    """Return the steps up to the prompt: question, methods, nodes, edges, plan, and what was cut."""
     return [
         ThoughtPage("Question and intent", _intent(question, thought)),
         ThoughtPage("Methods and lanes", _methods(thought)),

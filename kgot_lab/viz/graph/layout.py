@@ -97,7 +97,7 @@ def _filling(points: Points) -> Points:
 
 
 def spread(points: Points, size: tuple[float, float], fixed: Mask, bounds: tuple[float, float]) -> Points:
-    """Move all points that are not fixed until boxes of this size around them hardly overlap.
+    """Move all points that are not fixed until boxes of this size around them barely overlap.
 
     All points stay within (0, 0) and `bounds`.
     """

@@ -209,7 +209,9 @@ class _Paper:
         return joined([paper, _text(NO_NODES, self.width / 2, self.height / 2, 18, "#555")])
 
     def _legend_entries(self) -> tuple[list[Markup], int]:
-        """Build the legend entries for labels and marks, and return them with their rows, at most two."""
+        """Build the legend entries for labels and marks, and return them with the number of rows, at most
+        two.
+        """
         drawn = {node.labels[0] for node in self.scene.nodes if node.labels}
         used = [label for label in self.scene.labels if label in drawn]
         looks = {label: look_of(number) for number, label in enumerate(self.scene.labels)}

@@ -64,7 +64,7 @@ class TextHolding:
         raise IndexError(number)
 
     def describe(self, number: int) -> str:
-        """Describe a match: its number of how many, its name, and the excerpt of the property that matches.
+        """Describe a match: its number out of all matches, its name, and an excerpt of a matching property.
         """
         one = self[number]
         nodes, edges = len(self.named) + len(self.nodes), len(self.typed) + len(self.edges)

@@ -431,7 +431,7 @@ def _frame(points: Sequence[tuple[Pair, bool]]) -> tuple[Corner, Corner]:
 def _marks(points: Sequence[tuple[Pair, bool]], cell: Corner | None) -> list[_Mark]:
     """Return a mark for each pair, or for each cell and band.
 
-    Vetoed pairs are kept apart from the others.
+    Vetoed pairs have marks of their own.
     """
     together: dict[tuple[float, ...], list[tuple[Pair, bool]]] = {}
     for number, (pair, veto) in enumerate(points):

@@ -174,7 +174,7 @@ def _link(fact: CertifiedFact) -> _Piece:
 
 
 def _ruling(certificate: Certificate, told: str) -> Iterator[_Piece]:
-    """Draw the verdict on the answer, and what a reader is told."""
+    """Draw the verdict on the answer and the message to the reader."""
     ruled, room = _RULED[certificate.ruling], _WIDTH - 2 * _EDGE - 28
     lines = fitted(told, room, _RELATION, 5)[0] if told else []
     height = 40.0 + 1.3 * _RELATION * len(lines)

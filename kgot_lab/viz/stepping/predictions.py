@@ -150,8 +150,7 @@ def _first_of_run(events: Sequence[Event], at: int, role: str) -> int:
 
 
 def _facts(events: Sequence[Event]) -> Iterator[Prediction]:
-    """Yield questions on extracted facts: for each write, one that was kept and up to two that were dropped.
-    """
+    """Yield questions on extracted facts: for each write, one that was kept and up to two dropped ones."""
     written: list[tuple[str, str]] = []  # facts with their sentences, since the last write
     for at, event in enumerate(events):
         if isinstance(event, Asked) and event.prompt.messages[0].text == EXTRACT:
