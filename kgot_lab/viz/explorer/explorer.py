@@ -312,7 +312,7 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
 
     The retrievers are MiniLM (or `embedder`), the stronger of BM25 and FTS5, and the documents linked to
     those that LIKE finds. There is no intent retriever. Questions of the test split are not shown. Raises
-    what `load`, `minilm` and `fts5` raise.
+    what `load_dataset`, `minilm` and `fts5` raise.
     """
     from kgot_lab.benchmark.recall.datasets import (
         load_dataset,
