@@ -210,7 +210,9 @@ class PictureRow:
 
 @dataclass(frozen=True)
 class Section:
-    """Rows of one kind under a heading. A match with a similarity below `least` is drawn, but does not count.
+    """Rows of one kind under a heading.
+
+    A match with a similarity below `least` is drawn, but does not count.
     """
 
     name: str

@@ -27,7 +27,7 @@ _SHARED = (
     "exploring/mixing", "exploring/mail", "exploring/controls", "exploring/hits", "exploring/pair",
 )  # fmt: skip
 
-FOR_PAGES = "KGOT_LAB_FOR_PAGES"  # environment variable that tells a kernel that its views go to pages without Python
+FOR_PAGES = "KGOT_LAB_FOR_PAGES"  # environment variable: views go to pages without Python
 
 # handles a message from the browser; a reply that is not empty is sent back
 Heard = Callable[[Mapping[str, Json]], Json]

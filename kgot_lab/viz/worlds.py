@@ -73,7 +73,9 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class VisibilityComparison:
-    """A column for each NPC, with the same entity positions in each picture and the path to the thing marked.
+    """A column for each NPC, with the path to the thing marked.
+
+    Entities have the same position in each picture.
     """
 
     thing: str

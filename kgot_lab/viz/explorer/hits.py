@@ -30,7 +30,9 @@ Gold = Mapping[str, int]  # document id -> grade; above 0 is relevant
 
 @dataclass(frozen=True)
 class Move:
-    """The difference of a hit's rank from another ranking: by how many ranks, and the rank there (0: none).
+    """The difference of a hit's rank from another ranking.
+
+    `by` is the number of ranks, and `there` is the rank in the other ranking (0: none).
     """
 
     kind: str

@@ -64,8 +64,7 @@ class TextHolding:
         raise IndexError(number)
 
     def describe(self, number: int) -> str:
-        """Describe a match: its number out of all matches, its name, and an excerpt of a matching property.
-        """
+        """Describe a match: its number out of all matches, its name, and an excerpt of the property."""
         one = self[number]
         nodes, edges = len(self.named) + len(self.nodes), len(self.typed) + len(self.edges)
         kinds = f" ({counted(nodes, 'node')}, {counted(edges, 'relation')})" * bool(nodes and edges)
