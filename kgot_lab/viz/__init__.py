@@ -1,6 +1,4 @@
-"""Show a graph, a run, a ranking, two texts or a table, live where that is possible: for notebooks and the
-command line.
-"""
+"""Views of graphs, runs, rankings, texts and tables, for notebooks and the command line."""
 
 from kgot_lab.viz import plots
 from kgot_lab.viz.analogy import structure

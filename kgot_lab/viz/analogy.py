@@ -1,4 +1,4 @@
-"""Draw two texts, their skeletons and what answers what."""
+"""Structure view: two texts side by side with their skeletons and alignment."""
 
 from __future__ import annotations
 
@@ -23,12 +23,11 @@ from kgot_lab.viz.static.drawing import StaticPicture
 from kgot_lab.viz.static.markup import Markup, folded, image, joined, shortened
 from kgot_lab.viz.static.table import Sheet, Table, sheet
 
-# The structure view: two texts, their skeletons, what answers what, and the delta of the edge between them.
+# The structure view: two texts, their skeletons and alignment, and the delta of the edge between them.
 
-# What is told of two texts: the verdict in plain words, and which of their sentences and events answer each
-# other.
+# The comparison of two texts: the verdict in words, and their aligned sentences and events.
 
-_WHOLE, SKELETON = 14, 8  # lines of a text that is not taken apart into sentences, and of a skeleton
+_WHOLE, SKELETON = 14, 8  # maximum lines of a text that is not split into sentences, and of a skeleton
 _BANDS = {
     NEGATIVE: "the texts are more alike than their skeletons",
     LOW: "the skeletons are hardly more alike than the texts",
@@ -39,9 +38,7 @@ _BANDS = {
 
 @dataclass(frozen=True)
 class TextSide:
-    """One of the two texts: what it is called, its words, and its skeleton with the words that leaked into
-    it.
-    """
+    """One of the two texts: title, text, skeleton, and the words that leaked into the skeleton."""
 
     title: str
     text: str
@@ -51,7 +48,7 @@ class TextSide:
 
 @dataclass(frozen=True)
 class StoredAlignment:
-    """What an edge keeps of its alignment: how well the texts run alike, and what speaks against the edge."""
+    """The part of an alignment that an edge stores: the score, and the reason for a veto."""
 
     score: float
     veto: str
@@ -59,16 +56,16 @@ class StoredAlignment:
 
 @dataclass(frozen=True)
 class Rules:
-    """By what a pair is judged, and what the edge itself says of that."""
+    """The thresholds and limits by which a pair is judged, and the verdict that the edge stores."""
 
     thresholds: Thresholds
-    whence: str  # who set the thresholds
+    whence: str  # where the thresholds come from
     limits: Cutoffs
     kept: StoredAlignment | None = None
 
 
 def comparison(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Likeness:
-    """All that is told of two texts."""
+    """Compare two texts and collect the verdict, its reasons, the aligned rows and the role mapping."""
     alignment = pair.alignment if isinstance(pair.alignment, Alignment) else None
     sign, headline = _headline(pair, rules)
     return Likeness(
@@ -86,7 +83,7 @@ def comparison(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Li
 
 
 def likeness_in_words(told: Likeness) -> str:
-    """A comparison in a few sentences, for those who do not see the picture."""
+    """Describe a comparison in a few sentences, as the picture's text alternative."""
     pairs = (
         f"{sum(row.similarity is not None for row in part.rows)} of {len(part.rows)} rows in pairs"
         for part in told.sections
@@ -99,7 +96,7 @@ def likeness_in_words(told: Likeness) -> str:
 
 
 def signed_delta(number: float) -> str:
-    """A number with its sign, at three places."""
+    """Format a number with its sign and three decimal places."""
     return f"{round(number, DIGITS) + 0.0:+.3f}".replace("-", "\u2212")
 
 
@@ -107,7 +104,7 @@ def signed_delta(number: float) -> str:
 
 
 def _headline(pair: Pair, rules: Rules) -> tuple[str, str]:
-    """The sign of the verdict, and the verdict in one line."""
+    """Return the sign of the verdict ("yes", "no" or "open") and the verdict in one line."""
     passes = bool(rules.thresholds.admits(pair.skeleton, pair.delta))
     if pair.veto:
         below = (
@@ -124,7 +121,7 @@ def _headline(pair: Pair, rules: Rules) -> tuple[str, str]:
 
 
 def _reasons(pair: Pair, rules: Rules) -> Iterator[str]:
-    """Why: the band, the thresholds, and what the verifier says."""
+    """Yield the reasons for the verdict: the band, the thresholds, the length and the verifier's finding."""
     yield f"Delta {signed_delta(pair.delta)}, in the {pair.band} band: {_BANDS[pair.band]}."
     yield _measured(pair, rules)
     if short := rules.thresholds.too_short(pair):
@@ -140,7 +137,7 @@ def _reasons(pair: Pair, rules: Rules) -> Iterator[str]:
 
 
 def _measured(pair: Pair, rules: Rules) -> str:
-    """How the pair stands to the thresholds."""
+    """Compare the similarities of a pair with the thresholds, in one sentence."""
     least, by = rules.thresholds.skeleton, rules.thresholds.delta
     low = []
     if round(pair.skeleton, DIGITS) < least:
@@ -153,7 +150,7 @@ def _measured(pair: Pair, rules: Rules) -> str:
 
 
 def _runs(found: Said) -> str:
-    """How alike the two run, as far as a verifier says it."""
+    """Format the verifier's score, and for an Alignment also its backward score and Kendall's tau."""
     if not isinstance(found, Alignment):
         return f"score {_decimals(found.score)}"
     return f"score {_decimals(found.score)}, read backwards {_decimals(found.backward)}, order (Kendall's tau) {signed_delta(found.order)}"
@@ -163,11 +160,15 @@ def _decimals(number: float) -> str:
     return f"{number:.3f}".replace("-", "\u2212")
 
 
-# --- what answers what ---
+# --- alignment ---
 
 
 def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Iterator[Section]:
-    """The texts, sentence by sentence where they were aligned; their skeletons; and their events."""
+    """Yield the sections of the picture: texts, skeletons and events.
+
+    The texts are shown sentence by sentence if they were aligned, and whole otherwise. Events are shown only
+    if the alignment has any.
+    """
     alignment = pair.alignment if isinstance(pair.alignment, Alignment) else None
     told = alignment is not None and bool(alignment.events)
     weak = f"the thicker the line, the more alike; dashed: below {rules.limits.partner:.2f}, no partner"
@@ -191,7 +192,11 @@ def _sections(pair: Pair, sides: tuple[TextSide, TextSide], rules: Rules) -> Ite
 
 
 def _rows_of_sentences(alignment: Alignment) -> tuple[PictureRow, ...]:
-    """The sentences of two texts; a match names its places among those that have something to compare."""
+    """Return a row for each sentence, or for each pair of aligned sentences.
+
+    A match counts only the sentences that have something to compare (a masked form). Its indices are
+    converted to indices of all sentences.
+    """
     texts = alignment.source, alignment.target
     ours, theirs = ([place for place, each in enumerate(text.sentences) if each.masked] for text in texts)
     matches = [Match(ours[each.source], theirs[each.target], each.similarity) for each in alignment.sentences]
@@ -201,7 +206,7 @@ def _rows_of_sentences(alignment: Alignment) -> tuple[PictureRow, ...]:
 def _side_by_side(
     ours: Sequence[Unit], theirs: Sequence[Unit], matches: Iterable[Match]
 ) -> tuple[PictureRow, ...]:
-    """A row for each match, and for each unit that stands alone, in the order of both texts."""
+    """Return a row for each match and for each unmatched unit, in the order of both texts."""
     rows, left, right = [], 0, 0
     for match in (*matches, None):
         ends = (match.source, match.target) if match else (len(ours), len(theirs))
@@ -231,7 +236,7 @@ def _skeleton(side: TextSide) -> Unit:
 
 
 def _about_roles(roles: RoleMap) -> str:
-    """What the mapping of nouns amounts to."""
+    """Summarize the mapping of nouns: agreement one to one, votes and identical nouns."""
     if not roles.votes:
         return "no role is filled by a noun in both texts"
     said = f"{roles.consistency:.0%} of {roles.votes} shared roles agree one to one; {roles.same} filled by the same noun"
@@ -240,7 +245,7 @@ def _about_roles(roles: RoleMap) -> str:
 
 Texts = Mapping[str, str]
 _YES_NO = {True: "yes", False: "no"}
-_WIDE = 48  # characters of a column in plain text
+_WIDE = 48  # characters per column in plain text
 NEITHER = "a structure view shows a Pair of compare_texts, a delta edge"
 
 
@@ -252,16 +257,17 @@ def structure(
     aligner: Verifier | None = None,
     thresholds: Thresholds | None = None,
 ) -> StructureView:
-    """Two texts side by side: how alike they and their skeletons are, what answers what in them, and what
-    that says of an edge.
+    """Show two texts side by side with their similarities, alignment and verdict.
 
-    `what` is a Pair of `compare_texts`, a delta edge, or several of these (a FoundEdges too): then the one
-    with the largest delta is shown, and `of` shows another. `texts` gives the text of each id, or is the
-    graph they are in; a Pair of two texts needs none, and takes from it the names they have there.
-    `skeletons` gives the skeleton of a text, for edges that do not keep theirs. `aligner` lays two texts side
-    by side where that is not at hand; an edge keeps only the verdict. Without `thresholds` those count that
-    an edge keeps, or else the specified ones. Raises BadInput for an edge without both similarities, for an
-    id without a text, and for no edges.
+    `what` is a Pair from `compare_texts`, a delta edge, or several edges (also a FoundEdges). Of several, the
+    edge with the largest delta is shown; `of` shows another. `texts` maps ids to texts, or is the graph that
+    holds them. A Pair of two texts needs none, and uses it only to look up their names. `skeletons` maps
+    texts to skeletons, for edges that do not store theirs. `aligner` aligns the two texts if no alignment is
+    at hand; an edge stores only the verdict. Without `thresholds`, those stored with the edge are used, or
+    else the specified ones.
+
+    Raises BadInput if an edge lacks one of the two similarities, if an id has no text, or if there are no
+    edges.
     """
     known, names = _known(texts)
     source = _Source(_in_order(what), known, names, skeletons or {}, (aligner, thresholds))
@@ -270,23 +276,24 @@ def structure(
 
 @dataclass(frozen=True, repr=False)
 class StructureView(StaticPicture):
-    """A pair as a picture and as tables that say the same; the tables hold in full what the picture cuts."""
+    """A pair as a picture and as tables. The tables have in full what the picture truncates."""
 
     pair: Pair
     texts: tuple[str, str]
     svg: Markup
-    alt: str  # what the picture shows, in words
+    alt: str  # description of the picture in words
     _told: Likeness = field(compare=False)
     _source: _Source = field(compare=False)
 
     def of(self, which: Edge | Pair | int) -> StructureView:
-        """The same view of another edge or pair, or of the edge with this number in `choices`; raises
-        BadInput.
+        """Return the view of another edge or pair, or of the edge with this number in `choices`.
+
+        Raises BadInput if there is no such edge, or if it cannot be shown.
         """
         return self._source.view(which)
 
     def choices(self, *, limit: int = 50) -> Table:
-        """The edges there are to choose from, by delta, the vetoed ones last; at most `limit` of them."""
+        """Return a table of at most `limit` edges to choose from, by decreasing delta, vetoed edges last."""
         edges, name = self._source.edges, self._source.name
         rows = []
         for number, edge in enumerate(edges[:limit], 1):
@@ -295,8 +302,9 @@ class StructureView(StaticPicture):
         return Table((sheet(("number", "one", "other", "delta", "veto"), rows, "Edges", len(edges)),))
 
     def table(self) -> Table:
-        """Everything that the picture shows and nothing cut: the verdict, the texts, what answers what, and
-        who plays whom.
+        """Return the full content of the picture as tables: verdict, texts, aligned rows and role mapping.
+
+        No text is truncated.
         """
         told, (one, other) = self._told, self._told.titles
         said = [
@@ -317,7 +325,7 @@ class StructureView(StaticPicture):
         return Table(tuple(sheets))
 
     def html(self) -> Markup:
-        """The picture, and below it the tables, folded away: a piece of a page."""
+        """Return the picture and, collapsed below it, the tables, as an HTML fragment."""
         tables = folded("The same as tables, with every text in full", self.table().html)
         return joined([image(self.svg, self.alt), tables])
 
@@ -326,14 +334,12 @@ class StructureView(StaticPicture):
         return f"<StructureView: {harmless(self.alt)}{f' One of {count:,} edges, see choices().' if count > 1 else ''}>"
 
 
-# --- what is shown ---
+# --- sources of views ---
 
 
 @dataclass(frozen=True)
 class _Source:
-    """What views can be made of: edges to choose from, what is known of their texts, and what they are judged
-    by.
-    """
+    """The data for views: edges to choose from, texts, names, skeletons, and the aligner and thresholds."""
 
     edges: tuple[Edge, ...]
     texts: Texts | None
@@ -342,7 +348,7 @@ class _Source:
     judge: tuple[Verifier | None, Thresholds | None]
 
     def view(self, which: Edge | Pair | int) -> StructureView:
-        """The view of a pair, of an edge, or of the edge with a number."""
+        """Return the view of a pair, of an edge, or of the edge with a number."""
         shown = self._numbered(which) if isinstance(which, int) else which
         if not isinstance(shown, Pair | Edge):
             raise BadInput(f"{NEITHER}, not {type(shown).__name__}")
@@ -357,7 +363,7 @@ class _Source:
         return StructureView(pair, (sides[0].text, sides[1].text), picture(told, alt), alt, told, self)
 
     def name(self, id: str) -> str:
-        """What a reader would call the text with this id."""
+        """Return the display name of the text with this id, or the id."""
         return self.names.get(id, id)
 
     def _numbered(self, number: int) -> Edge:
@@ -368,14 +374,18 @@ class _Source:
         return self.edges[number - 1]
 
     def _side(self, shown: Edge | Pair, pair: Pair, place: int) -> TextSide:
-        """One of the two texts with all that is known of it."""
+        """Collect the title, text, skeleton and leaked words of one of the two texts."""
         title, text = self._text(shown, (pair.source, pair.target)[place], place)
         leaks = getattr(self.skeletons, "leaks", {})
         skeleton = pair.skeletons[place] or self.skeletons.get(text, "")
         return TextSide(title, text, skeleton, tuple(leaks.get(text, ())))
 
     def _text(self, shown: Edge | Pair, id: str, place: int) -> tuple[str, str]:
-        """The title and the words behind an id; the ends of a Pair may be texts themselves. Raises BadInput."""
+        """Return the title and text of an id.
+
+        The ends of a Pair may be the texts themselves. Raises BadInput if the text of an edge's end is
+        missing.
+        """
         if self.texts is not None and id in self.texts:
             return self.name(id), self.texts[id]
         if isinstance(shown, Edge):
@@ -397,7 +407,7 @@ class _Source:
 
 
 def _known(texts: PropertyGraph | Texts | None) -> tuple[Texts | None, Texts]:
-    """The texts by id, and what some of them are called."""
+    """Return the texts by id, and the names of the nodes that have one."""
     if texts is None or isinstance(texts, Mapping):
         return texts, {}
     if not isinstance(texts, PropertyGraph):
@@ -407,8 +417,9 @@ def _known(texts: PropertyGraph | Texts | None) -> tuple[Texts | None, Texts]:
 
 
 def _in_order(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
-    """The edges to choose from: by delta, the largest first, the vetoed ones last. Raises BadInput where
-    there are none.
+    """Return the edges to choose from, by decreasing delta, vetoed edges last.
+
+    Raises BadInput if there are none, or if one is not an Edge.
     """
     if isinstance(what, Pair):
         return ()
@@ -428,7 +439,10 @@ def _in_order(what: Pair | Edge | Iterable[Edge]) -> tuple[Edge, ...]:
 
 
 def _pair(edge: Edge) -> Pair:
-    """What an edge says of its two ends. Raises BadInput for one that does not hold both similarities."""
+    """Build a Pair from the properties of an edge.
+
+    Raises BadInput if the edge does not hold both similarities.
+    """
     said = edge.properties
     raw, skeleton = (_number_of(edge, name) for name in ("raw", "skeleton"))
     ends = str(said.get("source_skeleton") or ""), str(said.get("target_skeleton") or "")
@@ -449,7 +463,10 @@ def _number_of(edge: Edge, name: str) -> float:
 
 
 def _sound(pair: Pair) -> Pair:
-    """A pair whose similarities are cosines; raises BadInput."""
+    """Return the pair if its similarities are cosines.
+
+    Raises BadInput if one lies outside -1 to 1.
+    """
     if not all(abs(cosine) <= 1 for cosine in (pair.raw, pair.skeleton)):
         raise BadInput(
             f"a similarity is a cosine, from -1 to 1; this pair has {pair.raw} and {pair.skeleton}"
@@ -458,16 +475,16 @@ def _sound(pair: Pair) -> Pair:
 
 
 def _thresholds(kept: Json) -> Thresholds | None:
-    """The thresholds that an edge keeps, if it does."""
+    """Return the thresholds that are stored with an edge, or None."""
     match kept:
         case {"skeleton": int() | float() as skeleton, "delta": int() | float() as delta}:
-            words = kept.get("words", 0)  # edges of before refused none
+            words = kept.get("words", 0)  # edges of earlier versions have no minimum
             return Thresholds(skeleton, delta, words if isinstance(words, int) else 0)
     return None
 
 
 def _cells(row: PictureRow, part: Section) -> tuple[str, str, str, str]:
-    """A row as texts: both units, what stands between them, and what is to be said of them."""
+    """Format a row as four cells: left text, similarity, right text and remarks."""
     sides = [(side, unit) for side, unit in (("left", row.left), ("right", row.right)) if unit]
     remarks = [f"{side} denies something" for side, unit in sides if unit.denied]
     remarks += [f"{side}: {unit.note}" for side, unit in sides if unit.note]
@@ -480,7 +497,7 @@ _NOTHING_CUT = sys.maxsize
 
 
 class _Whole(Sheet):
-    """A grid in which no cell is cut."""
+    """A table without truncated cells."""
 
     @property
     def html(self) -> Markup:
@@ -489,7 +506,7 @@ class _Whole(Sheet):
 
     @property
     def text(self) -> str:
-        """The grid in plain text, long cells in several lines."""
+        """The table in plain text, with long cells on several lines."""
         whole = (self.columns, *self.rows)
         grid = [[wrap(harmless(" ".join(cell.split())), _WIDE) for cell in row] for row in whole]
         columns = zip(*grid, strict=True)

@@ -1,6 +1,4 @@
-"""The picture of two texts side by side: verdict and gauge, the texts, their skeletons, what answers what,
-and who plays whom.
-"""
+"""Picture of two texts side by side: verdict, gauge, texts, skeletons, alignment and role mapping."""
 
 from __future__ import annotations
 
@@ -13,12 +11,12 @@ from kgot_lab.similarity.delta import BANDS, STEPS, band
 from kgot_lab.viz.static.drawing import HALO, draw_circle, draw_path, draw_rect, fitted, paper
 from kgot_lab.viz.static.markup import Markup, element, joined, keyed, shortened, text_width
 
-# The gauge of a pair: both similarities and their difference on one axis, with the bands of the difference.
+# The gauge of a pair: both similarities and their difference on one axis, with the bands of the delta.
 
 _INK, _MUTED = "#222", "#595959"
-# Okabe and Ito; the last two dark enough for a number
+# Okabe and Ito; the last two are dark enough for text
 _TEXTS, SKELETONS, MORE, LESS = ("#56B4E9", "#E69F00", "#007A59", "#B34D00")
-TINTS = ("#FFFFFF", "#F0F0F0", "#E0E0E0", "#CDCDCD")  # of the bands, from negative to high
+TINTS = ("#FFFFFF", "#F0F0F0", "#E0E0E0", "#CDCDCD")  # colours of the bands, from negative to high
 _BAR, AXIS = 15.0, 128.0
 _LANES = {"texts": 0.0, "skeletons": 27.0, "delta": 71.0}
 STRIP = _LANES["delta"] + 22
@@ -26,30 +24,30 @@ STRIP = _LANES["delta"] + 22
 
 @dataclass(frozen=True)
 class Axis:
-    """Cosines from `low` to 1 between two places on the paper."""
+    """An axis of cosines from `low` to 1 between two x coordinates."""
 
     low: float
     left: float
     right: float
 
     def at(self, cosine: float) -> float:
-        """Where a cosine stands; what lies outside stands at the end."""
+        """Return the x coordinate of a cosine, clipped to the ends of the axis."""
         share = (min(max(cosine, self.low), 1.0) - self.low) / (1 - self.low)
         return self.left + share * (self.right - self.left)
 
     def holds(self, cosine: float) -> bool:
-        """Whether a cosine is on the axis."""
+        """Return whether a cosine is on the axis."""
         return self.low <= cosine <= 1
 
 
 def gauge(
     raw: float, skeleton: float, thresholds: tuple[float, float], sides: tuple[float, float]
 ) -> tuple[Markup, float]:
-    """Three lanes between two sides: the similarity of the texts, that of the skeletons, the way from one to
-    the other; and their height.
+    """Draw the gauge of a pair between two x coordinates, and return it with its height.
 
-    The bands of the delta begin at the similarity of the texts, so the band of a pair is where the similarity
-    of its skeletons lies.
+    It has three bars: the similarity of the texts, that of the skeletons, and the delta between them. The
+    bands of the delta begin at the similarity of the texts, so the band of a pair is where the similarity of
+    its skeletons lies.
     """
     axis = Axis(max(-1.0, min(0.0, math.floor(10 * min(raw, skeleton) - 1) / 10)), *sides)
     (least, by), low = thresholds, _LANES["skeletons"]
@@ -68,7 +66,7 @@ def gauge(
 
 
 def _short(number: float) -> str:
-    """A number at three places at most."""
+    """Format a number with at most three decimal places."""
     return f"{round(number, 3):g}"
 
 
@@ -77,7 +75,7 @@ def _said(text: str, x: float, y: float, size: float = 12.0, **look: object) -> 
 
 
 def _scale(axis: Axis) -> list[Markup]:
-    """The axis: a number at every fifth, and a faint line up from it."""
+    """Draw the axis with a label at every 0.2 and a faint vertical line at every 0.1."""
     tenths = range(round(10 * axis.low), 11)
     made = [_said("cosine", axis.left - 22, AXIS + 16, 11.0, text_anchor="end", fill=_MUTED)]
     for tenth in tenths:
@@ -90,12 +88,12 @@ def _scale(axis: Axis) -> list[Markup]:
 
 
 def _guide(axis: Axis, lane: str, value: float) -> Markup:
-    """A dotted line from the end of a bar down to the bands."""
+    """Draw a dotted line from the end of a bar down to the bands."""
     return draw_path(f"M{axis.at(value):.1f} {_LANES[lane] + _BAR}V{STRIP}", "#777", stroke_dasharray="2 3")
 
 
 def _bar(axis: Axis, lane: str, value: float, colour: str) -> Markup:
-    """A bar from 0 to a value, its name before it and the number behind it."""
+    """Draw a bar from 0 to a value, with its name on the left and the number on the right."""
     y, (start, end) = _LANES[lane], sorted((axis.at(0), axis.at(value)))
     bar = draw_rect(start, y, max(end - start, 1.5), _BAR, colour, stroke="#333", stroke_width=0.8)
     name = _said(lane, axis.left - 10, y + 12, text_anchor="end")
@@ -104,12 +102,12 @@ def _bar(axis: Axis, lane: str, value: float, colour: str) -> Markup:
 
 
 def _halo(text: str, x: float, y: float, size: float = 12.0, **look: object) -> Markup:
-    """Words that stay readable on a line."""
+    """Draw text with a halo, so that it is readable on top of a line."""
     return _said(text, x, y, size, **HALO, **look)
 
 
 def _threshold(axis: Axis, cosine: float, reach: tuple[float, float], words: str) -> Markup:
-    """A mark on the axis with its meaning below it; nothing where the axis does not reach."""
+    """Draw a threshold on the axis with its meaning below it, or nothing if it is off the axis."""
     if not axis.holds(cosine):
         return Markup("")
     x, (top, bottom) = axis.at(cosine), reach
@@ -121,8 +119,9 @@ def _threshold(axis: Axis, cosine: float, reach: tuple[float, float], words: str
 
 
 def _bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
-    """The bands as a strip that begins at the similarity of the texts; the one the pair lies in has a dark
-    frame and a bold name.
+    """Draw the bands of the delta as a strip that begins at the similarity of the texts.
+
+    The band of the pair has a dark frame and a bold name.
     """
     ends = [axis.low, *(raw + step for step in STEPS), 1.0]
     own, strips = band(skeleton - raw), []
@@ -137,12 +136,12 @@ def _bands(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
                 look = {"font_weight": "bold"} if name == own else {}
                 strip.append(_said(name, x + width / 2, STRIP + 12, 11.0, text_anchor="middle", **look))
             strips.append((name == own, joined(strip)))
-    # the frame of the own one over its neighbours'
+    # the highlighted frame is drawn over its neighbours'
     return [strip for _, strip in sorted(strips, key=lambda each: each[0])]
 
 
 def _delta(axis: Axis, raw: float, skeleton: float) -> list[Markup]:
-    """An arrow from the similarity of the texts to that of the skeletons, and the difference in numbers."""
+    """Draw an arrow from the similarity of the texts to that of the skeletons, with the difference."""
     start, end, y = axis.at(raw), axis.at(skeleton), _LANES["delta"] + 8
     delta = round(skeleton - raw, 6) + 0.0
     colour, way = (MORE, 1) if delta >= 0 else (LESS, -1)
@@ -159,8 +158,8 @@ _WIDTH, _EDGE, GUTTER = 860.0, 20.0, 124.0
 COLUMN = (_WIDTH - 2 * _EDGE - GUTTER) / 2
 _LEFT, RIGHT = _EDGE, _WIDTH - _EDGE - COLUMN  # where the two columns begin
 FONT, LEADING, PADDING, _GAP = 13.0, 17.0, 8.0, 6.0
-_ROWS = 8  # rows of a section; the table has them all
-LINES = 5  # lines of a unit
+_ROWS = 8  # rows drawn per section; the table has all of them
+LINES = 5  # lines per unit
 # Okabe and Ito's blue; their vermilion and green, dark enough for text
 _JOINS, DENIES, STANDS = ("#0072B2", "#9C4400", "#00614A")
 FACES = "Helvetica, Arial, Liberation Sans, Arimo, sans-serif"
@@ -173,9 +172,7 @@ ASIDE: _Look = {"fill": _MUTED, "font_style": "italic", "font_size": 12.0}
 
 @dataclass(frozen=True)
 class Unit:
-    """A sentence, an event or a skeleton: its words, whether it denies something, and what else is to be said
-    of it.
-    """
+    """A sentence, an event or a skeleton: its text, whether it contains a negation, and a note."""
 
     text: str
     denied: bool = False
@@ -184,16 +181,16 @@ class Unit:
 
 @dataclass(frozen=True)
 class PictureRow:
-    """Two units that answer each other, with their similarity; or one that stands alone."""
+    """Two aligned units with their similarity, or one without a counterpart."""
 
     left: Unit | None = None
     right: Unit | None = None
     similarity: float | None = None
-    places: int = 2  # to which the similarity is told
+    places: int = 2  # decimal places of the similarity
 
     @property
     def clash(self) -> bool:
-        """Whether the two answer each other though one denies and the other does not."""
+        """Whether two aligned units differ in negation."""
         return (
             self.similarity is not None
             and self.left is not None
@@ -203,7 +200,7 @@ class PictureRow:
 
     @property
     def between(self) -> str:
-        """What stands between the two, in words."""
+        """The similarity as text, or why there is none."""
         if self.left is None or self.right is None:
             return "no counterpart"
         if self.similarity is None:
@@ -213,8 +210,9 @@ class PictureRow:
 
 @dataclass(frozen=True)
 class Section:
-    """Rows of one kind under a heading; a match of a similarity below `least` is drawn, but does not count as
-    one.
+    """Rows of one kind under a heading.
+
+    A match with a similarity below `least` is drawn, but does not count.
     """
 
     name: str
@@ -226,7 +224,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Likeness:
-    """All that is told of two texts: the picture and the tables say the same of it."""
+    """The comparison of two texts, from which the picture and the tables are made."""
 
     titles: tuple[str, str]
     sign: str  # "yes", "no" or "open"
@@ -242,14 +240,17 @@ class Likeness:
 
 @dataclass(frozen=True)
 class PicturePart:
-    """A piece of the picture, drawn from y = 0 down."""
+    """A part of the picture, drawn from y = 0 down."""
 
     drawn: Markup
     height: float
 
 
 def picture(told: Likeness, alt: str) -> Markup:
-    """A comparison as an SVG that needs nothing else. What finds no room is counted in it."""
+    """Draw a comparison as a self-contained SVG.
+
+    What does not fit is counted in it.
+    """
     placed, y = [], 16.0
     sections = (part for section in told.sections for part in _section(section))
     for part in (*_head(told), *sections, *_roles(told)):
@@ -261,7 +262,7 @@ def picture(told: Likeness, alt: str) -> Markup:
     return keyed(paper(title, _WIDTH, y + 6, background, *placed, desc=alt, fonts=FACES))
 
 
-# --- words ---
+# --- text ---
 
 
 def _more(left_out: int) -> list[str]:
@@ -276,7 +277,7 @@ def _text(text: str, x: float, y: float, **look: object) -> Markup:
 
 
 def _head(told: Likeness) -> Iterator[PicturePart]:
-    """The verdict, why, the gauge, and what the two columns are."""
+    """Yield the verdict, its reasons, the gauge and the column titles."""
     lines, _ = fitted(told.headline, _WIDTH - 2 * _EDGE - 30, 17, 2)
     look = {"font_size": 17.0, "font_weight": "bold"}
     title = [_text(line, _LEFT + 30, 16 + 21 * number, **look) for number, line in enumerate(lines)]
@@ -292,7 +293,10 @@ def _head(told: Likeness) -> Iterator[PicturePart]:
 
 
 def _sign(sign: str, x: float, y: float) -> Markup:
-    """A tick, a cross or an open ring with a dash: drawn, so that no font need have them."""
+    """Draw a tick, a cross or an open ring with a dash.
+
+    It is drawn as paths, so no font needs these glyphs.
+    """
     signs = {"yes": ("M-5 0.5L-1.5 4L5 -4", STANDS), "no": ("M-4 -4L4 4M4 -4L-4 4", DENIES)}
     path, colour = signs.get(sign, ("M-4 0H4", _MUTED))
     filled = sign in ("yes", "no")
@@ -303,7 +307,7 @@ def _sign(sign: str, x: float, y: float) -> Markup:
 
 
 def _titles(titles: tuple[str, str], raw: float) -> PicturePart:
-    """What the two columns are, and how alike as they stand."""
+    """Draw the titles of the two columns and the similarity of the whole texts."""
     both = [fitted(title, COLUMN, 14, 2)[0] for title in titles]
     most = max(map(len, both))
     drawn = [
@@ -321,7 +325,7 @@ def _titles(titles: tuple[str, str], raw: float) -> PicturePart:
 
 
 def _section(section: Section) -> Iterator[PicturePart]:
-    """A heading, the first rows, and the count of the others."""
+    """Yield the heading, the first rows and the count of the rows that are not drawn."""
     yield _heading(section.name, section.note)
     for row in section.rows[:_ROWS]:
         yield _row(row, section)
@@ -346,7 +350,7 @@ def _aside(words: str) -> PicturePart:
 
 
 def _counted(rows: Sequence[PictureRow]) -> str:
-    """What some rows are, in numbers."""
+    """Count the rows that are paired, alone on the left and alone on the right."""
     ours, theirs = sum(row.right is None for row in rows), sum(row.left is None for row in rows)
     named = (
         (len(rows) - ours - theirs, "in pairs"),
@@ -357,7 +361,7 @@ def _counted(rows: Sequence[PictureRow]) -> str:
 
 
 def _row(row: PictureRow, section: Section) -> PicturePart:
-    """A row: its boxes of one height, and between them what joins them."""
+    """Draw a row: boxes of equal height and the joint between them."""
     boxes = [
         (list(_lines(unit, section.lines)), x)
         for unit, x in ((row.left, _LEFT), (row.right, RIGHT))
@@ -374,7 +378,7 @@ def _row(row: PictureRow, section: Section) -> PicturePart:
 
 
 def _lines(unit: Unit, most: int) -> Iterator[tuple[str, _Look]]:
-    """The lines of a box, and how each looks."""
+    """Yield the lines of a box, each with its text attributes."""
     lines, left_out = fitted(unit.text, COLUMN - 2 * PADDING, FONT, most)
     yield from ((line, _PLAIN) for line in lines)
     yield from ((line, ASIDE) for line in _more(left_out))
@@ -385,7 +389,7 @@ def _lines(unit: Unit, most: int) -> Iterator[tuple[str, _Look]]:
 
 
 def _box(lines: Sequence[tuple[str, _Look]], x: float, height: float, alone: bool) -> Markup:
-    """Words in a frame; the frame of a unit that stands alone is dashed."""
+    """Draw lines of text in a frame, dashed if the unit has no counterpart."""
     frame = (
         {"fill": "#fff", "stroke": "#888", "stroke_dasharray": "4 3"}
         if alone
@@ -399,10 +403,9 @@ def _box(lines: Sequence[tuple[str, _Look]], x: float, height: float, alone: boo
 
 
 def _joint(row: PictureRow, least: float, y: float, short: float = 0) -> list[Markup]:
-    """What joins two units: a line as thick as they are alike, with their similarity on it; words where a
-    unit stands alone.
+    """Draw the line between two units with their similarity on it, or a note if one is alone.
 
-    The line ends `short` of both columns.
+    The line is thicker for a higher similarity, and dashed below `least`. It ends `short` of both columns.
     """
     if row.similarity is None:
         return [_text(row.between, _WIDTH / 2, y + 4, text_anchor="middle", **ASIDE)]
@@ -423,7 +426,7 @@ def _joint(row: PictureRow, least: float, y: float, short: float = 0) -> list[Ma
 
 
 def _roles(told: Likeness) -> Iterator[PicturePart]:
-    """Who plays whom: a line for each two nouns, as often as they fill the same role."""
+    """Yield a row for each two nouns that fill the same role, with the number of times."""
     if not told.roles_note:
         return
     yield _heading("Who plays whom", told.roles_note)

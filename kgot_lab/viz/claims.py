@@ -1,6 +1,4 @@
-"""Look at a memory of claims: review what waits, see what fell, and walk through the times at which facts are
-valid.
-"""
+"""Views of a memory of claims: review queue, effects of a change, and facts over valid time."""
 
 from __future__ import annotations
 
@@ -27,13 +25,13 @@ from kgot_lab.viz.side_by_side import in_columns
 from kgot_lab.viz.static.markup import Markup, element, items, joined, shortened
 from kgot_lab.viz.static.table import LEFT, Table, sheet
 
-# What stands where no live view draws: tables and pictures in HTML, with the key by which a live view finds
+# Output where no live view can be drawn: tables and pictures in HTML, with the key by which a live view finds
 # what it replaces.
 
 
 @dataclass(frozen=True)
 class WrittenDown:
-    """Some HTML that needs nothing, and the same as tables for plain text."""
+    """Self-contained HTML, and the same content as tables for plain text."""
 
     html: Markup = field(repr=False)
     tables: Table
@@ -46,37 +44,41 @@ class WrittenDown:
 
 
 def written_down(tables: Table, *parts: Markup) -> WrittenDown:
-    """Parts of HTML as one, with a key made of their content; their words are in the tables too."""
+    """Join HTML fragments under a key made from their content, with the same content as tables."""
     inner = joined(parts)
     key = hashlib.sha256(inner.encode()).hexdigest()[:12]
     return WrittenDown(element("div", inner, data_picture=key), tables)
 
 
 def format_claim(fact: Triple) -> str:
-    """A fact as one reads it."""
+    """Format a fact as "subject – relation – object"."""
     return f"{fact.subject} – {fact.relation} – {fact.object}"
 
 
-# The graph before and after a change of the claims, side by side: what fell or began to hold, and which
-# answers rested on it.
+# The graph before and after a change of the claims: facts that fell or began to hold, and the answers that
+# rested on them.
 
-_CELL_FACTS = 12  # facts or answers in a cell
+_CELL_FACTS = 12  # facts or answers per cell
 _WIDTH, _HEIGHT = 420, 400
 
 
 @dataclass(frozen=True)
 class BeforeAfter:
-    """Two pictures with every node in the same place: what is about to fall is marked in the first, what
-    begins to hold in the second.
+    """The graph before and after a change, with the same node positions.
+
+    The first picture marks what is about to fall, the second what begins to hold.
     """
 
     fallen: Fallen
-    said: str  # which change, when, by whom
-    held: tuple[int, int]  # how many facts held before it and after
+    said: str  # the change, its time and its author
+    held: tuple[int, int]  # number of facts that held before and after
     pictured: tuple[Picture, Picture] = field(repr=False)
 
     def table(self, *, limit: int = 200) -> Table:
-        """What fell, what began to hold and which answers rested on what fell, at most `limit` of each."""
+        """Return tables of the facts that fell, those that began to hold and the affected answers.
+
+        Each table has at most `limit` rows. The answers are those that rested on a fact that fell.
+        """
         lists = {"fell": self.fallen.facts, "began to hold": self.fallen.risen}
         sheets = [
             sheet(("fact",), ((format_claim(each),) for each in facts[:limit]), name, len(facts))
@@ -106,10 +108,11 @@ class BeforeAfter:
 
 
 def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> BeforeAfter:
-    """The graph before and after a retraction, its undo or a decision, by the report that it returned.
+    """Show the graph before and after a retraction, its undo or a decision.
 
-    Of what changed at most `limit` facts are drawn, and as many of what stands beside them. Raises BadInput
-    for a report of nothing.
+    `change` is the report that the operation returned. At most `limit` of the changed facts are drawn, and as
+    many of the neighbouring ones. Raises BadInput if the report is of a change that changed nothing, or if
+    `claims` has no such change.
     """
     require(claims, Claims, "what is shown before and after a change is a memory of Claims")
     require(change, Fallen, "a change is shown by the report that retract_…, undo or a decision returned")
@@ -132,8 +135,9 @@ def before_and_after(claims: Claims, change: Fallen, *, limit: int = 12) -> Befo
 
 
 def _pictured(change: Fallen, kept: Collection[Triple], limit: int) -> tuple[tuple[Picture, Picture], str]:
-    """What changed with what stands beside it, drawn twice in the same places; and how much of it is not
-    drawn.
+    """Draw the changed facts and their neighbours twice, with the same positions.
+
+    Also returns a sentence that says how many are not drawn, or an empty one.
     """
     fell, rose = _varied(change.facts)[:limit], _varied(change.risen)[:limit]
     ends = {end for fact in (*fell, *rose) for end in (fact.subject, fact.object)}
@@ -160,7 +164,7 @@ def _pictured(change: Fallen, kept: Collection[Triple], limit: int) -> tuple[tup
 
 
 def _varied(facts: Sequence[Triple]) -> list[Triple]:
-    """Some facts in another order: one of each subject, then a second of each that has one, and so on."""
+    """Reorder facts round-robin by subject: the first fact of each, then the second, and so on."""
     turns: Counter[str] = Counter()
     turn: dict[Triple, int] = {}
     for fact in facts:
@@ -170,7 +174,7 @@ def _varied(facts: Sequence[Triple]) -> list[Triple]:
 
 
 def _bare(facts: Sequence[Triple], lasting: Collection[str]) -> tuple[Node, ...]:
-    """The ends of some facts but those that are in the graph before and after."""
+    """Return the ends of some facts as nodes, except those in the graph both before and after."""
     ends = dict.fromkeys(end for fact in facts for end in (fact.subject, fact.object))
     return tuple(Node(end) for end in ends if end not in lasting)
 
@@ -184,41 +188,39 @@ def _facts(facts: Sequence[Triple]) -> list[str]:
 
 
 def _listed(what: str, lines: Sequence[str]) -> Markup:
-    """Some lines under what they are, the rest counted; nothing where there are none."""
+    """Format lines under a heading, with a count of the rest, or nothing if there are none."""
     if not lines:
         return Markup()
     return element("div", element("div", what), items(_first_of(lines, _CELL_FACTS)))
 
 
-# The graph over valid time: step through the times at which facts begin or cease to be true, also on a page
-# without Python.
+# The graph over valid time: a slider over the times at which facts begin or cease to be valid. It also works
+# on a page without Python.
 
 _SIZE, _SMALL = (720, 420), (360, 320)
-_CAPTION_FACTS = 8  # facts in a caption
-_STILL_PICTURES = 3  # pictures where nothing is live
+_CAPTION_FACTS = 8  # facts per caption
+_STILL_PICTURES = 3  # pictures where no live view can be drawn
 
 
 @dataclass(frozen=True)
 class Moment:
-    """The facts valid from a time on (None: before the first), and what began and ended since the moment
-    before.
-    """
+    """The facts valid from a time on (None: before the first), and what changed since the previous moment."""
 
     since: datetime | None
     facts: tuple[Triple, ...]
     began: tuple[Triple, ...]
     ended: tuple[Triple, ...]
     picture: Picture = field(repr=False)
-    small: Picture = field(repr=False)  # for where several stand beside each other
+    small: Picture = field(repr=False)  # for several side by side
 
     @property
     def name(self) -> str:
-        """From when on."""
+        """From when on the facts are valid."""
         return f"from {format_time(self.since)}" if self.since else "before the first change"
 
     @property
     def caption(self) -> str:
-        """How many facts are valid, and what began and ended, in a sentence."""
+        """The number of valid facts and what began and ended, in a sentence."""
         changes = [
             f"{did}: {_first_facts(facts)}"
             for did, facts in (("Began", self.began), ("Ended", self.ended))
@@ -228,13 +230,14 @@ class Moment:
 
 
 class OverTime(LiveOutput):
-    """What `over_time` shows: a slider over its moments, each with its graph and a caption; `page` makes a
-    file of it.
+    """The result of `over_time`: a slider over moments, each with its graph and a caption.
+
+    `page` makes a file of it.
     """
 
     def __init__(self, moments: Sequence[Moment], all_times: int) -> None:
         self.moments = tuple(moments)
-        # the moment that the reader looks at
+        # index of the moment in view
         self.at = next((number for number, each in enumerate(moments) if each.facts), 0)
         drawn = len(moments) - 1
         self.note = f"{drawn} of {all_times} times at which something changes" * (drawn < all_times)
@@ -243,7 +246,7 @@ class OverTime(LiveOutput):
         self.live = Live(self._still(), data, self._heard)
 
     def table(self) -> Table:
-        """The moments with what began and ended, a row each."""
+        """Return a table of the moments: when, how many facts are valid, what began and what ended."""
         rows = (
             (each.name, f"{len(each.facts):,}", _first_facts(each.began), _first_facts(each.ended))
             for each in self.moments
@@ -251,14 +254,15 @@ class OverTime(LiveOutput):
         return Table((sheet(("valid", "facts", "began", "ended"), rows, "Over valid time"),))
 
     def page(self, title: str = "What is true when") -> Page:
-        """The slider as a page that works from disk, with the table for readers without a script."""
+        """Return the slider as a page that works from disk, with a table for readers without JavaScript."""
         tables = element("section", element("h2", "The same as a table"), self.table().html)
         body = element("main", element("h1", title), NEEDS_SCRIPT, place(self.live.data), tables)
         return Page(title, html_document(title, STYLE + style(), body, script=page_script()))
 
     def _still(self) -> WrittenDown:
-        """An early, a middle and the last moment as pictures, and all of them as a table: what stands where
-        no live view draws.
+        """Return an early, a middle and the last moment as pictures, and all moments as a table.
+
+        It is shown where no live view can be drawn.
         """
         some = [each for each in self.moments if each.picture.nodes]
         chosen = [some[number] for number in _spread(len(some), _STILL_PICTURES)]
@@ -279,13 +283,12 @@ class OverTime(LiveOutput):
 
 
 def over_time(beliefs: Beliefs, *, about: Iterable[str] = (), most: int = 24, limit: int = 40) -> OverTime:
-    """The graph of the facts that are valid at each time at which one begins or ceases to be, to step
-    through.
+    """Show the graph of the valid facts at each time at which a fact begins or ceases to be valid.
 
-    `about` are names: without any, all facts are drawn, else those that name one of them. Of more than `most`
-    times some are left out, evenly, and their changes are told at the next one; at most `limit` nodes are
-    drawn. In a relation declared "single" the fact with the latest beginning is drawn alone. Raises BadInput
-    where nothing begins or ends.
+    `about` is one or several names. If there are any, only the facts that name one of them are drawn. If
+    there are more than `most` times, an evenly spread selection is shown, and the changes of the others are
+    reported at the next one. At most `limit` nodes are drawn. In a relation declared "single", only the fact
+    with the latest beginning is drawn. Raises BadInput if nothing begins or ends.
     """
     require(beliefs, Beliefs, "what is shown over time is a memory of Claims, or its as_of(known)")
     names = _names(about)
@@ -320,7 +323,7 @@ def over_time(beliefs: Beliefs, *, about: Iterable[str] = (), most: int = 24, li
 
 
 def _valid(beliefs: Beliefs, at: datetime, names: frozenset[str]) -> tuple[Triple, ...]:
-    """The facts valid at a time; where only one may answer, the one that does."""
+    """Return the facts valid at a time, only the current one for relations declared "single"."""
     facts = _about(beliefs.as_of(valid=at), names)
     rivals: dict[tuple[str, str], list[Triple]] = defaultdict(list)
     declared = beliefs.declared()
@@ -335,7 +338,7 @@ def _valid(beliefs: Beliefs, at: datetime, names: frozenset[str]) -> tuple[Tripl
 
 
 def _about(beliefs: Beliefs, names: frozenset[str]) -> tuple[Triple, ...]:
-    """The facts that hold, those that name one of some names where there are any."""
+    """Return the facts that hold, or only those that name one of `names` if there are any."""
     if not names:
         return beliefs.facts()
     found = {fact for name in names for fact in (*beliefs.facts(subject=name), *beliefs.facts(object=name))}
@@ -349,7 +352,7 @@ def _names(about: Iterable[str]) -> frozenset[str]:
 
 
 def _spread(length: int, most: int) -> list[int]:
-    """At most so many of the numbers below a length, evenly spread, the last always among them."""
+    """Return at most `most` of the indices below `length`, evenly spread and including the last."""
     if length <= most:
         return list(range(length))
     step = (length - 1) / max(most - 1, 1)
@@ -361,14 +364,14 @@ def _first_facts(facts: Sequence[Triple]) -> str:
     return "; ".join(map(format_claim, facts[:_CAPTION_FACTS])) + more
 
 
-# Review in a notebook, by keyboard: the claims that wait, one at a time, with what speaks for each and what
-# it would change.
+# Review in a notebook, by keyboard: one waiting claim at a time, with its support and the effect of accepting
+# it.
 
-_AROUND = 160  # characters of the source before and after what was said
-_LISTED = 10  # facts under a heading
+_AROUND = 160  # characters of the source before and after the quotation
+_LISTED = 10  # facts per heading
 _LOGGED = 20
-_STILL_CLAIMS = 20  # claims where nothing is live
-_FACT = 300  # characters of a fact, or of a quotation
+_STILL_CLAIMS = 20  # claims shown where no live view can be drawn
+_FACT = 300  # maximum characters of a fact or a quotation
 _DONE = {"accept": "Accepted", "reject": "Rejected", "override": "Overridden"}
 _DID = {"taken": "put in its place", "queued": "back in the queue"}
 _QUEUE = (
@@ -377,8 +380,9 @@ _QUEUE = (
 
 
 class Review(LiveOutput):
-    """What `review` shows: the queue, one claim at a time; every decision is written to the ledger at once,
-    under the reviewer's name.
+    """The result of `review`: the queue, one claim at a time.
+
+    Every decision is written to the ledger at once, under the reviewer's name.
     """
 
     def __init__(self, claims: Claims, by: str, texts: Mapping[str, str]) -> None:
@@ -389,7 +393,7 @@ class Review(LiveOutput):
         self.live = Live(self._still(), {"view": "review", "shown": self._shown("")}, self._heard)
 
     def table(self, *, limit: int = _STILL_CLAIMS) -> Table:
-        """The claims that wait, at most `limit` of them, and the last decisions."""
+        """Return tables of the claims that wait, at most `limit` of them, and of the last decisions."""
         queue = self.reviewer.queue
         rows = list(map(self._row, queue[:limit]))
         waiting = sheet(_QUEUE, rows, "Claims that wait for review", len(queue))
@@ -410,11 +414,12 @@ class Review(LiveOutput):
     def __repr__(self) -> str:
         return f"<Review by {self.by}: {counted(len(self.reviewer.queue), 'claim')} to decide on, {len(self.reviewer.decided)} decided>"
 
-    # --- what the browser asks ---
+    # --- messages from the browser ---
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
-        """What a reader did; what goes wrong is said there, and everything is read again, since others may
-        have decided meanwhile.
+        """Apply a message from the browser and send the new state, with any error in it.
+
+        Everything is reloaded, since others may have decided in the meantime.
         """
         said, wrong = "", ""
         try:
@@ -425,7 +430,7 @@ class Review(LiveOutput):
             self.reviewer.reload()
             stayed = bool(wrong and (seen := self.reviewer.in_view) and seen.claim.id == message.get("claim"))
             shown = self._shown("" if stayed else f"{said} {self._next()}".strip(), wrong)
-        except LabError as error:  # a file that another process keeps to itself: what stood there stays
+        except LabError as error:  # another process has locked the file: keep the old state
             shown = {**self.live.data["shown"], "said": "", "wrong": str(error)}
         self.live.data = {**self.live.data, "shown": shown}
         self.live.send({"shown": shown})
@@ -462,12 +467,10 @@ class Review(LiveOutput):
     def _named(self, claim: str) -> str:
         return shortened(format_claim(self.claims.claim(claim).fact), _FACT)
 
-    # --- what is shown ---
+    # --- state for the browser ---
 
     def _shown(self, said: str, wrong: str = "") -> dict[str, Json]:
-        """What the browser shows: the claim in view, how many wait, the log, and what is said of what was
-        done.
-        """
+        """Return the state for the browser: the claim in view, the queue's length, the log and messages."""
         queued = self.reviewer.in_view
         return {
             "claim": self._card(queued) if queued else None,
@@ -481,7 +484,7 @@ class Review(LiveOutput):
         }
 
     def _next(self) -> str:
-        """Which claim is in view now, for those who do not see it."""
+        """Return a sentence that names the claim now in view, for screen readers."""
         queued = self.reviewer.in_view
         if queued is None:
             return "Nothing waits any more."
@@ -507,8 +510,10 @@ class Review(LiveOutput):
         }  # fmt: skip
 
     def _quote(self, claim: Claim) -> tuple[str, str, str] | tuple[()]:
-        """What was said, with what stands before and after it in its source, where the text of that is given
-        and says it.
+        """Return the quoted span of a claim with the source text before and after it.
+
+        Only the quotation is returned if the source is missing or no longer says it, and nothing if there is
+        no span or no text.
         """
         span, text = claim.span, self._texts.get(claim.source, "")
         if span is None:
@@ -546,12 +551,12 @@ class Review(LiveOutput):
 
 
 def review(claims: Claims, *, by: str, documents: Iterable[Document] = ()) -> Review:
-    """Decide on the claims that wait, by keyboard: a accept, r reject, o override, u undo, j and k next and
-    previous, ? help.
+    """Decide on the claims that wait for review, by keyboard.
 
-    `by` is who decides, in the log; `documents` are the sources, by their ids, for the words around what each
-    claim was taken from. Where no live view can draw, the queue and the log stand there as tables. Raises
-    BadInput.
+    Keys: a accept, r reject, o override, u undo, j and k next and previous, ? help. `by` is the reviewer's
+    name in the log. `documents` are the sources by id, to show the text around each claim's span. Where no
+    live view can be drawn, the queue and the log are shown as tables. Raises BadInput if `claims` is not a
+    Claims or `by` is blank.
     """
     require(claims, Claims, "what is reviewed is a memory of Claims")
     texts = {document.id: document.text for document in documents}
@@ -569,12 +574,12 @@ def _first_few(facts: Sequence[Triple]) -> list[str]:
 
 
 def _first_of(lines: Sequence[str], most: int) -> list[str]:
-    """The first lines, and how many more there are."""
+    """Return the first `most` lines and a line with the number of the others."""
     return [*lines[:most], *([f"and {len(lines) - most:,} more"] if len(lines) > most else [])]
 
 
 def _rivals(weighed: Weighed) -> list[str]:
-    """What holds beside a claim: whole facts where they contradict it, and otherwise their objects."""
+    """Return the facts that hold beside a claim: whole facts if they contradict it, else their objects."""
     objects = [shortened(each.object, _FACT) for each in weighed.others[:_LISTED]]
     return _first_few(weighed.others) if weighed.single else objects
 

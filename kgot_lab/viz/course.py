@@ -1,4 +1,7 @@
-"""Notebooks written as the pages of a course, with a front page: as they are stored, or run anew and alive."""
+"""Publish notebooks as the pages of a course, with a front page.
+
+Pages show notebooks as stored, or executed with live views.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ from kgot_lab.viz.static.markup import Markup, element, items, joined, shortened
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-# What a notebook says of itself at its beginning: its question, how long it takes, and what one will see.
+# The introduction of a notebook: its question, how long it takes, and what the reader will see.
 
 _MINUTES = re.compile(r"\*\*Time:?\*\*:?\s*(\d+)\s*min")
 _SIGHTS = re.compile(r"\*\*You will see:?\*\*\s*\n+((?:[-*] .*\n?(?:[ \t]+\S.*\n?)*)+)")
@@ -40,7 +43,10 @@ _SIGHTS = re.compile(r"\*\*You will see:?\*\*\s*\n+((?:[-*] .*\n?(?:[ \t]+\S.*\n
 
 @dataclass(frozen=True)
 class Chapter:
-    """A notebook as a front page tells of it; `minutes` is 0 and `sights` is empty where it does not say."""
+    """The description of a notebook on the front page.
+
+    `minutes` is 0 and `sights` is empty if the notebook does not have them.
+    """
 
     title: str
     about: str  # the paragraph below the title
@@ -49,7 +55,10 @@ class Chapter:
 
 
 def chapter_of(notebook: NotebookNode, path: Path) -> Chapter:
-    """What the texts of a notebook say of it; without a heading it is called as its file."""
+    """Extract title, first paragraph, minutes and sights from the Markdown cells of a notebook.
+
+    A notebook without a heading is titled by its file name.
+    """
     texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     whole = "\n\n".join(texts)
     minutes, seen = _MINUTES.search(whole), _SIGHTS.search(whole)
@@ -60,7 +69,7 @@ def chapter_of(notebook: NotebookNode, path: Path) -> Chapter:
 
 
 def _first_paragraph(texts: Sequence[str]) -> str:
-    """The first paragraph of prose of the text that the notebook begins with."""
+    """Return the first paragraph of prose in the first text of a notebook."""
     parts = re.split(r"\n\s*\n", texts[0]) if texts else []
     return next(
         (_plain(part) for part in parts if part.strip() and not re.match(r"\s*(#|[-*>|!] ?|```|\*\*)", part)),
@@ -69,13 +78,13 @@ def _first_paragraph(texts: Sequence[str]) -> str:
 
 
 def _plain(markdown: str) -> str:
-    """A line of Markdown as words: without emphasis, code marks and the addresses of links."""
+    """Convert a line of Markdown to plain text, without emphasis, code marks and link targets."""
     words = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", markdown)
     return " ".join(re.sub(r"[`*]", "", words).split())
 
 
-# The page that a course begins with: every notebook's question, what one will see in it and how long it
-# takes, in order.
+# The front page of a course: for every notebook its question, what the reader will see, and how long it
+# takes.
 
 FRONT_PAGE = "index.html"
 
@@ -100,12 +109,14 @@ ul { margin: .1rem 0 0; padding-left: 1.2rem; font-size: .95rem; }
 }
 @media print { body { max-width: none; margin: 0; } li { break-inside: avoid; } }
 """
-_ABOUT = 330  # characters of a notebook's first paragraph, in whole sentences
+_ABOUT = 330  # maximum characters of a notebook's first paragraph, in whole sentences
 
 
 def front_page(title: str, said: str, chapters: Mapping[str, Chapter]) -> str:
-    """The text of the page: `chapters` are told in the order given, each by the address of its page; `said`
-    stands below the title.
+    """Build the HTML of the front page.
+
+    `chapters` maps the address of each page to its chapter, and is listed in this order. `said` is put below
+    the title.
     """
     minutes = sum(chapter.minutes for chapter in chapters.values())
     length = f"{counted(len(chapters), 'notebook')}" + (f", {_hours(minutes)} in all" if minutes else "")
@@ -125,8 +136,9 @@ def _entry(number: int, address: str, chapter: Chapter) -> Markup:
 
 
 def _opening_of(about: str) -> str:
-    """The first sentences of a paragraph, as many as there is room for; of a longer sentence what there is
-    room for.
+    """Return as many leading sentences of a paragraph as fit.
+
+    If the first sentence does not fit, it is truncated.
     """
     kept = ""
     for sentence in sentences(about):
@@ -137,21 +149,22 @@ def _opening_of(about: str) -> str:
 
 
 def _hours(minutes: int) -> str:
-    """A time one would plan with: minutes, or hours and halves of them."""
+    """Format a duration in minutes, or in hours and half hours from 90 minutes on."""
     if minutes < 90:
         return f"about {counted(minutes, 'minute')}"
     halves = round(minutes / 30)
     return f"about {halves // 2}{' and a half' if halves % 2 else ''} hours"
 
 
-# Exercises on a page: an answer under a seal is checked there, any other needs Python.
+# Exercises on a page: a sealed answer is checked there, any other needs Python.
 
 _NEEDS_PYTHON = "This answer is worked out, or tried, by Python: open the notebook in Jupyter to check yours."
 
 
 def with_answers(notebook: NotebookNode) -> NotebookNode:
-    """The notebook in which each cell with an exercise shows a box for the answer, or says that checking it
-    needs Python.
+    """Replace the output of each exercise cell with an answer box.
+
+    If the answer is not sealed, the output says instead that checking it needs Python.
     """
     for number, cell in enumerate(notebook.cells):
         call = _exercise_in(cell.source) if cell.cell_type == "code" else None
@@ -165,7 +178,7 @@ def with_answers(notebook: NotebookNode) -> NotebookNode:
 
 
 def _box(call: ast.Call, said: str, key: str) -> Markup:
-    """What stands below an exercise; what the kernel said of the blank answer is for readers without scripts."""
+    """Build the answer box of an exercise, with the kernel's text for readers without JavaScript."""
     seal = call.args[1].value if len(call.args) > 1 and isinstance(call.args[1], ast.Constant) else ""
     if not (isinstance(seal, str) and seal.startswith("sealed:")):
         return joined([element("pre", said), element("p", _NEEDS_PYTHON, class_="small")])
@@ -175,22 +188,21 @@ def _box(call: ast.Call, said: str, key: str) -> Markup:
 
 
 def _exercise_in(source: str) -> ast.Call | None:
-    """The call of `exercise` in a cell, if it holds one and is Python."""
+    """Return the call of `exercise` in a cell, or None if there is none or it is not Python."""
     try:
         parsed = ast.parse(source)
-    except SyntaxError:  # a cell of a magic
+    except SyntaxError:  # a cell with an IPython magic
         return None
     calls = (node for node in ast.walk(parsed) if isinstance(node, ast.Call))
     return next((call for call in calls if ast.unparse(call.func).split(".")[-1] == "exercise"), None)
 
 
-# A notebook run from its beginning, with the live views that its cells showed put where their widgets
-# stood.
+# Execution of a notebook, with its live views in place of their widgets.
 
-SECONDS = 300  # that a cell may take
+SECONDS = 300  # time limit of a cell
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _STATE = "application/vnd.jupyter.widget-state+json"
-_ALONE = {  # what of a view needs Python; the explorer says so itself
+_ALONE = {  # what a view cannot do without Python; the explorer says so itself
     "stepper": "On this page the run can be walked, guessed and compared. Changing an event to fork it needs a running notebook.",
     "review": "This page shows one moment. Deciding needs a running notebook.",
     "editing": "This page shows one moment. Changing the graph needs a running notebook.",
@@ -199,11 +211,10 @@ _ALONE = {  # what of a view needs Python; the explorer says so itself
 
 
 def execute_live(notebook: NotebookNode, path: Path) -> NotebookNode:
-    """Run all cells in a new kernel in the folder of `path`, and put each live view, with its data, where its
-    widget stood.
+    """Run all cells in a new kernel in the folder of `path`, and embed each live view with its data.
 
-    Whoever wrote the notebook decides what is run. Raises BadInput for a notebook of which a cell fails or
-    takes more than `SECONDS`; NotInstalled without the packages of notebooks.
+    Each view replaces its widget. This runs arbitrary code from the notebook. Raises BadInput if a cell fails
+    or takes more than `SECONDS`, and NotInstalled if the notebook packages are missing.
     """
     try:
         from nbclient import NotebookClient
@@ -223,7 +234,7 @@ def execute_live(notebook: NotebookNode, path: Path) -> NotebookNode:
 
 
 def _failed_at(notebook: NotebookNode) -> str:
-    """Which cell left an error, and how it begins; "" where none did."""
+    """Return the number and the beginning of the cell that raised an error, or ""."""
     for number, cell in enumerate(notebook.cells, start=1):
         if any(output.get("output_type") == "error" for output in cell.get("outputs", ())):
             return f"cell {number} ({shortened(cell.source, 60)}): "
@@ -231,13 +242,16 @@ def _failed_at(notebook: NotebookNode) -> str:
 
 
 def is_alive(notebook: NotebookNode) -> bool:
-    """Whether something on the notebook's page needs the script of the live views."""
+    """Return whether an output of the notebook needs the script of the live views."""
     outputs = (output for cell in notebook.cells for output in cell.get("outputs", ()))
     return any("data-view=" in output.get("data", {}).get("text/html", "") for output in outputs)
 
 
 def _alive(notebook: NotebookNode) -> NotebookNode:
-    """The notebook with a place for each live view whose data a kernel left; other widgets go."""
+    """Replace widgets by the live views whose data the kernel stored.
+
+    The widget state is removed from the metadata.
+    """
     kept: Mapping[str, Any] = notebook.metadata.pop("widgets", {}).get(_STATE, {}).get("state", {})
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
@@ -249,13 +263,13 @@ def _alive(notebook: NotebookNode) -> NotebookNode:
 
 
 def _alone(data: Mapping[str, Json]) -> str:
-    """What a reader of the page cannot do in this view, in words; "" when all of it works without Python."""
+    """Describe what a view cannot do without Python, or return "" if all of it works."""
     if data["view"] == "graph":
         return str(data.get("alone", NOTHING_OPENS)) if data.get("total") else ""
     return _ALONE.get(str(data["view"]), "")
 
 
-SHARED_STYLE, SHARED_SCRIPT = "course.css", "views.js"  # what all pages of a live course share
+SHARED_STYLE, SHARED_SCRIPT = "course.css", "views.js"  # shared by all pages of a live course
 _STILL = "The pages show the notebooks as they were stored: texts, code, and what the code gave, with still pictures."
 _LIVE = (
     "The graphs and runs on the pages live: click, search, step, guess. They need no Python and ask for nothing from anywhere; "
@@ -271,15 +285,16 @@ def write_course(
     title: str = "Notebooks",
     tell: Callable[[str], None] = lambda said: None,
 ) -> tuple[Path, ...]:
-    """Write a front page and the page of each notebook into a folder, linked with each other, and return
-    their paths.
+    """Write a front page and a page for each notebook into a folder, and return their paths.
 
-    With `live` each notebook is run from its beginning and its live views live on its page; all pages then
-    share one file of styles and one of scripts, and the folder can be moved or served as it is. Else they are
-    taken as they are stored, and each page needs nothing beside it. `tell` hears what is being done. The
-    folder is made if need be; all pages are made before the first is written. Raises BadInput for no
-    notebook, a damaged one, one that does not run, one whose page would fetch something, and for two of one
-    name; NotInstalled without nbconvert.
+    The pages link to each other. With `live`, each notebook is run from its beginning and its live views work
+    on its page. All pages then share one CSS and one JavaScript file, and the folder can be moved or served
+    as it is. Otherwise the notebooks are taken as stored, and each page is self-contained. `tell` is called
+    with a progress message. The folder is created if necessary. All pages are built before the first is
+    written.
+
+    Raises BadInput if there is no notebook, if two share a name, or if one is damaged, does not run or has a
+    page that would fetch something. Raises NotInstalled if nbconvert is missing.
     """
     notebooks, folder = [Path(path) for path in paths], Path(folder)
     names = _names(notebooks)
@@ -309,7 +324,7 @@ def write_course(
 
 
 def _names(notebooks: Sequence[Path]) -> list[str]:
-    """The file name of each notebook's page."""
+    """Return the file name of each notebook's page."""
     if not notebooks:
         raise BadInput("there is no notebook to make a page of: name .ipynb files")
     names = [page_name(path) for path in notebooks]
@@ -321,7 +336,7 @@ def _names(notebooks: Sequence[Path]) -> list[str]:
 
 
 def _navigation(names: Sequence[str], number: int) -> Markup:
-    """Links to the page before, to the front page and to the page after."""
+    """Build links to the previous page, the front page and the next page."""
     before, after = names[number - 1] if number else "", "".join(names[number + 1 : number + 2])
     ends = {"Before": before, "All notebooks": FRONT_PAGE, "Next": after}
     links = (element("a", said, href=quote(name)) if name else element("span") for said, name in ends.items())
@@ -329,6 +344,6 @@ def _navigation(names: Sequence[str], number: int) -> Markup:
 
 
 def _shared() -> Mapping[str, str]:
-    """The files that all pages of a live course share."""
+    """Return the text of the files that all pages of a live course share, by file name."""
     css = [(TEMPLATE / name).read_text(encoding="utf-8") for name in ("page.css", "pygments.css")]
     return {SHARED_STYLE: "\n".join([*css, page_style()]), SHARED_SCRIPT: page_source()}

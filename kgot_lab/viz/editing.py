@@ -1,4 +1,4 @@
-"""Edit a graph in a notebook: a node at a time, with what the rules answer."""
+"""Edit a graph in a notebook, one node at a time, with the rule violations nearby."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from kgot_lab.viz.claims import WrittenDown, written_down
 from kgot_lab.viz.live import Live, LiveOutput, describe_error
 from kgot_lab.viz.static.table import Sheet, Table
 
-# A node with its properties and edges, to be changed in a notebook; the rules answer before anything is
-# written.
+# An editable node with its properties and edges. The rules are checked before anything is written.
 
-_LISTED = 2_000  # ids that are offered while one types
+_LISTED = 2_000  # ids offered for autocompletion
 _EDGES = 200
 
 
 class Editing(LiveOutput):
-    """What `edit` shows. `editor` holds the graph and its history: what is done in the browser is done there."""
+    """The result of `edit`. `editor` holds the graph and its history, including edits from the browser."""
 
     def __init__(self, editor: Editor, node: str) -> None:
         self.editor, self.node = editor, node
         self.live = Live(self._still(), {"view": "editing", "shown": self._shown("")}, self._heard)
 
     def table(self) -> Table:
-        """The node in view: its properties, its edges, and what the rules say near it."""
+        """Return the properties, edges and rule violations of the node in view as tables."""
         shown = self._shown("")
         properties = Sheet(
             ("property", "value"),
@@ -57,7 +56,7 @@ class Editing(LiveOutput):
     def __repr__(self) -> str:
         return f"<Editing by {self.editor.by}: {self.node} of {self.editor.graph}>"
 
-    # --- what the browser asks ---
+    # --- messages from the browser ---
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
         said, wrong = "", ""
@@ -117,7 +116,11 @@ class Editing(LiveOutput):
         return None
 
     def _still_present(self, made: EditMade) -> EditMade:
-        """A node that was taken away is not in view any more; one that came back is."""
+        """Update the node in view after an edit, and return the edit.
+
+        A restored node comes into view. If the node in view was removed, the first node of the graph replaces
+        it.
+        """
         back = [node.id for node in made.diff.added_nodes]
         if back and back[0] in self.editor.graph:
             self.node = back[0]
@@ -125,7 +128,7 @@ class Editing(LiveOutput):
             self.node = self.editor.graph.ids[0] if len(self.editor.graph) else ""
         return made
 
-    # --- what is shown ---
+    # --- state for the browser ---
 
     def _shown(self, said: str, wrong: str = "") -> dict[str, Any]:
         graph, editor = self.editor.graph, self.editor
@@ -166,10 +169,11 @@ class Editing(LiveOutput):
 
 
 def edit(editor: Editor, *, node: str = "") -> Editing:
-    """Edit a graph in a notebook, beginning at a node: properties, type, edges; each change is checked before
-    it is written.
+    """Edit a graph in a notebook: the properties, type and edges of one node at a time.
 
-    Where no live view can draw, the node stands there as a table. Raises BadInput and UnknownName.
+    It begins at `node`, by default the first. Every change is checked before it is written. Where no live
+    view can be drawn, the node is shown as a table. Raises BadInput if the graph is empty, and UnknownName if
+    there is no such node.
     """
     require(editor, Editor, "what is edited is an Editor(graph, by=...)")
     if not node and not len(editor.graph):
@@ -184,13 +188,14 @@ def _ends(edge: Edge) -> list[str]:
 
 
 def _text(value: Json) -> str:
-    """A text as it is, and any other value as JSON."""
+    """Return a string unchanged and any other value as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _value(name: str, text: Json) -> Json:
-    """What was typed: JSON where it is a number, a list, an object or a truth, otherwise the text; nothing
-    takes the property away.
+    """Parse typed text as JSON if it is a number, list, object or boolean, else return it as text.
+
+    Blank text returns None, which removes the property. Raises BadInput if `text` is not a string.
     """
     if not isinstance(text, str):
         raise BadInput(f"{name} is a text that was typed")

@@ -1,6 +1,4 @@
-"""Exercises of a notebook: a cell in which the reader writes an answer, and a line that says "right" or "not
-yet".
-"""
+"""Notebook exercises: a cell in which the reader writes an answer, and the reply "right" or "not yet"."""
 
 from __future__ import annotations
 
@@ -21,9 +19,9 @@ from kgot_lab.io.files import write_whole
 from kgot_lab.text.cleaning import counted, harmless
 from kgot_lab.viz.static.table import Sheet, sheet
 
-# What a reader tried at the exercises of this session, and one small file of it to hand in.
+# The attempts at the exercises of this session, and a small file of them to hand in.
 
-HANDED_IN = 1  # the version of the file
+HANDED_IN = 1  # version of the file format
 _LONGEST_NAME, _LONGEST_ANSWER = 80, 200  # characters
 _MOST_PARTS = 50  # of a collection
 _NOT_PROOF = (
@@ -33,10 +31,10 @@ _NOT_PROOF = (
 
 @dataclass(frozen=True)
 class Attempt:
-    """What was tried at an exercise: the last answer as text, whether one was right, and at which try, or how
-    many there were.
+    """The attempts at an exercise: the last answer as text, whether one was right, and their number.
 
-    A right answer stays right, and what is tried after it does not count. The same answer twice is one try.
+    If one was right, the number is the one at which it was. A right answer stays right, and later attempts do
+    not count. The same answer twice is one attempt.
     """
 
     exercise: str
@@ -47,7 +45,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class HandedIn:
-    """The file that was written, and what stands in it; as text a line for each exercise."""
+    """The file that was written and its content. As text it has a line for each exercise."""
 
     path: Path
     name: str
@@ -64,13 +62,14 @@ class HandedIn:
 
 
 _attempts: dict[str, Attempt] = {}
-# what each exercise of this session is known by besides its name: its seal and its hint
+# the seal and hint of each named exercise of this session
 _named: dict[str, tuple[str, str]] = {}
 
 
 def note_name(exercise: str, known_by: tuple[str, str]) -> None:
-    """Keep which exercise has a name; raises BadInput when another one has it, since the tries of both would
-    be counted as one's.
+    """Register the name of an exercise.
+
+    Raises BadInput if another exercise has this name, since the attempts at both would be counted together.
     """
     if _named.setdefault(exercise, known_by) != known_by:
         raise BadInput(
@@ -80,7 +79,7 @@ def note_name(exercise: str, known_by: tuple[str, str]) -> None:
 
 
 def note_attempt(exercise: str, answer: Any, *, right: bool) -> None:
-    """Keep an answer to an exercise for `hand_in`."""
+    """Record an answer to an exercise for `hand_in`."""
     told = _as_text(answer)
     before = _attempts.get(exercise)
     if before is None:
@@ -90,12 +89,11 @@ def note_attempt(exercise: str, answer: Any, *, right: bool) -> None:
 
 
 def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> HandedIn:
-    """Write what this session tried at the exercises as one file of JSON in a folder, named after the reader
-    and the notebooks.
+    """Write the attempts of this session as a JSON file named after the reader and the notebooks.
 
-    It holds the name, and for each exercise the last answer, whether one was right, and the tries; nothing of
-    the computer. It is not proof against cheating. Raises BadInput for a name without a letter or digit,
-    where nothing was tried, and where the file is there already unless `again` is true.
+    It has the name, and for each exercise the last answer, whether one was right, and the number of attempts.
+    It has no information about the computer, and does not prevent cheating. Raises BadInput if the name has
+    no letter or digit or is too long, if nothing was attempted, or if the file exists and `again` is false.
     """
     require(name, str, "a name is a text, such as 'Ada Lovelace'")
     name = " ".join(harmless(name).split())
@@ -122,14 +120,16 @@ def hand_in(name: str, *, folder: str | Path = ".", again: bool = False) -> Hand
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
-    """A digest of what a file holds besides its digest, by which damage is noticed."""
+    """Return the SHA-256 digest of a file's content without its "digest" entry, to detect damage."""
     rest = {key: value for key, value in content.items() if key != "digest"}
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def _as_text(answer: Any, depth: int = 0) -> str:
-    """An answer as short text; of what is neither text, number nor a small collection of such only its kind:
-    no place in memory.
+    """Format an answer as short text.
+
+    Anything but a text, a number or a small collection of these is given by its type name, so that no memory
+    address appears.
     """
     if isinstance(answer, str):
         return _shortened(harmless(answer))
@@ -149,7 +149,7 @@ def _shortened(text: str) -> str:
 
 
 _SEAL = "sealed:"
-_DIGITS = 3  # of a number under a seal: .6667 and 2/3 are one answer
+_DIGITS = 3  # significant digits of a sealed number: .6667 and 2/3 are the same answer
 _NOTHING = (
     "this answer is None, which is what a call gives that only shows something; it does not count as a try"
 )
@@ -158,7 +158,7 @@ _BLANK = "not yet: put your answer in the place of the three dots, and run the c
 
 @dataclass(frozen=True)
 class Assessed:
-    """What is said of an answer; true when the answer is right."""
+    """The reply to an answer, true if the answer is right."""
 
     right: bool
     said: str
@@ -171,15 +171,16 @@ class Assessed:
 
 
 def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, name: str = "") -> Assessed:
-    """Says "right" or "not yet" of an answer, and never what the right one is; three dots, the answer not
-    given, are "not yet".
+    """Check an answer and show "right" or "not yet", without revealing the right one.
 
-    `right` is the answer itself, worked out in the cell; a function that says whether an answer is right; or
-    an answer under a seal, as `sealed` makes it. Texts are compared without case and outer spaces,
-    collections without order, numbers within `within`. An answer of a kind that cannot be compared is "not
-    yet", with what went wrong and the hint. What is tried at an exercise with a `name` is noted for
-    `hand_in`; with three dots again nothing is, nor for a None that is not right. Raises BadInput when a seal
-    is not one of `sealed`, and for the name of another exercise, which has another seal or hint.
+    The placeholder `...` is "not yet". `right` is the right answer, computed in the cell; or a function that
+    returns whether an answer is right; or a sealed answer from `sealed`. Texts are compared without case and
+    outer spaces, collections without order, and numbers within `within`. An answer that cannot be compared is
+    "not yet", with the error and the hint.
+
+    Attempts at an exercise with a `name` are recorded for `hand_in`, except `...` and a None that is not
+    right. Raises BadInput if a seal is not one of `sealed`, or if the name belongs to another exercise, with
+    another seal or hint.
     """
     is_sealed = isinstance(right, str) and right.startswith(_SEAL)
     if is_sealed and len(right) != len(sealed("")):
@@ -190,7 +191,7 @@ def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, 
         return Assessed(False, _BLANK)
     try:
         is_right, trouble = _is_right(answer, right, within), ""
-    except Exception as error:  # whatever a reader writes, a run of all cells goes on
+    except Exception as error:  # an invalid answer must not stop "run all cells"
         is_right, trouble = False, f"this answer cannot be compared ({type(error).__name__}: {error})"
     if answer is None and not is_right:
         trouble = _NOTHING
@@ -201,8 +202,9 @@ def exercise(answer: Any, right: Any, *, hint: str = "", within: float = 0.005, 
 
 
 def sealed(answer: Any) -> str:
-    """A right answer that a reader of the cell cannot read: "sealed:" and a digest of it, numbers taken to
-    three significant digits.
+    """Hash a right answer, so that a reader of the cell cannot see it.
+
+    Returns "sealed:" and a digest. Numbers are rounded to three significant digits.
     """
     return _SEAL + hashlib.sha256(_plain(answer).encode()).hexdigest()[:16]
 
@@ -223,8 +225,9 @@ def _is_number(value: Any) -> bool:
 
 
 def _plain(value: Any) -> str:
-    """A value as text, so that equal answers are equal texts: without case, outer spaces, order and the last
-    digits.
+    """Normalize a value to text, so that equal answers give equal texts.
+
+    Case, outer spaces, order and the last digits are ignored.
     """
     if isinstance(value, str):
         return repr(" ".join(value.split()).casefold())
@@ -237,17 +240,18 @@ def _plain(value: Any) -> str:
     return repr(value)
 
 
-# Marks: what was handed in, read from files that anybody could have written, as a table.
+# Marks: a table of what was handed in. The files are untrusted input.
 
 _LARGEST = 1_000_000  # bytes of a file
-_KEPT = 120  # characters of a name or of an exercise's name
-_FORMULA = ("=", "+", "-", "@")  # what a spreadsheet takes for the beginning of a formula
+_KEPT = 120  # maximum characters of a reader's or an exercise's name
+_FORMULA = ("=", "+", "-", "@")  # characters with which a spreadsheet formula begins
 
 
 @dataclass(frozen=True)
 class ReaderMarks:
-    """A reader's line: the name, with that of the file where another has the same name and an exercise in
-    common, and the attempts.
+    """A reader's line: name and attempts.
+
+    If another reader has the same name and an exercise in common, the name includes that of the file.
     """
 
     name: str
@@ -255,24 +259,25 @@ class ReaderMarks:
 
     @property
     def right(self) -> int:
-        """How many exercises are right."""
+        """The number of exercises that are right."""
         return sum(each.right for each in self.attempts.values())
 
 
 @dataclass(frozen=True)
 class Marks:
-    """A line for each reader, a column for each exercise that somebody tried."""
+    """A line for each reader, and a column for each exercise that somebody attempted."""
 
     lines: tuple[ReaderMarks, ...]
 
     @property
     def exercises(self) -> list[str]:
-        """The names of the exercises, in their order."""
+        """The names of the exercises, in order."""
         return sorted({exercise for line in self.lines for exercise in line.attempts})
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Name, how many are right, and for each exercise the try at which it was right, "not yet", or
-        nothing.
+        """Return a row for each reader: name, number right, and a mark for each exercise.
+
+        The mark is the attempt at which the answer was right, "not yet", or empty.
         """
         return [
             (line.name, str(line.right), *(_mark(line.attempts.get(each)) for each in self.exercises))
@@ -280,12 +285,15 @@ class Marks:
         ]
 
     def table(self) -> Sheet:
-        """The rows under their heads."""
+        """Return the rows as a table with a header."""
         columns = ("name", "right", *self.exercises)
         return sheet(columns, self.rows(), "Marks: the try at which each was right")
 
     def csv(self) -> str:
-        """The same for a spreadsheet; a name that it would take for a formula gets an apostrophe before it."""
+        """Return the rows as CSV.
+
+        A cell that a spreadsheet would read as a formula gets a leading apostrophe.
+        """
         told = io.StringIO()
         writer = csv.writer(told, lineterminator="\n")
         writer.writerow(("name", "right", *map(_no_formula, self.exercises)))
@@ -294,8 +302,9 @@ class Marks:
 
 
 def read_hand_in(path: Path) -> HandedIn:
-    """What a file says was tried; raises BadInput for one that is missing or damaged, was changed by
-    accident, or is something else.
+    """Read the attempts in a hand-in file.
+
+    Raises BadInput if the file is missing, too large, damaged, accidentally changed, or not a hand-in file.
     """
     try:
         if path.stat().st_size > _LARGEST:
@@ -323,15 +332,17 @@ def read_hand_in(path: Path) -> HandedIn:
 
 
 def gathered_marks(handed: Sequence[HandedIn]) -> Marks:
-    """The marks, by name: files of one name are put together where they are about different exercises, and
-    stand apart where not.
+    """Collect the marks by name.
+
+    Files with the same name are merged if they are about different exercises, and kept as separate lines
+    otherwise.
     """
     every = Counter((each.name, attempt.exercise) for each in handed for attempt in each.attempts)
     twice = {name for (name, _), count in every.items() if count > 1}
     lines: dict[str, dict[str, Attempt]] = {}
     for number, each in enumerate(handed, start=1):
         name = f"{each.name} ({_one_line(each.path.name)})" if each.name in twice else each.name
-        if each.name in twice and name in lines:  # the same name of a file, from two folders
+        if each.name in twice and name in lines:  # the same file name in two folders
             name += f" {number}"
         lines.setdefault(name, {}).update({attempt.exercise: attempt for attempt in each.attempts})
     return Marks(tuple(ReaderMarks(name, lines[name]) for name in sorted(lines, key=str.casefold)))

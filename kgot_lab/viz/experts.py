@@ -1,4 +1,4 @@
-"""Talk with an expert in a notebook, and step through how an answer came about."""
+"""Talk with an expert in a notebook, and step through how an answer was made."""
 
 from __future__ import annotations
 
@@ -28,17 +28,18 @@ from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK
 from kgot_lab.viz.static.markup import Markup, element, items, joined, shortened
 from kgot_lab.viz.static.table import Sheet, Table, sheet
 
-# Pictures of an answer: the nodes that were found with what each lane gave, the edges that were followed, a
-# node among its neighbours.
+# Pictures of an answer: retrieved nodes with the score of each retriever, followed edges, and a node among
+# its neighbours.
 
 _EDGE, _TOP, _ROW, _NAMES, _BARS = 16.0, 34.0, 40.0, 320.0, 250.0
-_SHOWN, _AROUND, _FOLLOWED = 10, 8, 16  # nodes with bars, neighbours of a node, ends of edges
+_SHOWN, _AROUND, _FOLLOWED = 10, 8, 16  # limits: nodes with bars, neighbours of a node, ends of edges
 _RETRIEVER_NAMES = {"embedding": "meaning", "text": "words", "graph": "edges", "intent": "intent"}
 
 
 def lane_bars(thought: Thought) -> Drawing:
-    """The nodes of a train of thought as rows: rank, name, type, and a bar with a part for each lane; `table`
-    has all of them.
+    """Draw the top nodes of a thought as rows with a stacked score bar, a part for each retriever.
+
+    Each row has rank, name and type. `table` of the drawing has all nodes.
     """
     shown = thought.nodes[:_SHOWN]
     most = max((node.score for node in shown), default=1.0) or 1.0
@@ -94,9 +95,7 @@ def _sheet(thought: Thought) -> Sheet:
 
 
 def followed_picture(graph: PropertyGraph, thought: Thought) -> Picture:
-    """The edges that were told to the model, with their ends; where there were none, the nodes that were
-    found.
-    """
+    """Draw the edges in the model's context with their ends, or the retrieved nodes if there are none."""
     edges = [Edge(each["source"], each["type"], each["target"]) for each in thought.edges]
     ends = list(dict.fromkeys(end for edge in edges for end in (edge.source, edge.target) if end in graph))
     found = [id for node in thought.nodes for id in (f"{node.graph}:{node.id}", node.id) if id in graph]
@@ -104,7 +103,10 @@ def followed_picture(graph: PropertyGraph, thought: Thought) -> Picture:
 
 
 def node_picture(graph: PropertyGraph, id: str) -> tuple[Picture, int, int]:
-    """A node among its best linked neighbours, how many of those are drawn, and how many there are."""
+    """Draw a node among its best connected neighbours.
+
+    Returns the picture, the number of neighbours drawn and the number of all neighbours.
+    """
     around = surroundings(graph, id, most=_AROUND)
     placed = {each.id: (each.x, each.y) for each in (around.node, *around.neighbours)}
     edges = [edge for edge in around.edges if id in (edge.source, edge.target)]
@@ -119,7 +121,7 @@ def _part(
     size: tuple[int, int],
     places: Mapping[str, Place] | None = None,
 ) -> Picture:
-    """Some nodes and some edges between them, in the colours that the whole graph gives to types."""
+    """Draw some nodes and some edges between them, with the type colours of the whole graph."""
     some = set(ids)
     drawn = {edge.identity: edge for edge in edges if {edge.source, edge.target} <= some}
     part = PropertyGraph.of(map(graph.node, ids), drawn.values())
@@ -129,20 +131,20 @@ def _part(
     )
 
 
-# An answer with its citations as chips, and a card for each node that it cites: who it is, what it joins,
-# what limits it.
+# An answer with its citations as chips, and a card for each cited node: description, edges and limitations.
 
-# a picture as markup: itself in a live view, an image where nothing is trusted yet
+# converts a picture to markup: SVG in a live view, an img element in an untrusted notebook
 AsMarkup = Callable[[Drawable], Markup]
 
 LINE = Markup("<br>")
 _CHIP = "border:1px solid currentColor;border-radius:9px;padding:0 6px;white-space:nowrap"
-_DESCRIPTION, _EDGES, _LINE = 800, 15, 200  # characters, edges, characters of a line
+_DESCRIPTION, _EDGES, _LINE = 800, 15, 200  # limits: characters of a description, edges, characters of a line
 
 
 def answer_markup(answered: AnsweredTalk) -> Markup:
-    """Write the words of an answer with a chip for each citation, which names the card of its node by number;
-    false ones are struck.
+    """Build the answer as HTML with a chip for each citation.
+
+    A chip has the number of its node's card. False citations are struck through.
     """
     numbers = {node: number for number, node in enumerate(answered.cited)}
     said: list[Markup] = []
@@ -160,12 +162,12 @@ def answer_markup(answered: AnsweredTalk) -> Markup:
 
 
 def chip_name(node: CitableNode) -> str:
-    """What a node is called on its chip."""
+    """Return the label of a node's citation chip."""
     return shortened(node.name or node.id, 60)
 
 
 def _spaced(parts: Iterable[Markup]) -> Iterable[Markup]:
-    """Parts with room between two chips that follow each other."""
+    """Insert a space between adjacent chips."""
     before = ""
     for part in parts:
         if before.endswith("</span>") and part.startswith("<span"):
@@ -175,13 +177,14 @@ def _spaced(parts: Iterable[Markup]) -> Iterable[Markup]:
 
 
 def with_lines(text: str) -> Markup:
-    """Keep the lines of a text as lines."""
+    """Keep the line breaks of a text."""
     return Markup(LINE.join(joined([line]) for line in text.split("\n")))
 
 
 def node_card(known: KnownGraphs, node: CitableNode, drawn: AsMarkup) -> Markup:
-    """A node with its name, type, description, limitations, edges and a picture; one that is in none of the
-    graphs says so.
+    """Build the card of a node: name, type, description, limitations, edges and a picture.
+
+    A node that is in none of the expert's graphs gets a card that says so.
     """
     graph, id = known.graph, local_id(known, node)
     if id not in graph:
@@ -204,13 +207,16 @@ def node_card(known: KnownGraphs, node: CitableNode, drawn: AsMarkup) -> Markup:
 
 
 def local_id(known: KnownGraphs, node: CitableNode) -> str:
-    """Return the id of a node in the graph that is asked, which may be several in one."""
+    """Return the id of a node in the graph that is searched.
+
+    A graph that combines several prefixes ids with the name of their graph.
+    """
     is_own = known.graph is known.asked and known.names[0] == node.graph
     return node.id if is_own else f"{node.graph}{SEPARATOR}{node.id}"
 
 
 def format_edge(index: GraphIndex, edge: Edge) -> str:
-    """Write an edge in words, with the names of its ends."""
+    """Format an edge with the names of its ends."""
     one, other = (
         shortened(index.names[index.graph.row(end)] if end in index.graph else end, 80)
         for end in (edge.source, edge.target)
@@ -219,7 +225,7 @@ def format_edge(index: GraphIndex, edge: Edge) -> str:
 
 
 def heading(words: str) -> Markup:
-    """A small heading, in a notebook and in a live view."""
+    """Build a small heading for a notebook or a live view."""
     return element("div", element("b", words))
 
 
@@ -239,8 +245,7 @@ def _listed(head: str, lines: list[str], total: int = 0) -> list[Markup]:
     return [heading(head + more), items(lines)] if lines else []
 
 
-# How an answer came about, as steps to walk through: each a title and what is to be seen there, written
-# here and escaped.
+# How an answer was made, as steps with a title and escaped markup.
 
 _RETRIEVER_WORDS = {"embedding": "meaning: vectors near that of the question", "text": "words of the question in the texts of nodes",
           "graph": "edges from what the others found", "intent": "what fits the intent"}  # fmt: skip
@@ -249,14 +254,14 @@ _UNASKED = "Nothing was asked yet: talk.ask(…) asks, and so does the box of th
 
 
 class ThoughtPage(NamedTuple):
-    """A step of how an answer came about."""
+    """A step of how an answer was made."""
 
     title: str
     markup: Markup
 
 
 def thought_pages(known: KnownGraphs, question: str, thought: Thought, drawn: AsMarkup) -> list[ThoughtPage]:
-    """The steps up to what the model was told: question, methods, nodes, edges, plan, what was told and cut."""
+    """Return the steps up to the prompt: question, methods, nodes, edges, plan, and what was cut."""
     return [
         ThoughtPage("Question and intent", _intent(question, thought)),
         ThoughtPage("Methods and lanes", _methods(thought)),
@@ -268,7 +273,10 @@ def thought_pages(known: KnownGraphs, question: str, thought: Thought, drawn: As
 
 
 def answer_pages(answered: AnsweredTalk, drawn: AsMarkup) -> list[ThoughtPage]:
-    """List all steps of an answer; where nothing could be searched, the question and the answer alone."""
+    """List all steps of an answer.
+
+    If nothing could be searched, only the question and the answer are listed.
+    """
     question = ThoughtPage("Question", element("p", with_lines(answered.question)))
     before = (
         thought_pages(answered.known, answered.question, answered.thought, drawn)
@@ -351,12 +359,12 @@ def _list(lines: Iterable[str], none: str) -> Markup:
     return items(said) if said else element("p", none)
 
 
-# A talk with an expert in a notebook: ask, look at what is cited, step through how an answer came about; on
-# paper, the same as text.
+# A talk with an expert in a notebook: questions, cited nodes, and the steps of each answer. In print it is
+# text.
 
 
 class ThoughtView(LiveOutput):
-    """What `show_thought` shows: one answer, stepped through."""
+    """The result of `show_thought`: one answer, step by step."""
 
     def __init__(self, answered: AnsweredTalk) -> None:
         self.answered = answered
@@ -366,7 +374,7 @@ class ThoughtView(LiveOutput):
         self.live = Live(picture, data, lambda message: {})
 
     def table(self) -> Table:
-        """The question, the answer and what it cites."""
+        """Return the question, the answer and the cited nodes as a table."""
         return _table((self.answered,))
 
     def __repr__(self) -> str:
@@ -374,8 +382,9 @@ class ThoughtView(LiveOutput):
 
 
 class TalkView(LiveOutput):
-    """What `show_talk` shows: a conversation that goes on in the browser. `talk` holds it: what is asked
-    there is asked here.
+    """The result of `show_talk`: a conversation that continues in the browser.
+
+    `talk` includes what is asked in the browser.
     """
 
     def __init__(self, talk: ExpertTalk) -> None:
@@ -384,7 +393,7 @@ class TalkView(LiveOutput):
         self.live = Live(self._still(), self._data(), self._heard)
 
     def table(self) -> Table:
-        """What was asked, answered and cited so far."""
+        """Return the questions, answers and citations so far as a table."""
         return _table(self.talk.turns)
 
     def _data(self) -> dict[str, Any]:
@@ -418,19 +427,22 @@ class TalkView(LiveOutput):
     def __repr__(self) -> str:
         return f"<TalkView of {self.talk!r}>"
 
-    # --- what the browser asks ---
+    # --- messages from the browser ---
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
         match message:
             case {"ask": str(question)}:
                 self._asked(question)
-            # a page that was opened again has those of its cell only
+            # a reopened page only has the turns that its cell stored
             case {"seen": int(seen)} if 0 <= seen < len(self.talk.turns):
                 return {"turns": self._turns()[seen:], "first": seen}
         return {}
 
     def _asked(self, question: str) -> None:
-        """Answer, and tell every piece as it comes: the widget's channel takes messages while this runs."""
+        """Run a question and send each event to the browser as it arrives.
+
+        The widget's channel accepts messages while this runs.
+        """
         before, wrong = len(self.talk.turns), ""
         self.live.send({"begun": question})
         try:
@@ -440,7 +452,7 @@ class TalkView(LiveOutput):
                     self.live.send({"steps": _pages_data(pages)})
                 elif isinstance(event, TokenEvent):
                     self.live.send({"piece": event.content})
-        except KeyboardInterrupt:  # whoever interrupts the kernel stops the model; what it had said is kept
+        except KeyboardInterrupt:  # interrupting the kernel stops the model; its partial reply is kept
             wrong = "The kernel was interrupted, and the model with it."
         except Exception as error:
             wrong = describe_error(error)
@@ -450,19 +462,21 @@ class TalkView(LiveOutput):
 
 
 def show_talk(talk: ExpertTalk) -> TalkView:
-    """Talk with an expert in a notebook: a box to ask, answers with citations that open their nodes, and how
-    each answer came about.
+    """Talk with an expert in a notebook: ask, open cited nodes, and step through how each answer was made.
 
-    While it answers the kernel is busy; interrupting the kernel stops the model. Where no live view can draw,
-    the conversation stands there as text, with the steps of the last answer. Raises BadInput.
+    The kernel is busy during an answer; interrupting it stops the model. Where no live view can be drawn, the
+    conversation is shown as text, with the steps of the last answer. Raises BadInput if `talk` is not an
+    ExpertTalk.
     """
     require(talk, ExpertTalk, 'a talk is what lab.expert("cookbook") gives')
     return TalkView(talk)
 
 
 def show_thought(answered: AnsweredTalk) -> ThoughtView:
-    """How one answer came about, step by step; where no live view can draw, all steps one after the other.
-    Raises BadInput.
+    """Show step by step how one answer was made.
+
+    Where no live view can be drawn, all steps are listed. Raises BadInput if `answered` is not an
+    AnsweredTalk.
     """
     require(answered, AnsweredTalk, "an answer is what talk.ask(…) gives")
     return ThoughtView(answered)
@@ -481,7 +495,7 @@ def _pages_data(pages: list[ThoughtPage]) -> list[list[str]]:
 
 
 def _turn_data(answered: AnsweredTalk) -> dict[str, Any]:
-    """An answer as the browser shows it: all markup is escaped here."""
+    """Return an answer as data for the browser, with all markup escaped."""
     return {
         "question": answered.question,
         "answer": answer_markup(answered),
@@ -492,7 +506,7 @@ def _turn_data(answered: AnsweredTalk) -> dict[str, Any]:
 
 
 def _steps_written(answered: AnsweredTalk) -> Markup:
-    """All steps one after the other, and the nodes that are cited."""
+    """List all steps of an answer, followed by the cards of the cited nodes."""
     pages = answer_pages(answered, _imaged)
     steps = (element("li", heading(page.title), element("div", page.markup)) for page in pages)
     cards = (node_card(answered.known, node, _imaged) for node in answered.cited)
@@ -516,7 +530,7 @@ __all__ = ["TalkView", "ThoughtView", "show_talk", "show_thought"]
 
 
 def _retrievers(thought: Thought) -> Iterator[tuple[str, str]]:
-    """The retrievers with a weight, and what each looks for."""
+    """Yield each weighted retriever with a description of what it searches for."""
     yield from ((name, _RETRIEVER_WORDS[name]) for name in thought.weights if name in _RETRIEVER_WORDS)
 
 

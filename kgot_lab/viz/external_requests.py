@@ -1,9 +1,9 @@
-"""What a page would fetch from outside itself: the check behind every export and every committed notebook.
+"""Find external requests of a page: the check behind every export and every committed notebook.
 
-Tags are split as the HTML standard splits them (13.2.5), and SVG inside HTML is read both as markup and as
-raw text, whichever a browser takes it for. Scripts are searched by pattern: an address that a script puts
-together from pieces is not found. So a page should also carry a Content-Security-Policy; this check says what
-that policy would have to stop.
+Tags are split as the HTML standard splits them (13.2.5). SVG inside HTML is read both as markup and as raw
+text, whichever a browser takes it for. Scripts are searched by pattern, so an address that a script assembles
+from pieces is not found. A page should therefore also have a Content-Security-Policy. This check reports what
+that policy would have to block.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from urllib.parse import unquote_to_bytes
 from kgot_lab.errors import BadInput
 from kgot_lab.types import Json
 
-# The tags of a text, split as the HTML standard splits them (13.2.5): also where a text is written to
-# mislead a reader of it.
+# The tags of a text, split as the HTML standard splits them (13.2.5), even if the text is written to mislead
+# a parser.
 
 RAW = frozenset("script style xmp iframe noembed noframes textarea title plaintext".split())
 
@@ -40,8 +40,9 @@ _Attributes = list[tuple[str, str]]
 
 
 class Tag(NamedTuple):
-    """A start tag, in lower case and without its namespace prefix; `content` is the text of a script, a
-    style and the like.
+    """A start tag, in lower case and without its namespace prefix.
+
+    `content` is the text of a raw text element, such as a script or a style.
     """
 
     name: str
@@ -50,7 +51,10 @@ class Tag(NamedTuple):
 
 
 def tags(text: str, *, svg_is_markup: bool) -> Iterator[Tag]:
-    """The start tags of a text in order; a style or a title is raw text in HTML, and in SVG it may hold tags."""
+    """Yield the start tags of a text in order.
+
+    A style or a title is raw text in HTML, but may contain tags in SVG.
+    """
     at, depth = 0, 0
     while (at := text.find("<", at)) >= 0:
         aside = (_CDATA.match(text, at) if depth else None) or _COMMENT.match(text, at)
@@ -73,12 +77,12 @@ def tags(text: str, *, svg_is_markup: bool) -> Iterator[Tag]:
 
 
 def local(name: str) -> str:
-    """A name without its namespace prefix."""
+    """Return a name without its namespace prefix."""
     return name.rpartition(":")[2]
 
 
 def _content(name: str, text: str, at: int) -> str:
-    """What stands between a tag of raw text and its end tag, or the end of all."""
+    """Return the text between a raw text tag and its end tag, or up to the end of the text."""
     if local(name) not in RAW:
         return ""
     end = re.compile(rf"</{re.escape(name)}(?=[\t\n\f\r />])", re.IGNORECASE).search(text, at)
@@ -86,7 +90,10 @@ def _content(name: str, text: str, at: int) -> str:
 
 
 def _attributes(text: str, at: int) -> tuple[_Attributes, int]:
-    """The attributes of a tag, and where it ends; a tag that does not end before the text does is none."""
+    """Parse the attributes of a tag and return them with the tag's end.
+
+    A tag that is not closed before the end of the text has no attributes.
+    """
     found: _Attributes = []
     while (at := _end(_GAP, text, at)) < len(text) and text[at] != ">":
         name = _NAME.match(text, at)
@@ -120,14 +127,14 @@ _INSIDE = frozenset("data blob about javascript mailto tel attachment".split())
 SCRIPTS = re.compile(
     r"$|module$|(text|application)/(x-)?(java|ecma|j|live)script|importmap$|speculationrules$", re.I
 )
-_DEEPEST = 8  # data: addresses within data: addresses; what is deeper is reported unread
+_DEEPEST = 8  # maximum nesting of data: addresses; deeper ones are reported unread
 
 
 def references(text: str, *, beside: bool = False) -> tuple[str, ...]:
-    """Every address that a browser would fetch or follow by itself, were this HTML, SVG or CSS opened; each
-    once, in order.
+    """Return every address that a browser would fetch or follow by itself on opening a page.
 
-    Addresses outside only; with `beside` also files beside the page. What a reader may click is in `links`.
+    `text` is HTML, SVG or CSS. Each address is listed once, in order. Only external addresses are listed;
+    with `beside` also files next to the page. Addresses that a reader may click are in `links`.
     """
     return _unique(
         found.address for found in _found(text) if not found.clicked and _is_outside(found.address, beside)
@@ -135,7 +142,7 @@ def references(text: str, *, beside: bool = False) -> tuple[str, ...]:
 
 
 def links(text: str) -> tuple[str, ...]:
-    """Every address outside that a reader may click; each once, in order."""
+    """Return every external address that a reader may click, once each, in order."""
     return _unique(
         found.address for found in _found(text) if found.clicked and _is_outside(found.address, False)
     )
@@ -143,8 +150,9 @@ def links(text: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Reference:
-    """What a cell of a notebook would fetch; for a widget, which draws only with a live kernel or scripts
-    from outside, its media type.
+    """An external request of a notebook cell.
+
+    For a widget, which needs a live kernel or external scripts, it is the media type.
     """
 
     place: str
@@ -156,8 +164,9 @@ class Reference:
 
 
 def notebook_references(path: Path | str) -> tuple[Reference, ...]:
-    """What the outputs and texts of a notebook would fetch from outside, and the widgets it holds; raises
-    BadInput for a damaged file.
+    """Return what the outputs and texts of a notebook would fetch from outside, and its widgets.
+
+    Raises BadInput if the file is damaged.
     """
     notebook = _notebook(Path(path))
     found = [
@@ -197,15 +206,17 @@ def _is_outside(address: str, beside: bool) -> bool:
 
 
 def _plain(address: str) -> str:
-    """An address as a browser takes it: without line breaks and surrounding blanks, with slashes for
-    backslashes.
+    """Normalize an address as a browser does.
+
+    Line breaks, tabs and surrounding blanks are removed, and backslashes become slashes.
     """
     return re.sub(r"[\t\n\r]", "", address).strip("".join(map(chr, range(33)))).replace("\\", "/")
 
 
 def _found(text: str) -> Iterator[_Found]:
-    """Everything in a text, and in the texts within it, innermost last; a text that does not begin with a tag
-    is read as CSS too.
+    """Yield the addresses in a text and, after them, those in the texts nested within it.
+
+    A text that does not begin with a tag is also read as CSS.
     """
     waiting: list[tuple[_Text, int]] = [(_Text("markup", text), 0)]
     if not text.lstrip("\ufeff\t\n\f\r ").startswith("<"):
@@ -225,7 +236,7 @@ def _found(text: str) -> Iterator[_Found]:
 
 
 def _within(address: str) -> _Text | None:
-    """The page, style or script that a data: or javascript: address carries, if it carries one."""
+    """Return the page, style or script embedded in a data: or javascript: address, or None."""
     plain = _plain(address)
     if plain[:11].lower() == "javascript:":
         return _Text("script", plain[11:])
@@ -249,7 +260,7 @@ _ENTITY = re.compile(r"""<!ENTITY\s+\S+\s+("[^"]*"|'[^']*')""")
 
 
 def _in_markup(text: str) -> Iterator[_Found | _Text]:
-    for value in _ENTITY.findall(text):  # XML puts such a text wherever its name stands
+    for value in _ENTITY.findall(text):  # XML substitutes this text wherever its name is used
         yield _Found(unescape(value[1:-1]))
         yield _Text("markup", unescape(value[1:-1]))
     for svg_is_markup in (False, True) if re.search("<(svg|math)", text, re.I) else (False,):
@@ -307,7 +318,7 @@ _FETCHING = re.compile("(url|src|image|(-webkit-)?image-set|(-webkit-)?cross-fad
 _ESCAPE = re.compile(r"\\(?:([0-9a-f]{1,6})[ \t\r\n\f]?|\n|(.))", re.IGNORECASE | re.DOTALL)
 _ADDRESS = re.compile(r"""["'`]((?:(?:https?|wss?|ftp):|//)[^"'`\s]*)|url\(((?:https?:|//)[^"')]*)""", re.I)
 _CALLED = r"import|from|fetch|importScripts|sendBeacon|open|WebSocket|EventSource|(?:Shared)?Worker|Request|addModule|register"
-_ASKING = re.compile(  # what stands before an address that a script asks for
+_ASKING = re.compile(  # the text before an address that a script requests
     rf"""(?: \b(?:{_CALLED}) (?:\s|/\*.*?\*/|\()* (?:["']\w*["']\s*,\s*)?
            | \b(?:src|srcset|href|action|poster|data|location|background)["'\]]*\s*=\s*
            | \bset\w*\( [^()]{{0,80}} ,\s*
@@ -315,11 +326,14 @@ _ASKING = re.compile(  # what stands before an address that a script asks for
          )\Z""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,
 )
-_BEFORE = 160  # characters before an address that are looked at
+_BEFORE = 160  # characters before an address that are examined
 
 
 def _in_style(text: str) -> Iterator[_Found]:
-    """Addresses in url() and the like, and after @import; the names of XML namespaces are none."""
+    """Yield the addresses in url() and similar functions and after @import.
+
+    Names of XML namespaces are skipped.
+    """
     word, functions = "", [""]
     for token in _STYLE.finditer(_ESCAPE.sub(_harmless_escape, text)):
         string = token["double"] or token["single"]
@@ -342,20 +356,20 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def _harmless_escape(escape: re.Match[str]) -> str:
-    """The character that an escape stands for, if it cannot end a text; else the escape."""
+    """Decode an escape if its character cannot end a string, else leave it."""
     plain = _unescaped(escape)
     return plain if re.fullmatch(r"[\w@:/.?-]", plain) else escape[0]
 
 
 def _in_script(text: str) -> Iterator[_Found]:
-    """Addresses written out where a script imports, fetches or sets a source."""
+    """Yield the literal addresses where a script imports, fetches or sets a source."""
     plain = re.sub(
         r"\\(?:x([0-9a-f]{2})|u([0-9a-f]{4})|/)",
         lambda code: chr(int(code[1] or code[2] or "2f", 16)),
         text,
         flags=re.I,
     )
-    import_map = text.lstrip().startswith("{")  # every address in it may be fetched
+    import_map = text.lstrip().startswith("{")  # every address in an import map may be fetched
     for match in _ADDRESS.finditer(plain):
         before = plain[max(match.start() - _BEFORE, 0) : match.start()]
         if match[2] or import_map or _ASKING.search(before):
@@ -383,7 +397,7 @@ def _notebook(path: Path) -> Mapping[str, Json]:
 
 
 def _in_markdown(text: str) -> tuple[str, ...]:
-    """What a text of a notebook would fetch: its images, and whatever HTML is in it."""
+    """Return the images that a Markdown text would fetch, and whatever HTML in it would."""
     images = re.findall(r"!\[[^\]]*\]\(\s*<?([^)\s>]+)", text)
     if "![" in text:
         images += re.findall(r"^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?(?:\s|$)", text, re.MULTILINE)

@@ -1,5 +1,6 @@
-"""Guess first: who wins each round of a contest, and by how much if that is asked, before what was measured
-is shown.
+"""Guess the winner of each round of a contest before the measurements are shown.
+
+If the contest asks for it, the reader also guesses the margin.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from kgot_lab.viz.static.table import Sheet, Table
 _WIDTH, _LEFT, _LINE, _ROW = 760, 14, 19, 30
 _SIZE, _INK, _MUTED, _EDGE = 13, "#222", "#555", "#999"
 _FIRST, _BY = 150, 120  # widths of the first and of the last column
-_LONG = 380  # of the first column, where a round is a question
+_LONG = 380  # width of the first column if a round is a question
 
 
 class GuessFirst(LiveOutput):
-    """What `guess_first` shows; `guessed` is what the reader said when the measured was asked for, by round:
-    a system and by how much.
+    """The result of `guess_first`.
+
+    `guessed` has the reader's guess for each revealed round: a system and a margin.
     """
 
     def __init__(self, contest: Contest) -> None:
@@ -40,7 +42,7 @@ class GuessFirst(LiveOutput):
         self.live = Live(_sheet_of_paper(contest), data, self._heard)
 
     def score(self) -> str:
-        """How many guesses were right, and how many one and the same answer would get everywhere."""
+        """Return the number of right guesses, and the most that one constant answer would reach."""
         told = [each for each in self.contest.rounds if each.first and each.on in self.guessed]
         if not told:
             return "nothing guessed yet"
@@ -49,7 +51,7 @@ class GuessFirst(LiveOutput):
         return f"{right} of {len(told)} guesses are right; the same answer everywhere gets at most {constant}"
 
     def table(self) -> Table:
-        """What was measured in each round."""
+        """Return a table of what was measured in each round."""
         rows = tuple((each.on, " and ".join(each.first) or "open", each.told) for each in self.contest.rounds)
         return Table((Sheet(("on", "first", "told"), rows, len(rows), "What was measured"),))
 
@@ -69,16 +71,16 @@ class GuessFirst(LiveOutput):
 
 
 def guess_first(contest: Contest) -> GuessFirst:
-    """Ask which system wins each round, and by how much if it has no question of its own; what was measured
-    is shown after the guesses.
+    """Let the reader guess which system wins each round before the measurements are shown.
 
-    Where no live view can draw, the questions stand there to be answered on paper.
+    If the contest has no question of its own, the reader also guesses by how much. Where no live view can be
+    drawn, the questions are shown to be answered on paper.
     """
     return GuessFirst(contest)
 
 
 def _sheet_of_paper(contest: Contest) -> Drawing:
-    """The questions with boxes to tick: what a reader sees where no live view draws."""
+    """Draw the questions with boxes to tick, for readers without a live view."""
     best = f"which system has the best {contest.measure} on each set, and by how much before the next?"
     asked = f"Guess before you read on: {contest.asks[:1].lower() + contest.asks[1:] or best}"
     lines = list(wrapped(asked, _WIDTH - 2 * _LEFT, _SIZE * 1.1))

@@ -1,6 +1,4 @@
-"""A run or a report as one HTML file: it needs nothing beside it, can be printed, and what is live in it
-works from disk.
-"""
+"""Build a run or a report as one self-contained HTML file that can be printed and works from disk."""
 
 from __future__ import annotations
 
@@ -21,10 +19,10 @@ from kgot_lab.viz.plots.retrieval import pace, recall_curves, rival, scatter, sh
 from kgot_lab.viz.static.markup import Markup, element, joined
 from kgot_lab.viz.stepping.stepper import stepper
 
-# The recall benchmark as one HTML file that needs nothing else: tables, plots, and what each system missed.
+# The recall benchmark as one self-contained HTML file: tables, plots, and what each system missed.
 
-_QUESTIONS = 300  # of a data set that are listed
-_ROWS = 300  # of the numbers of a plot
+_QUESTIONS = 300  # maximum questions listed per data set
+_ROWS = 300  # maximum rows of a plot's numbers
 
 MORE_STYLE = """
 body { max-width: 76rem; }
@@ -41,15 +39,19 @@ nav a { margin-right: 1.2rem; font-family: Helvetica, Arial, sans-serif; }
 
 
 def write_recall_page(reports: Report | Iterable[Report], path: Path, *, k: int = 5) -> Path:
-    """Write the page of one report or several to a file and return its path; failures are told at `k`."""
+    """Write the page of one report or several to a file and return its path.
+
+    Failures are reported at `k`.
+    """
     return write_whole(
         path, recall_page([reports] if isinstance(reports, Report) else reports, k=k), "the report"
     )
 
 
 def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The recall benchmark") -> str:
-    """Some reports as the text of an HTML file: for each data set the plots, the tables and the failures,
-    question by question.
+    """Build the HTML page of some recall reports.
+
+    For each data set it has the plots, the tables and the failures, question by question.
     """
     reports = list(reports)
     links = element(
@@ -66,7 +68,7 @@ def recall_page(reports: Iterable[Report], *, k: int = 5, title: str = "The reca
 
 def _section(report: Report, k: int) -> Markup:
     tables = [element("div", Markup(grid.html), class_="wide") for grid in report.grids()]
-    first = len(tables) // len(report.parts)  # those of the first part; the others are folded
+    first = len(tables) // len(report.parts)  # number of tables of the first part; the others are collapsed
     parts = element(
         "details",
         element("summary", f"The same tables for {' and '.join(report.parts[1:])}"),
@@ -120,7 +122,7 @@ def _plots(report: Report) -> Markup:
 
 
 def _figure(drawn: Plot, caption: str) -> Markup:
-    """A plot, what it shows, and its numbers folded away."""
+    """Build a figure: a plot, its caption and its numbers, collapsed."""
     numbers = element(
         "details",
         element("summary", "The numbers of this plot"),
@@ -130,8 +132,9 @@ def _figure(drawn: Plot, caption: str) -> Markup:
 
 
 def _failures(report: Report, k: int) -> Markup:
-    """What was missed; of locked questions nothing, where there are others: who reads them would design for
-    them.
+    """List what each system missed.
+
+    If the report has other parts too, the test split is not shown, so that nobody designs for it.
     """
     dataset = report.dataset.develop if "locked" in report.parts and len(report.parts) > 1 else report.dataset
     found = failures(dataset, report.runs, k)
@@ -146,14 +149,15 @@ def _anchor(report: Report) -> str:
 
 @dataclass(frozen=True)
 class Page:
-    """The text of an HTML file; `save` writes it."""
+    """The text of an HTML file. `save` writes it."""
 
     title: str
     text: str = field(repr=False)
 
     def save(self, path: Path | str) -> Path:
-        """Write the page, making its folder if need be; raises BadInput when it cannot be written, and a page
-        that was there stays.
+        """Write the page to a file, creating its folder if necessary.
+
+        Raises BadInput if it cannot be written. An existing file is then left unchanged.
         """
         return write_whole(path, self.text, "the page")
 
@@ -164,10 +168,10 @@ class Page:
 def html(
     what: Trace | Iterable[Event] | Report | Iterable[Report], *, forks: Iterable[Fork] = (), title: str = ""
 ) -> Page:
-    """The page of a run, whose graph can be moved and stepped through, or of one recall report or several.
+    """Build the page of a run or of recall reports.
 
-    `forks` are shown beside the run. Raises BadInput for nothing at all, for a run without its beginning, and
-    for a mixture.
+    The graph of a run can be moved and stepped through, and its `forks` are shown next to it. Raises BadInput
+    if `what` is empty, mixes runs and reports, or is a run without its beginning.
     """
     if isinstance(what, Trace):
         return _of_run(what, tuple(forks), title)

@@ -1,6 +1,4 @@
-"""The door to the browser: a live view in a notebook or on a page, and the picture that stands where nothing
-can be live.
-"""
+"""Live views in notebooks and on pages, and the static pictures where nothing can be live."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, element, key_of
 
 _FOLDER = Path(__file__).parent / "browser"
-# each a file NAME.js with a function NAMEView(root, data, tell)
+# each is a file NAME.js with a function NAMEView(root, data, tell)
 VIEWS = ("graph", "stepper", "explorer", "probe", "guesses", "review", "times", "editing", "talk", "answer")
 
 _SHARED = (
@@ -29,32 +27,33 @@ _SHARED = (
     "exploring/mixing", "exploring/mail", "exploring/controls", "exploring/hits", "exploring/pair",
 )  # fmt: skip
 
-FOR_PAGES = "KGOT_LAB_FOR_PAGES"  # the variable of the environment by which a kernel knows that its views go to pages without Python
+FOR_PAGES = "KGOT_LAB_FOR_PAGES"  # environment variable: views go to pages without Python
 
-# a message of the browser; what it returns is sent back, unless it is empty
+# handles a message from the browser; a reply that is not empty is sent back
 Heard = Callable[[Mapping[str, Json]], Json]
 
 
 class Drawable(Protocol):
-    """A picture that needs nothing: what readers see before, or without, a live view."""
+    """A self-contained picture that is shown before, or without, a live view."""
 
     def _repr_svg_(self) -> str: ...
 
 
 class Readable(Protocol):
-    """The same in words, as HTML that needs nothing and carries its key in `data-picture` as a picture does."""
+    """Self-contained HTML that is shown before, or without, a live view.
+
+    It has its key in `data-picture`, as a picture has.
+    """
 
     def _repr_html_(self) -> str: ...
 
 
 class Live:
-    """A view that lives in the browser, and the picture that a reader sees before it does: two outputs of one
-    cell.
-    """
+    """A live view in the browser, and the static picture before it: two outputs of one cell."""
 
     def __init__(self, picture: Drawable | Readable, data: Mapping[str, Json], heard: Heard) -> None:
         self.picture, self.data, self._heard = picture, data, heard
-        self.is_live = False  # whether a browser has said that it shows the view
+        self.is_live = False  # whether a browser has reported that it shows the view
         self._widgets: list[Any] = []
 
     def _ipython_display_(self) -> None:
@@ -66,11 +65,11 @@ class Live:
         display(self.picture)  # type: ignore[no-untyped-call]
         try:
             display(self.widget())  # type: ignore[no-untyped-call]
-        except NotInstalled as missing:  # the picture is there already, and these words say how to get more
+        except NotInstalled as missing:  # the picture is displayed; the message says how to get more
             display({"text/plain": str(missing)}, raw=True)  # type: ignore[no-untyped-call]
 
     def in_marimo(self) -> Any:
-        """The same as an element of marimo: the picture, and below it the widget, which takes its place."""
+        """Return the view as a marimo element: the picture, and below it the widget that replaces it."""
         import marimo
 
         shown: Any = self.picture
@@ -81,7 +80,10 @@ class Live:
             return marimo.vstack([picture, marimo.plain_text(str(missing))])
 
     def widget(self) -> Any:
-        """A new widget of this view; raises NotInstalled without anywidget."""
+        """Create a new widget of this view.
+
+        Raises NotInstalled if anywidget is missing.
+        """
         shown: Any = self.picture
         drawn = shown._repr_svg_() if hasattr(shown, "_repr_svg_") else shown._repr_html_()
         made = _widget_class()(data={**whole(self.data), "stands_for": key_of(drawn)})
@@ -90,7 +92,7 @@ class Live:
         return made
 
     def send(self, message: Mapping[str, Json]) -> None:
-        """Tell every widget of this view something."""
+        """Send a message to every widget of this view."""
         for widget in self._widgets:
             widget.send(whole(dict(message)))
 
@@ -103,13 +105,14 @@ class Live:
             widget.send(whole(answer))
 
 
-# where views go that are not for IPython
+# collects views that are not for IPython
 _ELSEWHERE: ContextVar[list[Live] | None] = ContextVar("_ELSEWHERE", default=None)
 
 
 def in_marimo(view: Any) -> Any:
-    """What marimo shows of a view, by its display protocol: `_display_ = in_marimo` in a class with
-    `_ipython_display_`.
+    """Return what marimo displays for a view.
+
+    Use it for marimo's display protocol: `_display_ = in_marimo` in a class with `_ipython_display_`.
     """
     shown: list[Live] = []
     token = _ELSEWHERE.set(shown)
@@ -121,12 +124,12 @@ def in_marimo(view: Any) -> Any:
 
 
 class LiveOutput:
-    """What shows itself by its `live` view, in IPython and in marimo."""
+    """An object that displays itself by its `live` view, in IPython and in marimo."""
 
     live: Live
 
     def _refresh(self) -> None:
-        """Bring the picture and the data up to date before they are shown."""
+        """Update the picture and the data before they are shown."""
 
     def _ipython_display_(self) -> None:
         self._refresh()
@@ -136,12 +139,15 @@ class LiveOutput:
 
 
 def describe_error(error: Exception) -> str:
-    """What an error says, with its kind where it is none of ours: nobody reads what a message handler raises."""
+    """Format an error, with its type unless it is a LabError.
+
+    Errors must be shown, since nobody sees what a message handler raises.
+    """
     return str(error) if isinstance(error, LabError) else f"{type(error).__name__}: {error}"
 
 
 def is_for_pages() -> bool:
-    """Whether what is shown here goes to a page without Python."""
+    """Return whether output goes to a page without Python."""
     return bool(os.environ.get(FOR_PAGES))
 
 
@@ -163,7 +169,10 @@ def _widget_class() -> type[Any]:
 
 @cache
 def script() -> str:
-    """The functions of every view as one script, without a door: nothing happens until one of them is called."""
+    """Return the functions of every view as one script.
+
+    Nothing runs until one of them is called.
+    """
     vendored = f"const cytoscape = (() => {{ const module = {{ exports: {{}} }}, exports = module.exports;\n{_read('cytoscape.min.js')}\n"
     views = ", ".join(f"{name}: {name}View" for name in VIEWS)
     files = "\n".join(_read(f"{name}.js") for name in (*_SHARED, *VIEWS))
@@ -172,7 +181,7 @@ def script() -> str:
 
 @cache
 def style() -> str:
-    """The style of every view."""
+    """Return the CSS of every view."""
     return "".join(
         _read(f"{name}.css") for name in ("lab", "stepper", "explorer", "review", "editing", "talk")
     )
@@ -180,7 +189,10 @@ def style() -> str:
 
 @cache
 def page_style() -> str:
-    """The style of every view on a page of its own, where the still pictures come back on paper."""
+    """Return the CSS of every view on a standalone page.
+
+    In print, the still pictures replace the live views.
+    """
     return f"""{style()}
 .live-note {{ font: 13px/1.45 Helvetica, Arial, sans-serif; color: #444; margin: .2rem 0 0; }}
 @media screen and (prefers-color-scheme: dark) {{ .live-note {{ color: #cfcfcf; }} }}
@@ -190,13 +202,13 @@ def page_style() -> str:
 
 
 def place(data: Mapping[str, Json]) -> Markup:
-    """The place of a live view on a page of its own, to be filled by the script of `page_source`.
+    """Build the placeholder of a live view on a standalone page.
 
-    `data["stands_for"]` is the key of the picture it replaces, in the same section; `data["alone"]` is what
-    needs a notebook, in words.
+    The script of `page_source` fills it. `data["stands_for"]` is the key of the picture that it replaces, in
+    the same section. `data["alone"]` describes what needs a notebook.
     """
     text = json.dumps(data, ensure_ascii=True, default=str, separators=(",", ":"))
-    text = text.replace("<", "\\u003c")  # no text of the data can end the element
+    text = text.replace("<", "\\u003c")  # no text in the data can close the element
     return element(
         "div", element("script", Markup(text), type="application/json"), data_view=data["view"], class_="live"
     )
@@ -204,12 +216,15 @@ def place(data: Mapping[str, Json]) -> Markup:
 
 @cache
 def page_source() -> str:
-    """The script that fills every `place` of a page, as a file of its own."""
+    """Return the script that fills every `place` of a page, as a separate file."""
     return f'"use strict";\n{script()}{_read("standalone.js")}'
 
 
 def page_script() -> tuple[Markup, str]:
-    """The same as a part of the page, and its hash for the page's content security policy: no other may run."""
+    """Return the same script as an inline element, with its hash for the Content-Security-Policy.
+
+    No other script may run.
+    """
     text = page_source().replace("</script", "<\\/script")
     digest = b64encode(hashlib.sha256(text.encode()).digest()).decode()
     return element("script", Markup(text)), f"'sha256-{digest}'"

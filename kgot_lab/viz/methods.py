@@ -1,6 +1,4 @@
-"""Draw what the query methods found: an answer with its lanes, an impact as rings, two nodes by their
-dimensions.
-"""
+"""Pictures of query results: hits by retriever, an impact as rings, two nodes by their dimensions."""
 
 from __future__ import annotations
 
@@ -30,8 +28,8 @@ from kgot_lab.viz.static.fact_pictures import FAINT_INK, STRONG_INK, TINT
 from kgot_lab.viz.static.markup import Markup, element, shortened
 from kgot_lab.viz.static.table import Sheet, sheet
 
-# The answer of a search as a picture: the seeds, the edges followed from them, and what each lane gave to
-# each node.
+# The result of a search as a picture: the seeds, the edges followed from them, and the score of each node by
+# retriever.
 
 # Okabe and Ito
 LANE_FILLS = {"embedding": "#0072B2", "text": "#E69F00", "graph": "#009E73", "intent": "#CC79A7"}
@@ -42,11 +40,10 @@ _SEARCH_HITS = 8
 
 
 def search_picture(found: SearchResult, *, limit: int = _SEARCH_HITS) -> Drawing:
-    """Draw the first nodes of a search as rows: its rank, its bar with a part for each lane, and the edge by
-    which the graph lane came.
+    """Draw the first nodes of a search with their ranks and stacked score bars, a part for each retriever.
 
-    On the left are the seeds of the graph lane, from which a line leads to what it found; a seed may be among
-    the answers as well. `table` has every node with its parts.
+    On the left are the seeds of the graph retriever, with lines along the edges by which it found nodes. A
+    seed may also be among the answers. `table` of the drawing has every node with its parts.
     """
     require_count(limit, 1, "limit", "it is how many nodes are drawn")
     nodes = found.nodes[:limit]
@@ -88,7 +85,7 @@ def search_picture(found: SearchResult, *, limit: int = _SEARCH_HITS) -> Drawing
 
 
 def _head(found: SearchResult, width: float) -> Iterator[Markup]:
-    """The query, what it was taken to be after, and which colour is which lane."""
+    """Yield the query, its detected intent and the colour legend of the retrievers."""
     intent = (
         f"{found.intents.best.name}, {found.intents.best.score:g}" if found.intents.best else "none found"
     )
@@ -124,7 +121,10 @@ def _seed(name: str, y: float) -> Markup:
 
 
 def _followed_line(start: float, end: float, type: str, *, forward: bool) -> Markup:
-    """A line from a seed to a node with its type; the head stands at the end that the edge points to."""
+    """Draw a line from a seed to a node with the edge type.
+
+    The arrow head is at the edge's target.
+    """
     left, right = _SEARCH_EDGE + _SEEDS - 2, _SEARCH_EDGE + _SEEDS + _GAP - 14
     x0, x1 = (left, right - 9) if forward else (left + 9, right)
     middle = (left + right) / 2 - 40
@@ -138,7 +138,7 @@ def _followed_line(start: float, end: float, type: str, *, forward: bool) -> Mar
 
 
 def _node(number: int, node: ScoredNode, y: float, most: float) -> Markup:
-    """A row: rank, name, type, the bar and the figures of its parts."""
+    """Draw a row: rank, name, type, stacked score bar and numbers."""
     x = _SEARCH_EDGE + _SEEDS + _GAP
     (name,) = fitted(f"{number + 1}. {node.name}", _SEARCH_NAMES - 14, 14.0 * 1.08, 1)[0] or [""]
     parts = _lane_parts(node)
@@ -153,7 +153,10 @@ def _node(number: int, node: ScoredNode, y: float, most: float) -> Markup:
 
 
 def lane_bar(parts: Mapping[str, float], x: float, y: float, scale: float) -> Iterator[Markup]:
-    """Draw a bar with a piece for each lane that gave something, `scale` pixels for a score of 1."""
+    """Draw a stacked bar with a part for each retriever that contributed.
+
+    `scale` is the number of pixels for a score of 1.
+    """
     for lane, value in parts.items():
         if value > 0:
             yield draw_rect(x, y, scale * value, 14, LANE_FILLS[lane], stroke="#fff")
@@ -180,7 +183,7 @@ def _search_notes(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
 
 
 def _describe_search(found: SearchResult, nodes: tuple[ScoredNode, ...]) -> str:
-    """The picture in words."""
+    """Describe the picture in words."""
     rows = [
         f"{number}. {shortened(node.name, 80)}, {decimal(node.score)} of which "
         + ", ".join(f"{lane} {decimal(value)}" for lane, value in _lane_parts(node).items() if value > 0)
@@ -199,25 +202,25 @@ def _search_sheet(found: SearchResult) -> Sheet:
     return sheet(("rank", "node", "type", "score", *LANE_FILLS, "came by"), rows, f"Answers to {found.query}")
 
 
-# An impact as rings: the node in the middle, what a change of it reaches around it by depth, the riskiest
-# chain marked.
+# An impact as rings: the node in the middle, the nodes that its change reaches around it by depth, and the
+# riskiest chain marked.
 
-# the least and the most between rings, and the least between two nodes of a ring
+# minimum and maximum distance of rings, and minimum distance of two nodes of a ring
 _STEP, _FARTHEST, _APART = (105.0, 260.0, 26.0)
-_LETTER, _IMPACT_EDGE = 6.6, 24.0  # the width of a letter of a caption, and what is left free around all
-_PER_RING = 28  # nodes of a ring
-_LONGEST = 26  # characters of a caption
+_LETTER, _IMPACT_EDGE = 6.6, 24.0  # width of a character of a caption, and outer margin
+_PER_RING = 28  # maximum nodes of a ring
+_LONGEST = 26  # maximum characters of a caption
 _CRITICAL, _PLAIN = "#D55E00", "#56B4E9"
 _Point = tuple[float, float]
 _Angles = dict[str, float]
 
 
 def impact_picture(impact: Impact, *, per_ring: int = _PER_RING) -> Drawing:
-    """Draw an impact as rings by depth; a dot is the larger the higher its risk, and the riskiest chain has
-    thick lines and rims.
+    """Draw an impact as rings by depth.
 
-    Of each ring the riskiest are drawn, `per_ring` of them, and those that they hang on; the picture says how
-    many are left out, and `table` lists all.
+    A larger dot has a higher risk, and the riskiest chain has thick lines and rims. Of each ring the
+    `per_ring` riskiest nodes are drawn, and the nodes that lead to them. The picture says how many are left
+    out. `table` of the drawing lists all.
     """
     require_count(per_ring, 1, "per_ring", "it is how many nodes of a ring are drawn")
     drawn = _drawn(impact, per_ring)
@@ -238,7 +241,7 @@ def impact_picture(impact: Impact, *, per_ring: int = _PER_RING) -> Drawing:
     for id, node in drawn.items():
         radius, leads_on, told = 4 + 8 * node.risk / most, id in parents, _bare(id, node.name)
         down = radius + 13
-        if leads_on:  # above the node where another caption is in the way below
+        if leads_on:  # above the node if another caption is below it
             free = (each for each in (down, -radius - 5) if _free(_beneath(points[id], each, told), captions))
             down = next(free, down)
             captions.append(_beneath(points[id], down, told))
@@ -258,8 +261,9 @@ def impact_picture(impact: Impact, *, per_ring: int = _PER_RING) -> Drawing:
 
 
 def _radii(drawn: Mapping[str, Impacted], angles: _Angles) -> list[float]:
-    """How far from the middle each depth lies, 0 for the node itself: far enough that the nodes of a ring
-    have room, within bounds.
+    """Return the radius of each ring by depth, 0 for the node itself.
+
+    Rings are far enough apart for their nodes, within bounds.
     """
     radii = [0.0]
     for depth in range(1, max((node.depth for node in drawn.values()), default=0) + 1):
@@ -270,7 +274,10 @@ def _radii(drawn: Mapping[str, Impacted], angles: _Angles) -> list[float]:
 
 
 def _drawn(impact: Impact, per_ring: int) -> dict[str, Impacted]:
-    """The riskiest of each ring, and the nodes on the way to them and on the critical path, by depth."""
+    """Return the `per_ring` riskiest nodes of each ring, by id, in order of depth.
+
+    The nodes on the way to them and on the critical path are included.
+    """
     known = {node.id: node for node in impact.nodes}
     wanted = {node.id for nodes in impact.risk_by_depth.values() for node in nodes[:per_ring]}
     wanted |= set(impact.critical_path) & set(known)
@@ -281,8 +288,9 @@ def _drawn(impact: Impact, per_ring: int) -> dict[str, Impacted]:
 
 
 def _angles(root: str, drawn: Mapping[str, Impacted]) -> _Angles:
-    """Where each node stands: every subtree has a part of the circle as large as the number of its leaves, so
-    that no lines cross.
+    """Return the angle of each node.
+
+    Every subtree gets a sector proportional to its number of leaves, so no lines cross.
     """
     children: dict[str, list[str]] = {}
     for id, node in drawn.items():
@@ -308,13 +316,13 @@ def _at(radius: float, angle: float) -> _Point:
 
 
 def _outwards(point: _Point, angle: float, radius: float, told: str) -> _Point:
-    """Where the caption of a node ends that is written outwards."""
+    """Return where a node's caption ends if it is written outwards."""
     across, down = _at(radius + 5 + _LETTER * len(_caption(told)), angle)
     return point[0] + across, point[1] + down
 
 
 def _beneath(point: _Point, down: float, told: str) -> tuple[float, float, float, float]:
-    """Where a caption stands that is written across, so far below a point: left, top, right, bottom."""
+    """Return the box of a horizontal caption `down` below a point: left, top, right, bottom."""
     half = _LETTER * len(_caption(told)) / 2
     return point[0] - half, point[1] + down - 11, point[0] + half, point[1] + down + 3
 
@@ -329,7 +337,7 @@ def _free(
 
 
 def _beside(point: _Point, told: str) -> list[_Point]:
-    """The ends of a caption below a node."""
+    """Return two opposite corners of the box around a node and its horizontal caption."""
     half = _LETTER * len(_caption(told)) / 2
     return [(point[0] - half, point[1] - 12), (point[0] + half, point[1] + 28)]
 
@@ -347,8 +355,10 @@ def _impact_line(start: _Point, end: _Point, via: str, *, marked: bool) -> Marku
 def _dot(
     node: Impacted, point: _Point, angle: float | None, radius: float, down: float, *, marked: bool
 ) -> Markup:
-    """A node; its caption is written outwards at an angle and never upside down, or across where lines go on
-    from it, so far below.
+    """Draw a node with its caption.
+
+    With an angle the caption runs outwards, never upside down. Otherwise it is horizontal, `down` below the
+    node, because lines continue from it.
     """
     x, y = point
     rim = {"stroke": _CRITICAL if marked else "#005A8C", "stroke_width": 3.0 if marked else 1.0}
@@ -374,7 +384,7 @@ def _centre(impact: Impact) -> Markup:
 
 
 def _bare(id: str, name: str) -> str:
-    """What a node is called, or its id without the type before its colon and with spaces."""
+    """Return the name of a node, or its id without the type prefix and with spaces."""
     return name if name != id else (id.partition(":")[2] or id).replace("_", " ")
 
 
@@ -389,7 +399,7 @@ def _impact_notes(impact: Impact, drawn: Mapping[str, Impacted]) -> str:
 
 
 def _describe_impact(impact: Impact) -> str:
-    """The picture in words."""
+    """Describe the picture in words."""
     told = {node.id: _bare(node.id, node.name) for node in impact.nodes}
     told[impact.node] = _bare(impact.node, impact.name)
     rings = ". ".join(
@@ -417,17 +427,18 @@ def _impact_sheet(impact: Impact) -> Sheet:
     return sheet(Impact.COLUMNS, rows, f"Impact of {impact.node}")
 
 
-# Two nodes beside each other by their dimensions: a line for each from 0 to 1, with a dot for one node and
-# a square for the other.
+# Comparison of two nodes by their dimensions: a line for each from 0 to 1, with a dot for one node and a
+# square for the other.
 
 _FIRST, _SECOND, _SECOND_INK = "#0072B2", "#D55E00", "#9C4400"
 _PROFILE_EDGE, _PROFILE_TOP, _PROFILE_ROW, _HEAD = 24.0, 92.0, 30.0, 30.0
-_PROFILE_NAMES, _ENDS, _SCALE = 205.0, 250.0, 250.0  # widths: name, what an end means, the line
+_PROFILE_NAMES, _ENDS, _SCALE = 205.0, 250.0, 250.0  # widths: name, label of an end, line
 
 
 def profile_picture(profile: DimensionProfile) -> Drawing:
-    """Draw what two nodes have on each dimension, by category, with what 0 and 1 mean at the ends of each
-    line; `table` has the numbers.
+    """Draw the values of two nodes on each dimension, by category.
+
+    The ends of each line say what 0 and 1 mean. `table` of the drawing has the numbers.
     """
     y, parts = _PROFILE_TOP, []
     for category, rows in groupby(profile.dimensions, key=lambda row: row.category):
@@ -453,16 +464,14 @@ def _key(name: str, y: float, *, first: bool, width: float) -> Markup:
 
 
 def _mark(x: float, y: float, *, first: bool) -> Markup:
-    """The dot of the first node, or the square of the second, which leaves room to see a dot at its place."""
+    """Draw a dot for the first node, or a larger hollow square for the second, so that both are visible."""
     if first:
         return draw_circle(x, y, 6, _FIRST)
     return draw_rect(x - 8, y - 8, 16, 16, stroke=_SECOND, stroke_width=2.6)
 
 
 def _profile_line(row: ProfileRow, y: float) -> Markup:
-    """A dimension: its name, its scale with both ends in words, and the two marks with what lies between
-    them.
-    """
+    """Draw a dimension: name, scale with labelled ends, and the two marks with the line between them."""
     left, middle = _PROFILE_EDGE + _PROFILE_NAMES + _ENDS, y + 6
     low, high = (fitted(text, _ENDS - 20, 12.0, 1)[0] or [""] for text in (row.low, row.high))
     places = {True: row.first, False: row.second}
@@ -482,7 +491,7 @@ def _profile_line(row: ProfileRow, y: float) -> Markup:
 
 
 def _describe_profile(profile: DimensionProfile) -> str:
-    """The picture in words."""
+    """Describe the picture in words."""
     said = []
     for row in profile.dimensions:
         first, second = ("no value" if value is None else f"{value:g}" for value in (row.first, row.second))

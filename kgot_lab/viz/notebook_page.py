@@ -1,4 +1,7 @@
-"""A notebook as one HTML page that needs nothing else: for readers without Jupyter, from disk and on paper."""
+"""Convert a notebook to one self-contained HTML page.
+
+It is for readers without Jupyter, from disk and in print.
+"""
 
 from __future__ import annotations
 
@@ -25,18 +28,17 @@ SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:|//")
 
 @dataclass(frozen=True)
 class PageFrame:
-    """What is around a notebook's text on its page: links to the pages beside it, and styles and a script
-    that all of them share.
+    """The frame of a notebook's page: links to neighbouring pages, and their shared styles and script.
 
-    `linked` names the page of each notebook beside it; `stays` says that the folder may be taken elsewhere,
-    so that a link to a file which is not in it would lead nowhere.
+    `linked` maps each neighbouring notebook to its page. `stays` says that the folder may be moved, so that
+    links to files outside it would break.
     """
 
     linked: Mapping[Path, str] = field(default_factory=dict)
     folder: Path = Path()
     navigation: str = ""
-    style: str = ""  # the file of the styles, beside the page; without one they are in the page
-    script: str = ""  # the file of the script, beside the page; without one no script runs
+    style: str = ""  # the CSS file next to the page; "" if the styles are inline
+    script: str = ""  # the JavaScript file next to the page; "" if no script runs
     stays: bool = False
     slides: bool = False  # cells with `slide_start` begin a slide
 
@@ -44,13 +46,12 @@ class PageFrame:
 def notebook_page(
     path: Path | str, *, beside: Iterable[Path | str] = (), folder: Path | str | None = None
 ) -> str:
-    """The text of a notebook's page: its texts, its code and its stored outputs; nothing is run, widgets are
-    left out.
+    """Build the HTML page of a notebook from its texts, code and stored outputs.
 
-    Links to the notebooks in `beside`, which are pages in the same `folder` too, lead to those pages; links
-    to other files that are there lead to them from `folder`, by default the notebook's own. Raises BadInput
-    for a missing or damaged notebook and for one whose page would fetch something, NotInstalled without
-    nbconvert.
+    Nothing is run, and widgets are left out. Links to the notebooks in `beside`, which have pages in the same
+    `folder`, lead to those pages. Links to other existing files are made relative to `folder`, by default the
+    notebook's own. Raises BadInput if the notebook is missing or damaged, or if its page would fetch
+    something, and NotInstalled if nbconvert is missing.
     """
     path = Path(path)
     linked = {Path(other).resolve(): page_name(other) for other in beside}
@@ -60,15 +61,16 @@ def notebook_page(
 
 
 def framed_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
-    """The page of a notebook that was read from `path`, and perhaps run since; raises as `notebook_page`
-    does.
+    """Build the page of a notebook that was read from `path`, and perhaps run since.
+
+    Raises what `notebook_page` raises.
     """
     notebook = _without_widgets(notebook)
     notebook.metadata["title"] = notebook_title(notebook, path)
     page = _linked(_converted(notebook, path, frame), path, frame)
     own = {frame.style, frame.script}
     if left := [address for address in references(page, beside=True) if address not in own]:
-        # widgets are left out anyway
+        # widgets are left out of the page
         said = (each for each in notebook_references(path) if not each.kind.startswith("widget"))
         found = [str(each) for each in said] or left
         raise BadInput(
@@ -80,7 +82,7 @@ def framed_page(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
 
 
 def page_name(path: Path | str) -> str:
-    """The file name of a notebook's page."""
+    """Return the file name of a notebook's page."""
     return f"{Path(path).stem}.html"
 
 
@@ -88,8 +90,9 @@ def page_name(path: Path | str) -> str:
 
 
 def read_notebook(path: Path) -> NotebookNode:
-    """The notebook in a file, in the current format; raises BadInput for one that is missing or damaged,
-    NotInstalled without nbconvert.
+    """Read a notebook in the current format.
+
+    Raises BadInput if it is missing or damaged, and NotInstalled if nbconvert is missing.
     """
     try:
         import nbconvert  # noqa: F401
@@ -101,7 +104,7 @@ def read_notebook(path: Path) -> NotebookNode:
     reads: Callable[..., NotebookNode] = untyped
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # cells without an id: nothing here needs one
+            warnings.simplefilter("ignore")  # cells without an id, which is not needed here
             return reads(path.read_text(encoding="utf-8"), as_version=4)
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(
@@ -114,7 +117,10 @@ def read_notebook(path: Path) -> NotebookNode:
 
 
 def _without_widgets(notebook: NotebookNode) -> NotebookNode:
-    """The notebook without what only a live kernel can draw; the pictures that stand before widgets stay."""
+    """Remove outputs that only a live kernel can draw.
+
+    The pictures before widgets stay.
+    """
     notebook.metadata.pop("widgets", None)
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -127,15 +133,16 @@ def _without_widgets(notebook: NotebookNode) -> NotebookNode:
 
 
 def notebook_title(notebook: NotebookNode, path: Path) -> str:
-    """The first heading, or else the name of the file."""
+    """Return the first heading, or the file name without suffix."""
     texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     headings = (match[1] for text in texts for match in re.finditer(r"^#+\s+(.*?)\s*#*$", text, re.MULTILINE))
     return re.sub(r"[`*]", "", next(headings, path.stem))
 
 
 def _converted(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
-    """The page as nbconvert makes it with the template in this package; pictures beside the notebook go into
-    it.
+    """Convert the notebook with nbconvert and this package's template.
+
+    Pictures next to the notebook are embedded.
     """
     from nbconvert.exporters import HTMLExporter
     from nbconvert.filters.markdown_mistune import InvalidNotebook
@@ -160,7 +167,7 @@ def _converted(notebook: NotebookNode, path: Path, frame: PageFrame) -> str:
 
 
 def _linked(page: str, path: Path, frame: PageFrame) -> str:
-    """The page with each link leading where it should from the folder that the page is in."""
+    """Rewrite each link of the page for the folder that the page is in."""
 
     def led(match: re.Match[str]) -> str:
         address = unescape(match[3])
@@ -172,8 +179,9 @@ def _linked(page: str, path: Path, frame: PageFrame) -> str:
 
 
 def _led(link: str, path: Path, frame: PageFrame) -> str:
-    """A link from a notebook as a link from its page; addresses, anchors and files that are not there stay as
-    they are.
+    """Convert a link of a notebook to a link of its page.
+
+    Addresses, anchors and missing files are left unchanged.
     """
     if _leads_elsewhere(link):
         return link
@@ -187,29 +195,29 @@ def _led(link: str, path: Path, frame: PageFrame) -> str:
 
 
 def _leaves(link: str, path: Path, frame: PageFrame) -> bool:
-    """Whether a link of a notebook leads to a file that is no page beside its own."""
+    """Return whether a link of a notebook leads to a file that has no page next to its own."""
     return not _leads_elsewhere(link) and (
         path.parent / unquote(link.partition("#")[0])
     ).resolve() not in frame.linked.keys() | {path.resolve()}
 
 
 def _leads_elsewhere(link: str) -> bool:
-    """Whether a link is an address, an anchor on the same page, or a path from the root."""
+    """Return whether a link is a URL, an anchor on the same page, or an absolute path."""
     return bool(SCHEME.match(link)) or link.startswith(("#", "/"))
 
 
-# Slides from a notebook: one HTML file that fetches nothing, made by nbconvert.
+# Slides from a notebook: one HTML file by nbconvert that fetches nothing.
 
-_LEFT_OUT = ("In the package",)  # sections for readers of the notebook alone
+_LEFT_OUT = ("In the package",)  # sections that are only for readers of the notebook
 _HEADING = re.compile(r"^(?=#{1,6}\s)|^(?=\*\*\d+\.\*\*)", re.MULTILINE)  # an exercise begins with its number
 
 
 def slides_of(path: Path | str) -> str:
-    """Return the slides of a notebook as the text of an HTML page.
+    """Build the slides of a notebook as an HTML page.
 
-    A slide begins at each heading and at each exercise; slides without anything below their heading, and
-    cells that a reader types into, are left out. Nothing is run. Raises BadInput for a notebook that is
-    missing, damaged, has nothing to show or would fetch something; NotInstalled without nbconvert.
+    A slide begins at each heading and at each exercise. Slides with nothing below their heading, and cells
+    for the reader's input, are left out. Nothing is run. Raises BadInput if the notebook is missing, is
+    damaged, has nothing to show or would fetch something, and NotInstalled if nbconvert is missing.
     """
     path = Path(path)
     notebook = read_notebook(path)
@@ -227,15 +235,16 @@ def slides_of(path: Path | str) -> str:
 
 
 def write_slides(paths: Iterable[Path | str], folder: Path | str) -> tuple[Path, ...]:
-    """Write the slides of some notebooks into a folder, each as NAME.slides.html, and return their paths;
-    raises as `slides_of` does.
+    """Write the slides of some notebooks as NAME.slides.html in a folder, and return their paths.
+
+    Raises what `slides_of` raises.
     """
     made = {f"{Path(path).stem}.slides.html": slides_of(path) for path in paths}
     return tuple(write_whole(Path(folder) / name, text, "the slides") for name, text in made.items())
 
 
 def _slides(cells: Iterable[NotebookNode]) -> Iterator[list[NotebookNode]]:
-    """The cells of each slide, a cell of text split at its headings."""
+    """Yield the cells of each slide, splitting Markdown cells at their headings."""
     slide: list[NotebookNode] = []
     for cell in _split(cells):
         if cell.cell_type == "markdown" and _HEADING.match(cell.source):

@@ -1,5 +1,6 @@
-"""A whole run as one HTML file that needs nothing else: no address, readable from disk and on paper, whether
-or not a script may run.
+"""Build a whole run as one self-contained HTML file.
+
+It is readable from disk and in print, with or without scripts.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ from kgot_lab.viz.live import page_script, page_style, place
 from kgot_lab.viz.static.markup import Markup, element, folded, joined, key_of, shortened
 from kgot_lab.viz.static.table import Sheet, Table, properties, table
 
-# Each event of a run as a piece of a page: its telling as markup, and what is long folded away.
+# Each event of a run as an HTML fragment: its description, and long texts collapsed.
 
 BY_HAND = "(written by hand)"
 
 
 def entry(event: Event, picture: Markup | None = None, *, by_hand: bool = False) -> Markup:
-    """An event in words; a write may bring the picture of the graph after it, and what a person wrote is
-    called so.
+    """Describe an event as HTML.
+
+    A write may have the picture of the graph after it. What a person wrote is labelled so.
     """
     told, name = tell(event), type(event).__name__
     if isinstance(event, Asked):
@@ -53,19 +55,19 @@ def entry(event: Event, picture: Markup | None = None, *, by_hand: bool = False)
 
 
 def verbatim(text: object) -> Markup:
-    """A text exactly as it is, line by line."""
+    """Show a text exactly as it is, in a pre element."""
     return element("pre", text)
 
 
 def format_model_call(event: Asked, *, by_hand: bool = False) -> Markup:
-    """What a model was asked for, which model, and what that cost; or that a person wrote the reply."""
+    """Describe a model call: role, model and cost, or that a person wrote the reply."""
     if by_hand:
         return joined([element("i", event.role), " ", element("b", BY_HAND), " · the reply is no model's"])
     return joined(map(_marked_up, tell(event).parts))
 
 
 def settings(prompt: Prompt) -> str:
-    """How freely a prompt is answered, at what length and in what shape."""
+    """Format the sampling settings of a prompt: temperature, seed, token limit and reply schema."""
     seed = "" if prompt.seed is None else f", seed {prompt.seed}"
     shape = (
         f", in the shape {json.dumps(prompt.schema, ensure_ascii=False, default=str)}"
@@ -96,7 +98,7 @@ def _rows(rows: Rows) -> Markup:
 
 
 def difference(diff: Diff) -> Markup:
-    """The nodes and edges a write added, removed and changed, a line each, with a sign in front."""
+    """List the nodes and edges that a write added, removed and changed, each with a sign."""
     added: tuple[Node | Edge, ...] = (*diff.added_nodes, *diff.added_edges)
     removed: tuple[Node | Edge, ...] = (*diff.removed_nodes, *diff.removed_edges)
     changed: tuple[tuple[Node | Edge, Node | Edge], ...] = (*diff.changed_nodes, *diff.changed_edges)
@@ -191,17 +193,16 @@ def page(
     graph: PropertyGraph | None = None,
     live: Mapping[str, Mapping[str, Json]] | None = None,
 ) -> str:
-    """A run as the text of an HTML file: question, answer, graph and evidence first, then every event and the
-    cost.
+    """Build the HTML page of a run: question, answer, graph and evidence, then every event and the cost.
 
-    In the graph the answer is marked, and the facts it rests on. `graph` is the one before the run, by
-    default what it began with; `live` are the data of views to put in, by heading: without any the page holds
-    no script and the graph is a picture. Raises BadInput when the writes do not fit the graph.
+    The answer and its supporting facts are marked in the graph. `graph` is the graph before the run, by
+    default the one it began with. `live` has the data of views to embed, by heading. Without any, the page
+    has no script and the graph is a picture. Raises BadInput if the writes do not fit the graph.
     """
     run = run if isinstance(run, Trace) else Trace("", "", tuple(run))
     events = run.events
     graphs = _graphs(events, graph or graph_after(events[:1]))
-    # what an answer rests on is found by the run alone
+    # the support of an answer is found from the run alone
     is_whole = graph is None and {Started, Answered} <= set(map(type, events))
     drawn = show_graph(graphs[-1], highlight=run if is_whole else None)
     question = next((event.question for event in events if isinstance(event, Started)), "")
@@ -224,7 +225,7 @@ def page(
 
 
 def _drawing(drawn: GraphView, *, is_live: bool) -> Markup:
-    """The graph at the end: a picture, in whose place a live view comes where it may."""
+    """Build the section with the final graph: a picture, and a live view in its place if `is_live`."""
     svg = drawn.picture.svg
     alive = [place({**drawn.alone(), "stands_for": key_of(svg)})] if is_live else []
     return _section(
@@ -236,8 +237,8 @@ def _drawing(drawn: GraphView, *, is_live: bool) -> Markup:
 
 
 def page_head(title: str, css: str, *, script: str = "") -> Markup:
-    """The head of a page that fetches nothing, and runs no script but the one whose hash is given."""
-    policy = "default-src 'none'; style-src 'unsafe-inline'"  # should a text ever slip through, nothing in it is run or fetched
+    """Build the head of a page that fetches nothing and runs only the script with the given hash."""
+    policy = "default-src 'none'; style-src 'unsafe-inline'"  # also if unescaped text slips through
     return element(
         "head",
         element("meta", charset="utf-8"),
@@ -253,7 +254,10 @@ def page_head(title: str, css: str, *, script: str = "") -> Markup:
 
 
 def html_document(title: str, css: str, *body: Markup, script: tuple[Markup, str] = (Markup(), "")) -> str:
-    """A page that fetches nothing; `script` is what `page_script` gives."""
+    """Build a page that fetches nothing.
+
+    `script` is the result of `page_script`.
+    """
     head = page_head(title, css, script=script[1])
     return f"<!DOCTYPE html>\n{element('html', head, element('body', *body, script[0]), lang='en')}\n"
 
@@ -263,7 +267,7 @@ def _section(heading: str, *inside: object) -> Markup:
 
 
 def _graphs(events: Sequence[Event], graph: PropertyGraph) -> list[PropertyGraph]:
-    """The graph before the run and after each write."""
+    """Return the graph before the run and after each write."""
     graphs = [graph]
     for event in events:
         if isinstance(event, Wrote):
@@ -286,7 +290,7 @@ def _opening(title: str, events: Sequence[Event], question: str) -> Markup:
 
 
 def _settings(events: Sequence[Event]) -> Markup:
-    """With which models, tools and limits the run was made."""
+    """List the models, tools and limits of the run."""
     started = next((event for event in events if isinstance(event, Started)), None)
     return element("p", _facts(started), class_="facts") if started else Markup()
 
@@ -304,15 +308,16 @@ def _facts(started: Started) -> str:
 
 
 def _evidence(events: Sequence[Event]) -> Markup:
-    """The facts the answer rests on, the sentences that say them, and the passages they came from, as far as
-    a tool returned them.
+    """List the facts that support the answer, with their sentences and source passages.
+
+    Only passages that a tool returned are shown.
     """
     answer = next((event for event in events if isinstance(event, Answered)), None)
     if answer is None or not (answer.evidence or answer.passages):
         return _section("Evidence", element("p", "None: the answer names no fact of the graph."))
     returned = (event for event in events if isinstance(event, ToolReturned))
     documents = {document.id: document for event in returned for document in event.sources}
-    # a trace from elsewhere may hold fewer
+    # a foreign trace may have fewer supports
     pairs = zip_longest(answer.evidence, answer.supports[: len(answer.evidence)], fillvalue=())
     told = [format_fact(str(fact), supports) for fact, supports in pairs]
     rows = (
@@ -332,7 +337,10 @@ def _passage(id: str, documents: Mapping[str, Document]) -> Markup:
 
 
 def _steps(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -> Iterator[Markup]:
-    """Every event under the heading of its step; nodes stay where the last picture has them."""
+    """Yield every event, grouped by step.
+
+    Nodes keep the positions of the last picture.
+    """
     after, written = iter(graphs[1:]), by_hand(run)
     numbered = ((number, event) for number, event in enumerate(run.events) if not isinstance(event, Started))
     for step, group in groupby(numbered, key=lambda pair: pair[1].step):
@@ -347,7 +355,7 @@ def _steps(run: Trace, graphs: Sequence[PropertyGraph], last: Picture) -> Iterat
 
 
 def _ledger(events: Sequence[Event]) -> Markup:
-    """Calls, tokens, seconds and cost, for each role and in all."""
+    """Build the table of calls, tokens, seconds and cost, by role and in total."""
     costs = ledger(events)
     rows = [
         _costs(role, calls, usage)
@@ -367,10 +375,9 @@ def _named(sheet: Sheet, name: str) -> Sheet:
     return Sheet(sheet.columns, sheet.rows, sheet.total, name)
 
 
-# A graph as one HTML file to move and search: the view of the notebooks, which works from disk and asks
-# nothing of the network.
+# A graph as one HTML file to move and search: the notebook view, which works from disk and without a network.
 
-MOST_EXPORTED = DRAWN  # nodes drawn by themselves; with more the drawing is a cloud
+MOST_EXPORTED = DRAWN  # maximum nodes drawn individually; with more the drawing is a cloud
 _HEIGHT = 600  # pixels of the drawing
 
 EXPORT_STYLE = """
@@ -398,14 +405,13 @@ def export(
     positions: Mapping[str, Place] | None = None,
     limit: int = MOST_EXPORTED,
 ) -> Path:
-    """Write a graph, ours or whatever `as_graph` makes one of, as a stand-alone HTML file and return its
-    path.
+    """Write a graph as a stand-alone HTML file and return its path.
 
-    Nodes stand where `positions` (fractions of the drawing area, as in `Picture.positions`) or the plan of
-    `show_graph` put them, and nothing moves them but the reader. A graph of more than `limit` nodes is drawn
-    as communities. As many of them open as there is room for in about 1 MB, the largest first, and the page
-    says how many. The folder is made if need be. Raises BadInput when the file cannot be written there or the
-    page would fetch anything.
+    `graph` is a PropertyGraph or anything that `as_graph` converts. Nodes are placed by `positions`
+    (fractions of the drawing area, as in `Picture.positions`) or the plan of `show_graph`, and only the
+    reader moves them. A graph of more than `limit` nodes is drawn as communities. The largest can be opened,
+    as many as fit in about 1 MB, and the page says how many. The folder is created if necessary. Raises
+    BadInput if the file cannot be written or the page would fetch anything.
     """
     arrows = not is_undirected(graph)
     graph = as_graph(graph)
@@ -426,7 +432,10 @@ def export_page(
     limit: int = MOST_EXPORTED,
     arrows: bool = True,
 ) -> str:
-    """The text of the file that `export` writes; without `arrows` lines point nowhere. Raises as it does."""
+    """Build the HTML that `export` writes.
+
+    Without `arrows`, lines have no arrow heads. Raises what `export` raises.
+    """
     view = show_graph(graph, positions=positions, height=_HEIGHT, most=limit, arrows=arrows)
     title = title or f"A graph with {counted(len(graph), 'node')} and {counted(len(graph.edges), 'edge')}"
     body = element(

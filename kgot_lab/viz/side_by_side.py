@@ -1,6 +1,4 @@
-"""Runs of one question in several languages, side by side: the graph each grew, a fact as it was shown, what
-read it, the answer.
-"""
+"""Compare runs of one question in several query languages: graph, a fact, reads and answer."""
 
 from __future__ import annotations
 
@@ -27,12 +25,12 @@ _CODE = "white-space:pre-wrap;overflow-wrap:anywhere;font-size:85%;margin:0"
 
 @dataclass(frozen=True)
 class Spoken:
-    """What one run did in its language, as texts; `pictured` is the graph it grew."""
+    """The result of one run as texts. `pictured` is the graph it built."""
 
     language: str
-    fact: str  # the first that was written
-    mended: str  # how many statements the model mended after the engine refused them
-    read: str  # the last statement that gave rows, in each language
+    fact: str  # the first fact written
+    mended: str  # the number of statements that the model repaired after the engine refused them
+    read: str  # the last statement that returned rows, in each language
     rows: str
     answer: str
     pictured: Picture
@@ -45,13 +43,13 @@ class Spoken:
 
 @dataclass(frozen=True)
 class SideBySide:
-    """A column for each run; its HTML has the pictures, its table and its plain text the same words."""
+    """A column for each run. The HTML also has pictures; the table and the plain text have the same texts."""
 
     question: str
     spoken: tuple[Spoken, ...]
 
     def table(self) -> Table:
-        """The words without the pictures, a row for each run."""
+        """Return the texts without the pictures, a row for each run."""
         rows = tuple(spoken.texts for spoken in self.spoken)
         return Table((Sheet(_NAMES, rows, len(rows), self.question),))
 
@@ -70,8 +68,9 @@ class SideBySide:
 
 
 def side_by_side(runs: Sequence[Trace | Sequence[Event]]) -> SideBySide:
-    """Runs beside each other, each in the language it was made in; raises BadInput for none, or for one
-    without its beginning.
+    """Show runs next to each other, each in its own query language.
+
+    Raises BadInput if there are none, or if one lacks its beginning.
     """
     told = [run.events if isinstance(run, Trace) else tuple(run) for run in runs]
     if not told or not all(events and isinstance(events[0], Started) for events in told):
@@ -105,7 +104,7 @@ def _first_fact(dialect: str, events: Sequence[Event]) -> str:
 
 
 def _read_last(reads: Sequence[Read]) -> Iterator[str]:
-    """The last read with rows in each language, the run's own first."""
+    """Yield the last read with rows in each query language, the run's own first."""
     last = {read.dialect: read for read in reads}
     for dialect in sorted(last):
         yield (f"{dialect}: " if dialect else "") + last[dialect].statement
@@ -125,7 +124,7 @@ def _cut(text: str) -> str:
 
 
 def in_columns(caption: str, heads: Sequence[str], rows: Iterable[tuple[str, Iterable[Markup]]]) -> Markup:
-    """A table of things to compare, of equal width beside each other, a named row for each trait."""
+    """Build a comparison table with columns of equal width and a named row for each trait."""
     head = element("tr", element("td"), *(element("th", each, scope="col", style=LEFT) for each in heads))
     columns = element("colgroup", element("col", style="width:7em"), *(element("col") for _ in heads))
     body = element("tbody", *(_row(name, cells) for name, cells in rows))

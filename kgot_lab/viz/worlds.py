@@ -1,6 +1,4 @@
-"""Look at a world of characters: what someone sees of it, and the same question put to several of them side
-by side.
-"""
+"""Views of a world of characters: what each sees, and who knows of a thing."""
 
 from __future__ import annotations
 
@@ -21,15 +19,17 @@ from kgot_lab.viz.side_by_side import in_columns
 from kgot_lab.viz.static.markup import Markup, element
 from kgot_lab.viz.static.table import Sheet, Table
 
-# What someone sees of a world, as a graph: entities under their names, which tell them apart.
+# The visible part of a world as a graph, whose node ids are unique names of entities.
 
-# the types that most see, first: so that colours stay from one sight to another
+# the most commonly visible types first, so that colours are the same for all NPCs
 _USUAL = ("npc", "location", "faction", "item", "player")
 
 
 def seen_graph(seen: VisibleWorld) -> PropertyGraph:
-    """The graph of what someone sees: a node's id is the name of its entity, with the beginning of its own id
-    where several share it.
+    """Build the graph of the visible part of a world.
+
+    A node's id is the name of its entity. If several share the name, the beginning of the entity's id is
+    added.
     """
     called = called_in(seen.entities)
     ordered = sorted(
@@ -40,7 +40,7 @@ def seen_graph(seen: VisibleWorld) -> PropertyGraph:
 
 
 def called_in(entities: Iterable[Entity]) -> dict[str, str]:
-    """What each of some entities is called where no two may be called the same, by its id."""
+    """Return a unique display name for each entity, by its id."""
     entities = list(entities)
     times = Counter(each.name for each in entities)
     return {
@@ -57,7 +57,7 @@ def _edge(relationship: Relationship, called: dict[str, str]) -> Edge:
     )
 
 
-# One question put to several in a world: what each sees, who knows of the thing, and why another does not.
+# Comparison of several NPCs: what each sees, who knows of the thing, and why another does not.
 
 _WIDTH, _HEIGHT = 560, 540
 _NAMES = (
@@ -73,18 +73,19 @@ _NAMES = (
 
 @dataclass(frozen=True)
 class VisibilityComparison:
-    """A column for each who was asked, with every entity at the same place in each picture; the way to the
-    thing is marked.
+    """A column for each NPC, with the path to the thing marked.
+
+    Entities have the same position in each picture.
     """
 
     thing: str
     knowings: tuple[Knowing, ...]
-    # for each, the lines under each of the names
+    # for each NPC, the lines of each column in _NAMES
     told: tuple[tuple[tuple[str, ...], ...], ...] = field(repr=False)
     pictured: tuple[Picture, ...] = field(repr=False)
 
     def table(self) -> Table:
-        """The words without the pictures, a row for each who was asked."""
+        """Return the texts without the pictures, a row for each NPC."""
         rows = tuple(tuple("; ".join(lines) for lines in each) for each in self.told)
         return Table((Sheet(_NAMES, rows, len(rows), f"Who knows of {self.thing}?"),))
 
@@ -102,8 +103,10 @@ class VisibilityComparison:
 def compare_visibility(
     world: NpcWorld, npc_ids: Sequence[str], thing_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY
 ) -> VisibilityComparison:
-    """Ask several what they know of something; for the author of a world, since what is missing tells
-    secrets. Raises BadInput.
+    """Compare what several NPCs see of a world and whether they know of a thing.
+
+    It is for the author of a world, since what is missing tells secrets. Raises BadInput if there are no ids,
+    or if one does not exist.
     """
     if isinstance(npc_ids, str) or not npc_ids:
         raise BadInput("name those who are asked by a list of their ids, at least one")
@@ -140,8 +143,9 @@ def _told(
 
 
 def _pictured(knowing: Knowing, seen: VisibleWorld, whole: Picture) -> Picture:
-    """What is seen, as it stands in the picture of all that is seen by some, with the way to the thing marked
-    where all of it is seen.
+    """Draw what is visible, with the positions of the picture of everything that anyone sees.
+
+    The path to the thing is marked if all of it is visible.
     """
     graph, called = seen_graph(seen), called_in(seen.entities)
     is_seen = {each.key for each in knowing.way} <= {each.key for each in seen.relationships}

@@ -1,4 +1,4 @@
-"""A retrieval explorer: a question, four lanes, and what becomes of the ranking when their weights change."""
+"""Retrieval explorer: a question, four retrievers, and the ranking as their weights change."""
 
 from __future__ import annotations
 
@@ -45,16 +45,15 @@ from kgot_lab.viz.static.markup import Markup, shortened
 from kgot_lab.viz.static.pipeline import pipeline
 from kgot_lab.viz.static.table import Table
 
-# What a retrieval explorer works on: lanes, documents, questions and systems, and everything that was
-# searched before.
+# The data of a retrieval explorer: retrievers, documents, questions and systems, and cached searches.
 
-# a stage, or what builds one, as evaluation.systems.systems gives them
+# stages or functions that build one, as returned by kgot_lab.benchmark.recall.systems.systems
 Systems = Mapping[str, Stage | Callable[[], Stage]]
 Why = tuple[tuple[ScorePart, ...], str]  # the parts of a score, and a path
 _Name = TypeVar("_Name", bound=Hashable)
 _Value = TypeVar("_Value")
 
-REMEMBERED = 20  # questions, and rankings of systems, that are not searched again
+REMEMBERED = 20  # cached questions, and cached rankings of systems
 NO_QUESTION = "The question is blank: type one, or choose one of the list."
 NOT_THE_SLIDERS = "Both sides are systems with weights of their own: of the sliders only k changes them."
 NOTHING_FOUND = "No lane found anything for this question: try other words."
@@ -62,7 +61,7 @@ NOTHING_FOUND = "No lane found anything for this question: try other words."
 
 @dataclass(frozen=True)
 class Side:
-    """A pipeline and what it found; `why` tells how a hit came to its score and its place."""
+    """A pipeline and its ranking. `why` returns the score parts and the path of a hit."""
 
     title: str
     stage: Stage
@@ -71,8 +70,9 @@ class Side:
 
 
 class Searches:
-    """Lanes, documents, questions with what is relevant, and systems: shared by all explorers that were made
-    of one.
+    """Retrievers, documents, queries, relevance judgments and systems of an explorer.
+
+    Explorers that are made from each other share them.
     """
 
     def __init__(
@@ -85,27 +85,28 @@ class Searches:
         self._found: dict[tuple[str, Query], Ranking] = {}
 
     def query(self, text: str) -> Query:
-        """The query of the list with this text, or a new one."""
+        """Return the known query with this text, or a new one."""
         return self._known.get(_plain(text)) or Query(text)
 
     def gold(self, query: Query) -> Gold:
-        """What is relevant to a query."""
+        """Return the relevance judgments of a query, or an empty mapping."""
         return self._qrels.get(query.id, {}) if query.id else {}
 
     def searched(self, query: Query) -> Searched:
-        """What each lane found for a query; searched once."""
+        """Return what each retriever found for a query, cached."""
         if query not in self._searched:
             _remember(self._searched, query, Searched(query, self.lanes))
         return self._searched[query]
 
     def working(self, query: Query) -> dict[str, Stage]:
-        """The lanes that can search for a query."""
+        """Return the retrievers that can search for a query."""
         failed = self.searched(query).failed if query.text.strip() else {}
         return {name: stage for name, stage in self.lanes.available.items() if name not in failed}
 
     def look(self, query: Query, mix: Mix) -> tuple[Side, list[str]]:
-        """What a mix finds for a query, and what there is to say about it; a mix that makes no sense finds
-        nothing.
+        """Search with a mix of retrievers, and return the result with notes for the reader.
+
+        An invalid mix finds nothing, and the error is returned as a note.
         """
         working, nothing = self.working(query), Ranking(query, ())
         try:
@@ -139,25 +140,28 @@ class Searches:
         return notes
 
     def hits(self, side: Side, k: int, before: Ranking | None = None) -> list[Shown]:
-        """The first k hits of a side."""
+        """Return the first `k` hits of a side."""
         gold = self.gold(side.ranking.query)
         return shown_hits(side.ranking, k, self.shelf, gold, why=side.why, before=before)
 
     def gold_summary(self, side: Side, k: int) -> str:
-        """What a side found of the gold, in words."""
+        """Describe which relevant documents a side found among its first `k`."""
         return format_gold(side.ranking, k, self.gold(side.ranking.query), self.shelf)
 
-    # --- what a browser is told ---
+    # --- data for the browser ---
 
     def format_retriever(self, name: str) -> dict[str, Json]:
-        """A lane, and why it cannot be used where it cannot."""
+        """Describe a retriever for the browser, with a reason if it is missing."""
         stage = self.lanes.available.get(name)
         missing = "" if stage else f"There is no {name} lane here: its weight goes to the others."
         told = {"name": name, "letter": LETTERS[name], "missing": missing}
         return told | {"stage": stage.name if stage else ""}
 
     def answer(self, query: Query, mix: Mix, wish: Mapping[str, Json]) -> dict[str, Json]:
-        """What is shown for a question and a mix; raises BadInput for a wish that makes no sense."""
+        """Return the data that the browser shows for a question and a mix.
+
+        Raises BadInput if a system of `wish` is unknown or fails, or if its weights are invalid.
+        """
         side, notes = self.look(query, mix)
         sides = self._sides(query, mix, wish)
         if sides and all(
@@ -177,7 +181,10 @@ class Searches:
         }
 
     def _sheet(self, query: Query) -> dict[str, Json] | None:
-        """What the browser needs to rank for itself while a weight moves; None where it had better ask."""
+        """Return the scores with which the browser ranks while a weight moves.
+
+        Returns None if the question is blank or there are too many documents. The browser then asks Python.
+        """
         return lane_sheet(self.searched(query), self.shelf, self.gold(query)) if query.text.strip() else None
 
     def _before(self, query: Query, told: Json) -> Ranking | None:
@@ -185,7 +192,7 @@ class Searches:
         return ranking if ranking and ranking.hits else None
 
     def _counts(self, query: Query, mix: Mix) -> dict[str, Json]:
-        """What each lane counts, and how many hits it has."""
+        """Return the share and the number of hits of each retriever."""
         try:
             counted = shares(self.working(query), mix)
         except BadInput:
@@ -203,7 +210,7 @@ class Searches:
     # --- two systems side by side ---
 
     def _sides(self, query: Query, mix: Mix, wish: Mapping[str, Json]) -> list[Json]:
-        """Two systems and how their hits differ, or nothing where none is to be compared."""
+        """Compare two systems, or return an empty list if there is nothing to compare."""
         if not wish.get("a") or not query.text.strip():
             return []
         first, second = (self._side(query, mix, wish.get(which)) for which in ("a", "b"))
@@ -230,7 +237,7 @@ class Searches:
             stage = self._built(name)
             if (name, query) not in self._found:
                 _remember(self._found, (name, query), stage.search(query))
-        except Exception as error:  # a system may be anybody's code, and in a browser nobody sees a traceback
+        except Exception as error:  # a system may be user code, and a browser shows no traceback
             raise BadInput(f"The system {name!r} could not search: {describe_error(error)}") from error
         ranking = self._found[name, query]
         return Side(name, stage, ranking, lambda id: ((), path_to(id, ranking)))
@@ -258,13 +265,13 @@ def _plain(text: str) -> str:
 
 
 def _remember(some: dict[_Name, _Value], name: _Name, value: _Value) -> None:
-    """Keep a value, and forget the oldest where there are many."""
+    """Cache a value, and evict the oldest ones at capacity."""
     while len(some) >= REMEMBERED:
         del some[next(iter(some))]
     some[name] = value
 
 
-MOST_QUESTIONS = 500  # to choose from
+MOST_QUESTIONS = 500  # maximum questions in the list
 
 __all__ = ["Explorer", "Lanes", "explore", "explore_dataset"]
 
@@ -277,14 +284,16 @@ def explore(
     qrels: Qrels | None = None,
     systems: Systems | None = None,
 ) -> Explorer:
-    """Explore how lanes find documents: what each adds to a score, what a weight changes, which gold is among
-    the first k.
+    """Explore interactively how retrievers find documents, and what their weights change.
 
-    It starts with the first of the `queries`, of which a reader can choose; `qrels` says what is relevant to
-    those that have an id. Any two of the `systems` can stand side by side, or one beside the sliders; one
-    that is a function is built when it is chosen. `lanes` are Lanes, a mapping of their names to stages, or
-    one stage that searches by words. Raises UnknownName for a lane of another name, and BadInput for anything
-    else and for documents or queries of which two share an id.
+    It shows what each retriever adds to a score, and which relevant documents are in the top k. The explorer
+    starts with the first of the `queries`; the reader can choose among them. `qrels` holds the relevance
+    judgments of queries with an id. Any two of the `systems` can be compared, or one with the sliders. A
+    system that is a function is built when it is chosen. `lanes` are Lanes, a mapping from their names to
+    stages, or one stage, taken as lexical retrieval.
+
+    Raises UnknownName if a retriever has another name. Raises BadInput for other invalid arguments, and if
+    two documents or queries share an id.
     """
     lanes = lanes_of(lanes)
     known = tuple(query if isinstance(query, Query) else Query(query) for query in queries)
@@ -299,16 +308,15 @@ def explore(
 
 
 def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | None = None) -> Explorer:
-    """Explore a data set with the lanes of the benchmark's "kg-os hybrid", and compare all of the benchmark's
-    systems.
+    """Explore a data set with the retrievers of the benchmark's "kg-os hybrid" and all its systems.
 
-    Lanes: MiniLM (or another embedder), the stronger of BM25 and FTS5, and what the documents that LIKE finds
-    are linked to. There is no intent lane. Locked questions are not shown. Raises what `load`, `minilm` and
-    `fts5` raise.
+    The retrievers are MiniLM (or `embedder`), the stronger of BM25 and FTS5, and the documents linked to
+    those that LIKE finds. There is no intent retriever. Questions of the test split are not shown. Raises
+    what `load_dataset`, `minilm` and `fts5` raise.
     """
     from kgot_lab.benchmark.recall.datasets import (
         load_dataset,
-    )  # here, since whoever explores lanes of their own needs none of this
+    )  # not needed by `explore` with one's own retrievers
     from kgot_lab.benchmark.recall.systems import systems
     from kgot_lab.embedding.vectors import minilm
     from kgot_lab.retrieval.dense import meaning
@@ -330,10 +338,9 @@ def explore_dataset(dataset: Dataset | str = "hotpotqa", embedder: Embedder | No
 
 
 class Explorer:
-    """What `explore` shows: two outputs in a cell, and then what the reader made of it, as a pipeline and its
-    ranking.
+    """The result of `explore`: an interactive view, whose settings are available as a pipeline and a ranking.
 
-    `question` and `mix` say where the sliders stand: where the reader left them, once the view is live.
+    `question` and `mix` are the current settings, as the reader left them once the view is live.
     """
 
     def __init__(self, searches: Searches, question: Query, mix: Mix) -> None:
@@ -364,8 +371,10 @@ class Explorer:
         off: Collection[str] | None = None,
         k: int | None = None,
     ) -> Explorer:
-        """The same explorer standing elsewhere; raises UnknownName for a preset or a lane, BadInput for
-        weights or a k out of bounds.
+        """Return a copy of the explorer with some settings changed.
+
+        Raises UnknownName if the preset or a retriever is unknown, and BadInput if the weights or `k` are out
+        of bounds.
         """
         wanted = weights_of(preset) if preset is not None else weights or self.mix.weights
         mix = Mix(wanted, self.mix.off if off is None else frozenset(off), self.mix.k if k is None else k)
@@ -374,12 +383,18 @@ class Explorer:
 
     @property
     def stage(self) -> Stage:
-        """The pipeline that is shown, to be used like any other; raises BadInput when no lane counts."""
+        """The current pipeline, a normal stage.
+
+        Raises BadInput if no retriever has a weight.
+        """
         return mixed(self._searches.working(self.question), self.mix)
 
     @property
     def ranking(self) -> Ranking:
-        """What `stage` finds for the question, nothing when it is blank; raises BadInput when no lane counts."""
+        """The hits of `stage` for the question, none if it is blank.
+
+        Raises BadInput if no retriever has a weight.
+        """
         stage = self.stage
         if not self.question.text.strip():
             return Ranking(self.question, (), stage.name)
@@ -389,20 +404,21 @@ class Explorer:
 
     @property
     def picture(self) -> Drawing:
-        """What is shown, as a static picture."""
+        """The current hits as a static picture."""
         side, notes = self._searches.look(self.question, self.mix)
         told = [self._searches.gold_summary(side, self.mix.k), *notes] if side.ranking.hits else notes
         hits, lanes = self._searches.hits(side, self.mix.k), self._searches.lanes.available
         return hits_picture(self.question.text, hits, told, side.stage, lanes)
 
     def table(self) -> Table:
-        """The hits that are shown, with the exact numbers behind each score."""
+        """Return the shown hits as a table, with the exact numbers behind each score."""
         side, _ = self._searches.look(self.question, self.mix)
         return hits_table(self._searches.hits(side, self.mix.k), shortened(self.question.text, 100))
 
     def handle_message(self, message: Mapping[str, Json]) -> Json:
-        """The answer to a browser that tells of its question, its sliders and what it compares; nonsense is
-        answered in words.
+        """Return the reply to a browser message about question, sliders and comparison.
+
+        An invalid wish is answered with an error text.
         """
         match message:
             case {"n": int(number), "wish": {"question": str(question)} as wish}:

@@ -1,6 +1,4 @@
-"""What the sliders of the retrieval explorer mix: four lanes, each searched once for a question and joined as
-often as somebody likes.
-"""
+"""Weights of the retrieval explorer: four retrievers, each run once per question and fused repeatedly."""
 
 from __future__ import annotations
 
@@ -15,15 +13,13 @@ from kgot_lab.types import Json, Query, Ranking
 from kgot_lab.viz.live import describe_error
 
 LETTERS: Mapping[str, str] = {"embedding": "α", "text": "β", "graph": "γ", "intent": "δ"}
-_SCALE = "maximum"  # of KG-OS, as in presets.hybrid
-DEEPEST = 50  # hits that are shown
+_SCALE = "maximum"  # the scale of KG-OS, as in presets.hybrid
+DEEPEST = 50  # maximum number of hits
 
 
 @dataclass(frozen=True)
 class Lanes:
-    """The searches an explorer joins: by meaning, by words, along a graph, by what the reader wants to do; at
-    least one of them.
-    """
+    """The retrievers of an explorer: dense, lexical, graph and intent. At least one is required."""
 
     embedding: Stage | None = None
     text: Stage | None = None
@@ -38,14 +34,16 @@ class Lanes:
 
     @property
     def available(self) -> dict[str, Stage]:
-        """The lanes there are, by name."""
+        """The available retrievers, by name."""
         stages = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: stage for name, stage in stages.items() if stage is not None}
 
 
 def lanes_of(given: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
-    """The lanes that are meant, a single stage being one that searches by words; raises UnknownName and
-    BadInput.
+    """Convert a stage or a mapping to Lanes.
+
+    A single stage is taken as lexical retrieval. Raises UnknownName if a name is unknown, and BadInput for
+    other types.
     """
     if isinstance(given, Stage):
         return Lanes(text=given)
@@ -64,9 +62,7 @@ def lanes_of(given: Lanes | Mapping[str, Stage] | Stage) -> Lanes:
 
 @dataclass(frozen=True)
 class Mix:
-    """Where the sliders stand: a weight for each lane, the lanes that are switched off, and how many hits are
-    shown.
-    """
+    """The slider positions: a weight per retriever, the retrievers switched off, and the number of hits."""
 
     weights: Weights = WEIGHTS["default"]
     off: frozenset[str] = frozenset()
@@ -85,7 +81,10 @@ class Mix:
 
     @staticmethod
     def of(told: Mapping[str, Json]) -> Mix:
-        """The mix a browser tells of, as `told` says it; raises BadInput for one that makes no sense."""
+        """Parse a mix from a browser message.
+
+        Raises BadInput if the message is invalid.
+        """
         try:
             weights = Weights(**{name: float(weight) for name, weight in told["weights"].items()})
             return Mix(weights, frozenset(map(str, told["off"])), told["k"])
@@ -99,24 +98,27 @@ class Mix:
 
     @property
     def preset(self) -> str:
-        """The name of the preset these weights are, or "" for weights of one's own."""
+        """The name of the preset with these weights, or ""."""
         return next((name for name, weights in WEIGHTS.items() if weights == self.weights), "")
 
 
 def weights_of(preset: str) -> Weights:
-    """The weights of a preset; raises UnknownName."""
+    """Return the weights of a preset.
+
+    Raises UnknownName if there is no such preset.
+    """
     if not isinstance(preset, str) or preset not in WEIGHTS:
         raise UnknownName("preset", str(preset), WEIGHTS)
     return WEIGHTS[preset]
 
 
 def shares(given: Mapping[str, Stage], mix: Mix) -> dict[str, float]:
-    """What each lane counts in the end: the weights of those that are there, switched on and above 0,
-    together 1.
+    """Return the effective weight of each retriever, with sum 1.
 
-    The weights of the others go to them in proportion, and weights that do not add up to 1 are divided by
-    their sum. Weights that do are taken as they are, so that a preset is that of presets.hybrid to the last
-    bit. Raises BadInput when no lane has a weight.
+    Only retrievers that are available, switched on and above 0 have a share. The weights of the others are
+    distributed in proportion, and weights that do not sum to 1 are divided by their sum. Weights that do are
+    left unchanged, so a preset equals that of presets.hybrid to the last bit. Raises BadInput if no retriever
+    has a weight.
     """
     weights: dict[str, float] = asdict(mix.weights)
     counted = [name for name in given if name not in mix.off and weights[name] > 0]
@@ -127,7 +129,7 @@ def shares(given: Mapping[str, Stage], mix: Mix) -> dict[str, float]:
 
 
 def mixed(given: Mapping[str, Stage], mix: Mix) -> Stage:
-    """The pipeline of a mix: its lanes joined by `weighted` with the scale of KG-OS, and the best k kept."""
+    """Build the pipeline of a mix: retrievers fused by `weighted` with the scale of KG-OS, truncated to k."""
     return _joined(given, shares(given, mix)) % mix.k
 
 
@@ -146,8 +148,9 @@ def _why_nothing(given: Mapping[str, Stage], mix: Mix) -> str:
 
 @dataclass(frozen=True)
 class ScorePart:
-    """What a lane adds to the score of a hit: share * scaled; its own score and rank, 0 where the lane did
-    not find the hit.
+    """What a retriever adds to the score of a hit: share * scaled.
+
+    Its own score and rank are 0 if it did not find the hit.
     """
 
     lane: str
@@ -158,20 +161,21 @@ class ScorePart:
 
     @property
     def value(self) -> float:
-        """The addend."""
+        """The addend, share * scaled."""
         return self.share * self.scaled
 
     @property
     def numbers(self) -> str:
-        """What it adds, and how that came about."""
+        """The addend and its calculation, as text."""
         if not self.rank:
             return "0 (not found)"
         return f"{self.value:.3f} = {self.share:.2f} × {self.scaled:.3f} (score {self.score:.3g}, rank {self.rank})"
 
 
 class Searched:
-    """What each lane found for one question. A lane that cannot search, or finds what cannot be joined, is
-    left out with its reason.
+    """What each retriever found for one question.
+
+    A retriever that fails, or whose results cannot be fused, is left out with its reason.
     """
 
     def __init__(self, query: Query, lanes: Lanes) -> None:
@@ -188,14 +192,17 @@ class Searched:
         try:
             found = stage.search(self.query)
             weighted((1.0, _standing(stage.name, found))).search(self.query)
-        except Exception as error:  # a lane may be anybody's code, and in a browser nobody sees a traceback
+        except Exception as error:  # a retriever may be user code, and a browser shows no traceback
             self.failed[name] = describe_error(error)
             return
         self.found[name], self.stages[name] = found, _standing(stage.name, found)
         self._columns[name] = _Columns.of(found)
 
     def joined(self, counted: Mapping[str, float]) -> Ranking:
-        """The ranking that `weighted` makes of these lanes with these shares; the latest few are remembered."""
+        """Return the ranking that `weighted` makes with these shares.
+
+        The latest few are cached.
+        """
         key = tuple(counted.items())
         if key not in self._joined:
             while len(self._joined) >= 8:
@@ -204,21 +211,21 @@ class Searched:
         return self._joined[key]
 
     def parts(self, id: str, counted: Mapping[str, float]) -> tuple[ScorePart, ...]:
-        """What each lane adds to the score of a hit."""
+        """Return what each retriever adds to the score of a hit."""
         return tuple(self._columns[name].part(name, share, id) for name, share in counted.items())
 
     def scales(self, name: str) -> tuple[list[float], list[float]]:
-        """The scores of a lane's hits, best first: as the fusion scales them, and as they are."""
+        """Return the scores of a retriever's hits, best first: as scaled for fusion, and raw."""
         return self._columns[name].scaled, self._columns[name].scores
 
     def path(self, id: str, counted: Mapping[str, float]) -> str:
-        """How a lane that walks a graph came to a hit; "" where none did."""
+        """Return the path by which a graph retriever reached a hit, or ""."""
         return next((path for name in counted if (path := path_to(id, self.found[name]))), "")
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """The hits of a lane by id, with the scores as the fusion scales them."""
+    """The hits of a retriever by id, with the scores as scaled for fusion."""
 
     place: Mapping[str, int]
     scores: list[float] = field(repr=False)
@@ -241,14 +248,14 @@ class _Columns:
 
 
 def path_to(id: str, ranking: Ranking) -> str:
-    """The path by which a ranking, or one that it was joined from, came to a document; "" where none walked."""
+    """Return the path by which a ranking, or one it was fused from, reached a document, or ""."""
     if path := ranking.paths.get(id, ""):
         return path
     return next((path for _, lane in ranking.lanes if (path := path_to(id, lane))), "")
 
 
 def _standing(name: str, found: Ranking) -> Stage:
-    """A stage that has already searched."""
+    """Wrap a finished ranking as a stage."""
     return Stage(name, lambda ranking: found)
 
 

@@ -1,6 +1,4 @@
-"""The hits of a ranking as a reader looks at them: marked words, what made the score, gold, and how each one
-moved.
-"""
+"""Hits of a ranking for display: marked words, score parts, gold, and changes of rank."""
 
 from __future__ import annotations
 
@@ -32,8 +30,9 @@ Gold = Mapping[str, int]  # document id -> grade; above 0 is relevant
 
 @dataclass(frozen=True)
 class Move:
-    """How a hit's rank differs from another ranking: by how many ranks, and which rank it has there (0:
-    none).
+    """The difference of a hit's rank from another ranking.
+
+    `by` is the number of ranks, and `there` is the rank in the other ranking (0: none).
     """
 
     kind: str
@@ -46,7 +45,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Shown:
-    """One hit as it is shown; `moved` is None where there is nothing to compare with."""
+    """A hit as it is shown. `moved` is None if there is no ranking to compare with."""
 
     rank: int
     id: str
@@ -76,34 +75,35 @@ class Shown:
 
 @dataclass(frozen=True)
 class DocumentShelf:
-    """The documents that can be found, by id."""
+    """The retrievable documents, by id."""
 
     documents: Mapping[str, Document]
 
     def title(self, id: str) -> str:
-        """What a reader calls a document: its title, or the beginning of its text, or its id."""
+        """Return the title of a document, or the beginning of its text, or its id."""
         document = self.documents.get(id)
         return shortened((document.title or document.text if document else "") or id, LONGEST_TITLE)
 
     def missing(self, id: str) -> str:
-        """Say why a document is not among some hits."""
+        """Return why a document is not among some hits."""
         return "not found" if id in self.documents else "not among the documents"
 
     def pieces(self, id: str, wanted: frozenset[str]) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
-        """The title and a snippet of a document, with some words marked."""
+        """Return the title and a snippet of a document, with the wanted words marked."""
         document = self.documents.get(id)
         text = document.text if document else "(not among the documents of this explorer)"
         return _pieces(self.title(id), text, wanted)
 
 
-@lru_cache(1000)  # while a slider moves, the question and most of the hits stay
+@lru_cache(1000)  # while a slider moves, the question and most hits are unchanged
 def _pieces(title: str, text: str, wanted: frozenset[str]) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
     return marked_words(title, wanted), marked_words(excerpt(text, wanted), wanted)
 
 
 def excerpt(text: str, wanted: Collection[str], length: int = _LONGEST) -> str:
-    """The stretch of a text that holds the most different wanted words, cut between words, with … where it
-    was cut.
+    """Return the excerpt of a text with the most distinct wanted words.
+
+    It is cut between words, with … at each cut.
     """
     line = " ".join(text.split())
     if len(line) <= length:
@@ -122,7 +122,7 @@ def excerpt(text: str, wanted: Collection[str], length: int = _LONGEST) -> str:
 
 
 def marked_words(text: str, wanted: Collection[str]) -> tuple[Piece, ...]:
-    """A text in pieces, of which those are marked that are wanted words."""
+    """Split a text into pieces and mark those that are wanted words."""
     pieces: list[Piece] = []
     for piece in re.split(r"(\w+)", text):
         is_wanted = piece.lower() in wanted
@@ -142,8 +142,9 @@ def shown_hits(
     why: Callable[[str], tuple[tuple[ScorePart, ...], str]],
     before: Ranking | None = None,
 ) -> list[Shown]:
-    """The first k hits of a ranking; `why` gives the parts of a hit's score and its path, `before` is the
-    ranking to compare with.
+    """Return the first `k` hits of a ranking as they are shown.
+
+    `why` returns the score parts and the path of a hit. `before` is the ranking to compare with.
     """
     wanted = frozenset(searched_words(ranking.query.text))
     there = ranks(before)
@@ -158,12 +159,15 @@ def shown_hits(
 
 
 def ranks(ranking: Ranking | None) -> dict[str, int]:
-    """The rank of each hit."""
+    """Return the rank of each hit, starting at 1."""
     return {id: rank for rank, id in enumerate(ranking.ids, start=1)} if ranking else {}
 
 
 def move(rank: int, there: int) -> Move:
-    """How a hit came to a rank from another one, 0 being none."""
+    """Return the change to `rank` from the rank `there`.
+
+    0 means that the other ranking does not have the hit.
+    """
     if not there:
         return Move(NEW)
     if rank == there:
@@ -172,8 +176,10 @@ def move(rank: int, there: int) -> Move:
 
 
 def moves_between(hits: Sequence[Shown], k: int, other: Ranking, *, is_first: bool) -> list[Move]:
-    """How each hit differs between two systems: in the first one "gone" is what the second has not among its
-    k, there "new" is the like.
+    """Return how the rank of each hit differs between two systems.
+
+    In the first system, "gone" marks a hit that is not in the second one's top k. In the second, such a hit
+    is "new".
     """
     there = ranks(other)
     moves = []
@@ -190,7 +196,7 @@ def moves_between(hits: Sequence[Shown], k: int, other: Ranking, *, is_first: bo
 
 
 def format_gold(ranking: Ranking, k: int, gold: Gold, shelf: DocumentShelf) -> str:
-    """What a ranking found of the relevant documents among its first k, in words, with recall@k."""
+    """Describe which relevant documents are in the first `k`, with recall@k and what was missed."""
     relevant = [id for id, grade in gold.items() if grade > 0]
     if not relevant:
         return "No gold is known for this question."
@@ -207,7 +213,7 @@ def format_gold(ranking: Ranking, k: int, gold: Gold, shelf: DocumentShelf) -> s
 
 
 def hits_table(hits: Sequence[Shown], caption: str) -> Table:
-    """Hits with the exact numbers behind each score, a row each."""
+    """Return a table of the hits with the exact numbers behind each score."""
     lanes = [part.lane for part in hits[0].parts] if hits else []
     columns = ("rank", "title", "gold", "score", *(f"{LETTERS[lane]} {lane}" for lane in lanes), "path")
     rows = []
@@ -217,13 +223,13 @@ def hits_table(hits: Sequence[Shown], caption: str) -> Table:
     return Table((sheet(columns, rows, caption),))
 
 
-# The retrieval explorer as a static picture: the question, the pipeline, and the first hits with what made
-# their scores.
+# The retrieval explorer as a static picture: the question, the pipeline, and the first hits with their score
+# parts.
 
 _WIDTH, _EDGE, INDENT = 760.0, 18.0, 30.0
-_BAR, BAR_HEIGHT = 460.0, 13.0  # a score of 1, and how high a bar is
+_BAR, BAR_HEIGHT = 460.0, 13.0  # width of a score of 1, and height of a bar
 _MOST = 10  # hits that are drawn
-_LINE = 112  # characters of a line
+_LINE = 112  # maximum characters of a line
 _INK, _MUTED = "#111111", "#555555"
 LANE_COLOURS: Mapping[str, str] = {
     "embedding": "#56B4E9",
@@ -237,8 +243,9 @@ GOLD = "#F0E442"
 def hits_picture(
     question: str, hits: Sequence[Shown], told: Sequence[str], stage: Stage, lanes: Mapping[str, Stage]
 ) -> Drawing:
-    """The first hits of a pipeline for a question; `told` are the lines above them, `lanes` those the
-    pipeline joins.
+    """Draw the first hits of a pipeline for a question.
+
+    `told` are the lines above the hits. `lanes` are the retrievers that the pipeline fuses.
     """
     y, parts = 34.0, []
     for line in _wrapped(question or "(no question)", 80)[:2]:
@@ -267,7 +274,7 @@ def hits_picture(
 
 
 def _legend(parts: Sequence[ScorePart], y: float) -> Markup:
-    """Which lane is which, and what it counts."""
+    """Draw the legend: each retriever's colour and weight."""
     made, x = [], _EDGE + INDENT
     for part in parts:
         text = f"{LETTERS[part.lane]} {part.lane}, counts {part.share:.2f}"
@@ -277,7 +284,7 @@ def _legend(parts: Sequence[ScorePart], y: float) -> Markup:
 
 
 def _hit(hit: Shown, y: float) -> tuple[Markup, float]:
-    """One hit, and how high it is."""
+    """Draw a hit, and return it with its height."""
     left, title = _EDGE + INDENT, shortened(hit.name, 78)
     parts = [
         element("title", _exact(hit)),
@@ -300,7 +307,10 @@ def _hit(hit: Shown, y: float) -> tuple[Markup, float]:
 
 
 def _bar(hit: Shown, x: float, y: float) -> list[Markup]:
-    """The score as a bar, a segment for each lane; one plain bar for a hit whose score has no parts."""
+    """Draw the score as a bar with a segment for each retriever.
+
+    A score without parts is one plain bar.
+    """
     if not hit.parts:
         return [draw_rect(x, y, max(_BAR * min(hit.score, 1.0), 1.0), BAR_HEIGHT, "#BBBBBB")]
     made = []
@@ -313,7 +323,10 @@ def _bar(hit: Shown, x: float, y: float) -> list[Markup]:
 
 
 def _segment(lane: str, x: float, y: float, width: float) -> Markup:
-    """A piece of a bar: colour, marks and letter say which lane it is."""
+    """Draw a segment of a bar.
+
+    Colour, hatching and letter identify the retriever.
+    """
     right, bottom = x + width, y + BAR_HEIGHT
     parts = [draw_rect(x, y, float(width), BAR_HEIGHT, LANE_COLOURS[lane], stroke="#fff", stroke_width=1)]
     lines = {
@@ -341,7 +354,7 @@ def _gold(x: float, y: float) -> Markup:
 
 
 def _marked(pieces: Sequence[Piece], x: float, y: float, size: float) -> Markup:
-    """A line of at most so many characters as there is room for, marked words in bold."""
+    """Draw a line of text with the marked words in bold, truncated to the available width."""
     spans, room = [], _LINE
     for text, is_marked in pieces:
         kept = text if len(text) <= room else text[: max(room - 1, 0)] + "…"
@@ -359,12 +372,12 @@ def _exact(hit: Shown) -> str:
 
 
 def _wrapped(text: str, length: int) -> list[str]:
-    """A text in lines of at most so many characters, broken between words."""
+    """Wrap a text at `length` characters, between words."""
     return textwrap.wrap(shortened(text, 8 * length), length) or [""]
 
 
 def _alt(question: str, hits: Sequence[Shown], told: Sequence[str], stage: Stage) -> str:
-    """The picture in words."""
+    """Describe the picture in words."""
     named = "; ".join(
         f"{hit.rank}. {hit.name}{' (gold)' if hit.gold else ''}, {hit.score:.3f}" for hit in hits[:_MOST]
     )
@@ -372,18 +385,17 @@ def _alt(question: str, hits: Sequence[Shown], told: Sequence[str], stage: Stage
     return f"The hits of {shortened(stage.name, 300)} for “{asked}”. {' '.join(told)} {named or 'No hits'}."
 
 
-# What the lanes of an explorer found for a question, as columns: with them the browser ranks anew whenever
-# a weight moves.
+# The hits of all retrievers for a question, as columns with which the browser ranks while a weight moves.
 
-MOST_MIXED = 20_000  # documents found that are sent to a browser; with more it asks Python for each ranking
-_TOLD = 100  # of each lane: the hits whose texts are sent along; those of others are asked for when they are shown
+MOST_MIXED = 20_000  # maximum documents sent to a browser; with more it asks Python for each ranking
+_TOLD = 100  # hits per retriever whose texts are included; others are requested when shown
 
 
 def lane_sheet(searched: Searched, shelf: DocumentShelf, gold: Gold) -> dict[str, Json] | None:
-    """The lanes' hits with the scores as the fusion scales them, and titles, texts and paths; None where
-    these are too many.
+    """Return the retrievers' hits with scaled scores, titles, snippets and paths.
 
-    `ids` are in the order in which ties are broken; a lane's `rows` are places among them, best first.
+    Returns None if there are too many documents. `ids` are in the order in which ties are broken. The `rows`
+    of a retriever are indices into them, best first.
     """
     ids = sorted({id for found in searched.found.values() for id in found.ids})
     if len(ids) > MOST_MIXED:

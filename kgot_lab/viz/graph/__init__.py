@@ -1,1 +1,1 @@
-"""Draw a graph: which nodes of it, where they go, and how they look."""
+"""Draw a graph: selection of nodes, layout and looks."""

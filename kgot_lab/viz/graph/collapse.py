@@ -1,6 +1,4 @@
-"""What is drawn of a graph of any size: its nodes while they are few, and else communities, each as one until
-it is opened.
-"""
+"""Collapse a large graph for drawing: its communities are single nodes until they are opened."""
 
 from __future__ import annotations
 
@@ -39,22 +37,21 @@ from kgot_lab.viz.graph.groups import (
 )
 
 MOST_NODES = 2_000
-_FEW_THINGS, _LINES_OF_FEW = 150, 300  # of few things the names are to be read; more lines would hide them
-_FEW = 4  # with fewer communities than this a picture says little: the best connected nodes are drawn too
+_FEW_THINGS, _LINES_OF_FEW = 150, 300  # few items must have readable names; more lines would hide them
+_FEW = 4  # with fewer communities a picture says little: the best connected nodes are drawn too
 _HUBS = 30
-READ_AT_ONCE = 60  # nodes of a community that are drawn by themselves
-_PARTS = 20  # communities that a larger one is divided into, at most
-_NEAR = 5  # other communities that are drawn beside it; all else is one
+READ_AT_ONCE = 60  # maximum nodes of a community that are drawn individually
+_PARTS = 20  # maximum communities into which a larger one is divided
+_NEAR = 5  # other communities drawn beside it; everything else is one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class View:
-    """What to draw: nodes, among them one for each community that hides some; edges between nodes; bundles of
-    all other edges.
+    """The items to draw: nodes, some of which are collapsed communities, edges, and bundles of other edges.
 
-    `shown` are the rows of the nodes drawn by themselves, which come first in `nodes`; `at` gives for each
-    row of the graph which of `nodes` stands for it; `left_out` counts the edges for which no line is drawn;
-    `note` says plainly what is shown and what is not.
+    `shown` are the rows of the nodes drawn individually, which come first in `nodes`. `at` maps each row of
+    the graph to its representative in `nodes`. `left_out` counts the edges without a line. `note` says what
+    is shown and what is not.
     """
 
     whole: Whole
@@ -77,14 +74,16 @@ class View:
         return self.whole.graph
 
     def drawn_as(self, id: str) -> str:
-        """The id of what stands for a node: its own, or that of the community that hides it; raises
-        UnknownName.
+        """Return the id of the node or community that represents a node in the drawing.
+
+        Raises UnknownName if there is no such node.
         """
         return self.nodes[int(self.at[self.graph.row(id)])].id
 
     def community_of(self, id: str) -> str:
-        """The community of a node, drawn or hidden; raises UnknownName for no such node, BadInput when
-        nothing is collapsed.
+        """Return the community of a node, whether the node is drawn or hidden.
+
+        Raises UnknownName if there is no such node, and BadInput if nothing is collapsed.
         """
         row = self.graph.row(id)
         if not self.whole.ids:
@@ -93,10 +92,10 @@ class View:
 
 
 def collapsed(graph: PropertyGraph, most: int = MOST_NODES, *, marked: Collection[Identity] = ()) -> View:
-    """A view of a graph: all nodes, if there are at most so many, or else its communities, each as one node.
+    """Create a view of a graph: all nodes if there are at most `most`, else each community as one node.
 
-    Edges whose identity is `marked` are drawn first when there are more than 5,000. Raises BadInput for
-    `most` below 1.
+    Edges whose identity is `marked` are drawn first if there are more than 5,000. Raises BadInput if `most`
+    is below 1.
     """
     if most < 1:
         raise BadInput(f"a view of {most} nodes shows nothing: give at least 1")
@@ -107,19 +106,18 @@ def collapsed(graph: PropertyGraph, most: int = MOST_NODES, *, marked: Collectio
 
 
 def closed(view: View, community: str) -> View:
-    """The view with a community drawn as one again.
+    """Return the view with a community collapsed again.
 
-    Raises UnknownName for no such community, BadInput when nothing is collapsed.
+    Raises UnknownName if there is no such community, and BadInput if nothing is collapsed.
     """
     number = view.whole.number(community)
     return drawn_view(view.whole, view.shown[view.whole.division.of[view.shown] != number])
 
 
 def revealed(view: View, ids: Iterable[str]) -> View:
-    """The view with some nodes drawn by themselves, wherever they are; if there is no room, nodes drawn
-    before give way.
+    """Return the view with some nodes drawn individually, wherever they are.
 
-    Raises UnknownName for no such node.
+    If there is no room, nodes drawn earlier are hidden. Raises UnknownName if there is no such node.
     """
     rows = np.array(list(dict.fromkeys(map(view.graph.row, ids))), dtype=np.int64)
     if not view.whole.ids:
@@ -139,16 +137,16 @@ def revealed(view: View, ids: Iterable[str]) -> View:
     return drawn_view(view.whole, shown[:room], " ".join(said))
 
 
-# --- a look into one community: what is elsewhere is drawn as few things ---
+# --- an opened community: everything else is drawn as a few items ---
 
 
 def entered(view: View, community: str) -> View:
-    """The view of one community: its nodes by themselves, or, of more than 60, the smaller communities that
-    it falls into.
+    """Return the view of one community.
 
-    One that does not fall apart shows its best connected nodes, and the next ones when it is opened again.
-    Beside it are the communities it has most edges with, and everything else as one, which leads out again.
-    Raises UnknownName for no such community, BadInput when nothing is collapsed.
+    It shows the nodes of the community, or, if there are more than 60, the smaller communities that it splits
+    into. A community that does not split shows its best connected nodes, and the next ones when it is opened
+    again. Beside it are the communities with the most edges to it, and everything else as one, which leads
+    out again. Raises UnknownName if there is no such community, and BadInput if nothing is collapsed.
     """
     number = view.whole.number(community)
     if view.whole.outer and view.whole.division.kinds[number] == EVERYTHING_ELSE:
@@ -172,16 +170,17 @@ def entered(view: View, community: str) -> View:
 
 
 def shut(view: View) -> View:
-    """The view from which a community was opened; raises BadInput where none is."""
+    """Return the view from which a community was opened.
+
+    Raises BadInput if no community is open.
+    """
     if not view.whole.outer:
         raise BadInput("no community is open in this view")
     return view.whole.outer
 
 
 def _apart(view: View, number: int, rows: Ints) -> Whole:
-    """The graph with what is outside a community as the few communities that are near it, and one for
-    everything else.
-    """
+    """Divide the graph outside a community into its few nearest communities and one for everything else."""
     whole, division = view.whole, view.whole.division
     inside = np.zeros(len(division.of), dtype=bool)
     inside[rows] = True
@@ -205,12 +204,13 @@ def _name(view: View, community: str) -> str:
     return next(each.name for each in view.communities if each.id == community)
 
 
-# --- how a view is made ---
+# --- construction of a view ---
 
 
 def _with_hubs(whole: Whole) -> View:
-    """The view with everything collapsed, but for the best connected nodes when a few communities alone would
-    say little.
+    """Return the view with everything collapsed.
+
+    If there are only a few communities, the best connected nodes are drawn too.
     """
     if len(whole.division) >= _FEW:
         return drawn_view(whole, np.arange(0))
@@ -219,12 +219,12 @@ def _with_hubs(whole: Whole) -> View:
 
 
 def drawn_view(whole: Whole, shown: NDArray[np.integer[Any]], said: str = "") -> View:
-    """The view of a graph in which these rows are drawn by themselves, and everything else by its community."""
+    """Return the view that draws these rows individually and everything else by its community."""
     graph, division = whole.graph, whole.division
     hidden = np.ones(len(graph), dtype=bool)
     hidden[shown] = False
     counts = np.bincount(division.of[hidden], minlength=len(division))
-    # no use in a super node for one
+    # a single hidden node is drawn instead of its community
     single = np.flatnonzero(hidden & (counts == 1)[division.of]) if len(division) else np.arange(0)
     hidden[single], counts[counts == 1] = False, 0
     rows = np.concatenate([shown, single]).astype(np.int32)

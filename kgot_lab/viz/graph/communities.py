@@ -1,4 +1,4 @@
-"""Which nodes of a large graph belong together, in few enough groups that each can be drawn as one."""
+"""Community detection: partition a large graph into few enough groups to draw each as one node."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.graph.property_graph import Ints, frozen
 
 MOST_COMMUNITIES = 40
-COARSER = 0.7  # by how much the resolution falls while there are too many communities
+COARSER = 0.7  # factor of the resolution while there are too many communities
 COARSEST = 1e-4
-ROOM = 0.75  # share of the communities that are parts of something larger; the others are for connected parts, which no resolution joins
+ROOM = 0.75  # share of the communities for parts of components; the others are for components, which no resolution joins
 
 _Numbers = NDArray[np.int64]
 _NO_LABEL = "no label"
-# kinds; that of any other community is ""
+# special kinds; that of any other community is ""
 WITHOUT_EDGES, THE_REST = ("without edges", "of the smallest groups")
 
 
 @dataclass(frozen=True, eq=False)
 class Communities:
-    """A division of a graph: the node of row r is in community `of[r]`; they count from 0, the largest first
-    and the rest last.
+    """A partition of a graph: the node of row r is in community `of[r]`.
 
-    `kinds` says of each what holds it together beside its edges, `how` in words how they were found.
+    Communities are numbered from 0, the largest first and the rest last. `kinds` says what the members of
+    each have in common besides edges. `how` describes the method.
     """
 
     of: Ints
@@ -43,19 +43,21 @@ class Communities:
 
 
 def communities(graph: PropertyGraph, *, most: int = MOST_COMMUNITIES) -> Communities:
-    """At most so many communities of a graph: by the Louvain method, or, without scikit-network, by first
-    label or connected part.
+    """Partition a graph into at most `most` communities, deterministically.
 
-    Each is connected, but for two that no edge leaves: the nodes without edges, and the rest, in which the
-    smallest parts of the graph are gathered. One that holds more than half of all nodes is divided by first
-    label, if that gives few. The same graph has the same communities. Raises BadInput for `most` below 1.
+    The method is Louvain, or, without scikit-network, first label or connected component. Each community is
+    connected, except two that no edge leaves: the nodes without edges, and the rest, which gathers the
+    smallest components of the graph. A community with more than half of all nodes is divided by first label
+    if that gives few parts. Raises BadInput if `most` is below 1.
     """
     return communities_of(links_between(graph), first_labels(graph)[0], most=most)
 
 
 def communities_of(links: Ints, labels: _Numbers, *, most: int = MOST_COMMUNITIES) -> Communities:
-    """The same, given the links between different rows, shape (2, m), and the number of each row's label,
-    shape (rows,).
+    """Partition rows into at most `most` communities, as `communities` does.
+
+    `links` are pairs of different rows, shape (2, m). `labels` is the label number of each row, shape
+    (rows,).
     """
     if most < 1:
         raise BadInput(f"a graph cannot be drawn as {most} communities: give at least 1")
@@ -74,11 +76,10 @@ def communities_of(links: Ints, labels: _Numbers, *, most: int = MOST_COMMUNITIE
 def divided_further(
     division: Communities, rows: Ints, links: Ints, labels: _Numbers, *, most: int
 ) -> Communities:
-    """The division with the community of these rows as several, which are numbered behind all others; as it
-    was if it does not fall apart.
+    """Split the community of these rows into several, numbered after all others.
 
-    `links` and `labels` are those of all rows, as for `communities_of`. The number of the community itself is
-    then that of none.
+    `links` and `labels` are those of all rows, as for `communities_of`. If it splits, the community's own
+    number is no longer used. If not, `division` is returned unchanged.
     """
     place = np.full(len(division.of), -1, dtype=np.int64)
     place[rows] = np.arange(len(rows))
@@ -92,9 +93,7 @@ def divided_further(
 
 
 def first_labels(graph: PropertyGraph) -> tuple[_Numbers, tuple[str, ...]]:
-    """For each node the number of its first label, shape (nodes,), and the names that these numbers stand
-    for.
-    """
+    """Return the number of each node's first label, shape (nodes,), and the label names by number."""
     number: dict[str, int] = {}
     codes = [
         number.setdefault(labels[0] if labels else _NO_LABEL, len(number)) for labels in graph.node_labels
@@ -103,7 +102,10 @@ def first_labels(graph: PropertyGraph) -> tuple[_Numbers, tuple[str, ...]]:
 
 
 def connected_parts(links: Ints, size: int) -> _Numbers:
-    """For each of `size` rows the lowest row it is connected with; `links` has shape (2, m)."""
+    """Return for each of `size` rows the lowest row in its connected component.
+
+    `links` has shape (2, m).
+    """
     part = np.arange(size)
     while True:
         ends = part[links]
@@ -117,17 +119,17 @@ def connected_parts(links: Ints, size: int) -> _Numbers:
 
 
 def links_between(graph: PropertyGraph) -> Ints:
-    """The ends of all edges but loops, shape (2, m)."""
+    """Return the ends of all edges except self-loops, shape (2, m)."""
     ends = np.stack([graph.sources, graph.targets])
     return ends[:, ends[0] != ends[1]]
 
 
 def _by_louvain(links: Ints, lonely: NDArray[np.bool_], most: int) -> _Numbers:
-    """Communities by greedy modularity (Blondel et al. 2008), at ever coarser resolution until there are few;
-    raises NotInstalled.
+    """Find communities by greedy modularity, at ever coarser resolution until there are few enough.
 
-    Of the methods tried this was the quickest: 0.1 s for 284,178 edges, where NetworkX took 2 to 6 s; the
-    Leiden method of scikit-network gave different communities for one seed.
+    Source: Blondel et al. 2008. Of the methods tried this was the fastest: 0.1 s for 284,178 edges, where
+    NetworkX took 2 to 6 s. The Leiden method of scikit-network gave different communities for one seed.
+    Raises NotInstalled if scikit-network is missing.
     """
     try:
         from scipy.sparse import csr_matrix
@@ -159,8 +161,9 @@ def _by_louvain(links: Ints, lonely: NDArray[np.bool_], most: int) -> _Numbers:
 
 
 def _between(network: Any, numbers: _Numbers) -> Any:
-    """The network of the groups of a network's nodes: a sparse matrix whose diagonal counts the edges inside
-    twice.
+    """Aggregate a network by group, as a sparse matrix.
+
+    The diagonal counts the edges inside a group twice.
     """
     from scipy.sparse import csr_matrix
 
@@ -170,21 +173,28 @@ def _between(network: Any, numbers: _Numbers) -> Any:
 
 
 def _by_label_or_part(labels: _Numbers, links: Ints, lonely: NDArray[np.bool_]) -> tuple[_Numbers, str]:
-    """Nodes grouped by label; by connected part, nodes without edges together, when they all have the same."""
+    """Divide nodes by label, or by connected component if all have the same label.
+
+    In the second case, nodes without edges form one group.
+    """
     if len(np.unique(labels)) > 1:
         return labels, "by first label"
     return np.where(lonely, -1, connected_parts(links, len(labels))), "by connected part"
 
 
 def _each_connected(found: _Numbers, links: Ints) -> _Numbers:
-    """The groups with each that falls into parts divided into these; nodes without edges stay together."""
+    """Split each group into its connected components.
+
+    Nodes without edges stay together.
+    """
     inside = links[:, found[links[0]] == found[links[1]]]
     return np.where(found < 0, -1, connected_parts(inside, len(found)))
 
 
 def _giant_divided(found: _Numbers, labels: _Numbers, links: Ints, most: int) -> tuple[_Numbers, bool]:
-    """The groups with one that holds more than half of all nodes divided by label, if that gives few
-    connected ones; and if it was done.
+    """Split a group with more than half of all nodes by label, if that gives few connected groups.
+
+    Also returns whether it was split.
     """
     values, sizes = np.unique(found, return_counts=True)
     giant = values[sizes > len(found) / 2]
@@ -197,11 +207,10 @@ def _giant_divided(found: _Numbers, labels: _Numbers, links: Ints, most: int) ->
 
 
 def _joined(found: _Numbers, links: Ints, most: int) -> _Numbers:
-    """The groups with the smallest joined to the neighbour that they share most edges with, until those with
-    neighbours are few enough.
+    """Merge the smallest groups into the neighbour with the most shared edges, until few enough are left.
 
-    What has no neighbour cannot be joined to anything: of the communities some are left for these, if there
-    are any.
+    Groups without neighbours cannot be merged. If there are any, part of the allowed number is reserved for
+    them.
     """
     values, numbers, sizes = np.unique(found, return_inverse=True, return_counts=True)
     ends = np.sort(numbers[links], axis=0)
@@ -215,7 +224,7 @@ def _joined(found: _Numbers, links: Ints, most: int) -> _Numbers:
     while smallest and len(near) + min(apart, most - int(most * ROOM)) > most:
         held, group = heappop(smallest)
         if group not in near or held != size[group]:
-            continue  # joined, or larger by now
+            continue  # an outdated heap entry: merged, or larger by now
         target = max(near[group], key=lambda other: (near[group][other], size[other], -other))
         into[group] = target
         size[target] += size[group]
@@ -225,7 +234,7 @@ def _joined(found: _Numbers, links: Ints, most: int) -> _Numbers:
                 near[other][target] = near[target][other] = near[target][other] + count
         heappush(smallest, (size[target], target))
         if not near[target]:
-            del near[target]  # the whole of its part
+            del near[target]  # it is now a whole component
             apart += 1
     return values[np.array([_root(into, group) for group in range(len(values))], dtype=np.int64)][numbers]
 
@@ -237,8 +246,9 @@ def _root(into: Sequence[int], group: int) -> int:
 
 
 def _gathered(found: _Numbers, links: Ints, lonely: NDArray[np.bool_], most: int, how: str) -> Communities:
-    """The groups numbered by size, ties by their first node; of too many, the smallest that no edge leaves
-    are the rest, the last one.
+    """Renumber the groups by size, ties by first node.
+
+    If there are too many, the smallest ones that no edge leaves are gathered in the rest, the last group.
     """
     values, first, numbers, sizes = np.unique(
         found, return_index=True, return_inverse=True, return_counts=True
@@ -256,7 +266,7 @@ def _gathered(found: _Numbers, links: Ints, lonely: NDArray[np.bool_], most: int
 
 
 def members(division: Communities, degree: Sequence[int] | NDArray[Any]) -> list[Ints]:
-    """The node rows of each community, those of highest degree first, ties by row."""
+    """Return the node rows of each community, by decreasing degree, ties by row."""
     order = np.lexsort((-np.asarray(degree), division.of)).astype(np.int32)
     return (
         np.split(order, np.cumsum(np.bincount(division.of, minlength=len(division)))[:-1])

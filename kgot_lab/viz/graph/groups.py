@@ -1,4 +1,4 @@
-"""The communities of a graph as they are told: what each is called, what it holds, and how they were found."""
+"""Descriptions of a graph's communities: names, sizes, bundled edges, and how they were found."""
 
 from __future__ import annotations
 
@@ -23,21 +23,20 @@ from kgot_lab.viz.static.markup import shortened
 if TYPE_CHECKING:
     from kgot_lab.viz.graph.collapse import View
 
-# The lines of a view: edges between nodes that are drawn, and bundles of the edges that reach into what is
-# collapsed.
+# The lines of a view: edges between drawn nodes, and bundles of edges to and between collapsed communities.
 
 MOST_LINES = 5_000
-_TYPES = 3  # edge types a bundle names
+_TYPES = 3  # edge types named in a bundle's title
 
 NodeNumbers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class EdgeBundle:
-    """All edges between two things that are drawn, of which one at least stands for several nodes.
+    """All edges between two drawn items, at least one of which represents several nodes.
 
-    `forward` of them lead from source to target, `backward` the other way; `types` are the most used ones, of
-    `all_types`.
+    `forward` of them point from source to target, `backward` the other way. `types` are the most frequent
+    ones, of `all_types`.
     """
 
     source: str
@@ -49,19 +48,20 @@ class EdgeBundle:
 
     @property
     def count(self) -> int:
-        """How many edges the bundle stands for."""
+        """The number of edges in the bundle."""
         return self.forward + self.backward
 
     @property
     def title(self) -> str:
-        """How many edges of which types, in words."""
+        """The number of edges and their types, in words."""
         return f"{counted(self.count, 'edge')}: {uses(self.types, self.all_types, 'type')}"
 
 
 @dataclass(frozen=True, eq=False)
 class Lines:
-    """What is drawn of a graph's edges: rows of single ones, and bundles; `left_out` edges are in neither,
-    `inside` what is collapsed.
+    """The drawn edges of a graph: rows of single edges, and bundles.
+
+    `left_out` edges are in neither, and `inside` edges are within collapsed communities.
     """
 
     edges: Ints
@@ -79,10 +79,10 @@ def lines(
     *,
     most: int = MOST_LINES,
 ) -> Lines:
-    """At most so many lines between the things that are drawn: the marked ones first, then some at each node.
+    """Select at most `most` lines between the drawn items: the marked ones first, then some at each node.
 
-    The node of row r is drawn by, or within, thing `at[r]`, called `names[at[r]]`; things below `singles` are
-    nodes by themselves. `inside` counts for each thing the edges that lie within it.
+    The node of row r is drawn as, or within, item `at[r]`, named `names[at[r]]`. Items below `singles` are
+    individual nodes. `inside` counts for each item the edges within it.
     """
     one, other = at[graph.sources], at[graph.targets]
     alone = (one < singles) & (other < singles)
@@ -108,43 +108,43 @@ def lines(
 
 
 def uses(named: Sequence[tuple[str, int]], kinds: int, noun: str) -> str:
-    """Names with how often each is used, and how many names more there are."""
+    """List names with their counts, and the number of names that are not listed."""
     listed = ", ".join(f"{brief(name)} {count:,}" for name, count in named)
     return listed + f" and {counted(kinds - len(named), f'more {noun}')}" * (kinds > len(named))
 
 
 def brief(text: str) -> str:
-    """A text as at most 24 characters on one line, none of which moves the others."""
+    """Shorten a text to at most 24 characters on one line, without characters that move others."""
     return harmless(shortened(text, 24))
 
 
 def _urgency(ends: NodeNumbers, edges: NodeNumbers, singles: int) -> NDArray[np.float64]:
-    """For each line its rank among those at one of its nodes, whichever is better; -1 if it joins two
-    communities.
+    """Return for each line its better rank among the lines at its nodes, or -1 between two communities.
 
-    `edges` is what a bundle stands for, and 0 for a single edge: these come first, since they tell more, and
-    then the largest bundles.
+    `edges` is the number of edges in a bundle, and 0 for a single edge. Single edges come first, since they
+    say more, then the largest bundles.
     """
     nodes = ends.ravel()
     weakness = np.where(edges > 0, 1 + edges.max(initial=0) - edges, 0)
     order_at = (ends * (weakness.max(initial=0) + 1) + weakness) << 20 | _scattered(len(edges)) >> 12
-    order = np.argsort(order_at.ravel())  # by one key: sorting millions of lines by three takes much longer
+    order = np.argsort(order_at.ravel())  # one key: sorting millions of lines by three is much slower
     begin = np.cumsum(np.bincount(nodes)) - np.bincount(nodes)
     rank = np.empty(nodes.size)
     rank[order] = np.arange(nodes.size) - begin[nodes[order]]
-    rank[nodes >= singles] = np.inf  # a community has so many lines that its own ranks say little
+    rank[nodes >= singles] = np.inf  # a community has so many lines that ranks at it say little
     best = rank.reshape(2, -1).min(axis=0)
     return np.where(np.isinf(best), -1.0, best)
 
 
 def _scattered(count: int) -> NodeNumbers:
-    """A fixed number for each line that follows no order of the edges, to choose evenly among equal ones."""
+    """Return a fixed pseudorandom number for each line, to break ties evenly."""
     return (np.arange(count, dtype=np.int64) * 2_654_435_761) % 2**32
 
 
 def _marked_rows(graph: PropertyGraph, marked: Collection[Identity], alone: NDArray[np.bool_]) -> list[int]:
-    """The rows of the edges with these identities whose ends are drawn by themselves, as many as there can be
-    lines; others are ignored.
+    """Return the rows of the edges with these identities whose ends are drawn individually.
+
+    At most as many as there can be lines are returned. Other identities are ignored.
     """
     rows: list[int] = []
     types = {name: code for code, name in enumerate(graph.type_names)}
@@ -169,7 +169,10 @@ def _bundles(
     rows: NodeNumbers,
     names: Sequence[str],
 ) -> tuple[EdgeBundle, ...]:
-    """The bundles of some rows of edges, given of each its bundle and whether it leads forward."""
+    """Build the edge bundles of some edge rows.
+
+    `bundle_of` is the bundle of each row, `forward` whether its edge points forward.
+    """
     type_names = graph.type_names
     width = max(len(type_names), 1)
     uses, counts = np.unique(bundle_of * width + graph.type_codes[rows], return_counts=True)
@@ -192,26 +195,27 @@ def _bundles(
     )
 
 
-_LABELS, _EXAMPLES = 3, 2  # that a title names
+_LABELS, _EXAMPLES = 3, 2  # maximum labels and examples in a title
 _GATHERED = {
     WITHOUT_EDGES: "one group of nodes without edges",
     THE_REST: "one of the smallest parts, which nothing joins",
 }
-EVERYTHING_ELSE = "elsewhere"  # the kind of what is outside a community that one looks into
+EVERYTHING_ELSE = "elsewhere"  # the kind of everything outside an opened community
 _NAMES = {
     WITHOUT_EDGES: "without edges",
     THE_REST: "small parts, not joined",
     EVERYTHING_ELSE: "everything else",
-}  # of what is no community
+}  # names of groups that are not communities
 
 
 @dataclass(frozen=True)
 class Community:
-    """Nodes that are drawn as one: `hidden` of `size` are, and `edges` lie between these; `labels` are their
-    first ones, most used first.
+    """Nodes that are drawn as one.
 
-    It is called by its best connected nodes and what most of them are; its super node has the same id and
-    title. With nothing hidden it has none, and name, labels and title are of all its nodes.
+    `hidden` of `size` nodes are hidden, with `edges` between them. `labels` are their first labels, most
+    frequent first. The community is named after its best connected nodes and the label of most of them. Its
+    node has the same id and title. If nothing is hidden there is no such node, and name, labels and title
+    describe all its members.
     """
 
     id: str
@@ -226,28 +230,26 @@ class Community:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Whole:
-    """A graph and what of its pictures stays the same, whatever is opened: its communities, and what is
-    marked.
-    """
+    """A graph and what is common to all its views: communities and marks."""
 
     graph: PropertyGraph
     division: Communities
     most: int
     marked: Collection[Identity] = ()
-    outer: View | None = None  # of a look into one community: the view from which it was opened
-    # the numbers of the communities beside it, between which no lines are drawn
+    outer: View | None = None  # for an opened community: the view from which it was opened
+    # the numbers of the neighbouring communities, between which no lines are drawn
     outside: frozenset[int] = frozenset()
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
-        """What the communities are called: none of it is the id of a node."""
+        """The ids of the communities, none of which is a node id."""
         return tuple(
             _unlike_a_node(f"community {number + 1}", self.graph) for number in range(len(self.division))
         )
 
     @cached_property
     def degree(self) -> NodeNumbers:
-        """How many edge ends touch each node."""
+        """The degree of each node."""
         return np.bincount(
             np.concatenate([self.graph.sources, self.graph.targets]), minlength=len(self.graph)
         )
@@ -259,8 +261,9 @@ class Whole:
 
     @cached_property
     def belonging(self) -> NDArray[np.float64]:
-        """How well each node stands for its community: edge ends inside times the share that these are of all
-        it has.
+        """How typical each node is of its community.
+
+        It is the number of the node's edge ends inside the community, times their share of its degree.
         """
         of, ends = self.division.of, np.stack([self.graph.sources, self.graph.targets])
         inside = np.bincount(ends[:, of[ends[0]] == of[ends[1]]].ravel(), minlength=len(self.graph))
@@ -268,12 +271,12 @@ class Whole:
 
     @cached_property
     def labels(self) -> tuple[NodeNumbers, tuple[str, ...]]:
-        """The number of each node's first label, and the names they stand for."""
+        """The number of each node's first label, and the label names by number."""
         return first_labels(self.graph)
 
     @cached_property
     def share_inside(self) -> float:
-        """Which share of the edges lies within a community."""
+        """The share of edges within a community."""
         of = self.division.of
         return (
             float((of[self.graph.sources] == of[self.graph.targets]).mean())
@@ -282,7 +285,10 @@ class Whole:
         )
 
     def number(self, community: str) -> int:
-        """The number of a community; raises BadInput when there is none, UnknownName when there are others."""
+        """Return the number of a community.
+
+        Raises BadInput if there are no communities, and UnknownName if there is no such one.
+        """
         if not self.ids:
             raise BadInput("nothing is collapsed in this view: all nodes are drawn already")
         if community not in self.ids:
@@ -291,7 +297,7 @@ class Whole:
 
 
 def describe_community(whole: Whole, number: int, hidden: NDArray[np.bool_], edges: int) -> Community:
-    """A community of which some rows are hidden, with what there is to say of these; of all where none is."""
+    """Describe a community by its hidden members, or by all members if none is hidden."""
     rows = whole.members[number]
     unseen = rows[hidden[rows]]
     told = unseen if len(unseen) else rows
@@ -321,13 +327,13 @@ def describe_community(whole: Whole, number: int, hidden: NDArray[np.bool_], edg
 
 
 def _mostly(labels: Sequence[tuple[str, int]], count: int, kinds: int) -> str:
-    """What more than half of some nodes are, in a graph of several kinds of nodes."""
+    """Return the label of more than half of some nodes, or "" if there is none or only one label in all."""
     label, most = labels[0] if labels else ("", 0)
     return f", mostly {brief(label)}" if kinds > 1 and 2 * most > count else ""
 
 
 def how_collapsed(whole: Whole) -> str:
-    """Into how many communities a graph is collapsed, and how these were found."""
+    """Describe the number of communities and how they were found, or return "" if nothing is collapsed."""
     if not whole.ids or whole.outer:
         return ""
     kinds = [kind for kind, rows in zip(whole.division.kinds, whole.members, strict=True) if len(rows)]
@@ -340,14 +346,14 @@ def how_collapsed(whole: Whole) -> str:
 
 
 def by_themselves(shown: int) -> str:
-    """How many nodes are drawn by themselves."""
+    """Return a sentence with the number of nodes that are drawn individually, or ""."""
     if not shown:
         return ""
     return "1 node is drawn by itself." if shown == 1 else f"{shown:,} nodes are drawn by themselves."
 
 
 def lines_left_out(whole: Whole, edges: int, most: int) -> str:
-    """For how many edges no line is drawn."""
+    """Return a sentence with the number of edges that have no line, or ""."""
     if not edges:
         return ""
     which = "the marked ones and " * bool(whole.marked) + "some of each node's"

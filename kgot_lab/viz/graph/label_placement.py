@@ -1,6 +1,4 @@
-"""Where words go: the name of each node beside it, the words of each edge along it, none on another where
-there is room.
-"""
+"""Label placement: names beside nodes and labels along edges, without overlap where there is room."""
 
 from __future__ import annotations
 
@@ -16,15 +14,15 @@ from kgot_lab.viz.graph.layout import Mask, NodePairs, Points, boxes_meet, dista
 _ROUNDS = 5
 _GAP = 3.0  # pixels between a node and its name
 _SIDES = np.array([(0, 1), (0, -1), (1, 0), (-1, 0), (0.8, 0.8), (-0.8, 0.8), (0.8, -0.8), (-0.8, -0.8)])
-_LIKED = np.array([0.0, 0.5, 0.6, 0.6, 1.0, 1.0, 1.2, 1.2])  # the same sides, by how soon they are chosen
-# of a line, where its words may stand
+_LIKED = np.array([0.0, 0.5, 0.6, 0.6, 1.0, 1.0, 1.2, 1.2])  # the costs of these sides
+# positions of a label along its line, as fractions
 _SHARES = np.array([0.5, 0.45, 0.55, 0.4, 0.6, 0.35, 0.65, 0.3, 0.7, 0.25, 0.75, 0.2, 0.8, 0.15, 0.85])
 _HARD, _CROSSED = 30.0, 1.0
 
 
 @dataclass(frozen=True)
 class Worded:
-    """Middles of words, shape (n, 2), and which of them lie on something else, shape (n,)."""
+    """Centres of labels, shape (n, 2), and which of them overlap something else, shape (n,)."""
 
     middles: Points
     clash: Mask
@@ -33,8 +31,9 @@ class Worded:
 def names_placed(
     points: Points, radius: Points, halves: Points, pairs: NodePairs, bounds: tuple[float, float]
 ) -> Worded:
-    """A place for the name of each node, `halves` of whose width and height are given; all within (0, 0) and
-    bounds.
+    """Position the name of each node within (0, 0) and `bounds`.
+
+    `halves` is half the width and height of each name.
     """
     count = len(points)
     limit = np.array(bounds)
@@ -69,10 +68,10 @@ def words_placed(
     taken: tuple[Points, Points],
     bounds: tuple[float, float],
 ) -> Worded:
-    """A place for the words of some rows on their curves, or just beside them, off boxes that are taken.
+    """Position the labels of some edges on their curves, or just beside them, off the boxes in `taken`.
 
-    Of all curves there are start, control and end, shape (m, 2) each, and half the width and height of the
-    words.
+    `curves` has the start, control and end points of all curves, shape (m, 2) each. `halves` is half the
+    width and height of each label.
     """
     start, control, end = (points[rows] for points in curves)
     halves = halves[rows]
@@ -91,7 +90,7 @@ def words_placed(
         mine, half = middles[number], halves[number]
         on_taken = boxes_meet(mine[:, None], half + 1, places, spaces)
         outside = (np.maximum(half - mine, 0) + np.maximum(mine + half - limit, 0)).sum(axis=1)
-        # a few of thousands
+        # usually few of thousands
         near = ((sampled > mine.min(axis=0) - half) & (sampled < mine.max(axis=0) + half)).all(axis=-1)
         near[row] = False
         others = sampled[near]
@@ -109,11 +108,11 @@ def words_placed(
 
 
 def _settled(middles: Points, halves: Points, cost: Points) -> tuple[NDArray[np.intp], Mask]:
-    """For each box one of its places, each in turn changed to the best beside the others, until none changes;
-    and which still clash.
+    """Choose a position for each box by local search, and return which boxes still overlap.
 
-    `middles` has shape (n, k, 2), `cost` (n, k): what a place costs by itself, from _HARD on because of
-    something that cannot move.
+    Each box in turn moves to the best position given the others, until none moves or the rounds are used up.
+    `middles` has shape (n, k, 2). `cost`, shape (n, k), is what a position costs by itself, at least _HARD if
+    something fixed is in the way.
     """
     rows = np.arange(len(middles))
     chosen = cost.argmin(axis=1) if len(middles) else rows
@@ -127,16 +126,16 @@ def _settled(middles: Points, halves: Points, cost: Points) -> tuple[NDArray[np.
     places = middles[rows, chosen]
     depth = boxes_meet(places[:, None], halves[:, None], places, halves)
     clash = cost[rows, chosen] >= _HARD
-    for number in rows.tolist():  # of two that lie on each other the first stays
+    for number in rows.tolist():  # of two that overlap the first stays
         clash[number] |= bool((depth[number, :number][~clash[:number]] > 0).any())
     return chosen, clash
 
 
 def _on_words(middles: Points, halves: Points, chosen: NDArray[np.intp], number: int) -> Points:
-    """What each place of a box costs because of where the others are."""
+    """Return the overlap cost of each position of a box, given the positions of the others."""
     mine, half = middles[number], halves[number]
     places = middles[np.arange(len(middles)), chosen]
-    # a few of thousands
+    # usually few of thousands
     near = ((places > mine.min(axis=0) - half - halves) & (places < mine.max(axis=0) + half + halves)).all(
         axis=1
     )
@@ -146,21 +145,21 @@ def _on_words(middles: Points, halves: Points, chosen: NDArray[np.intp], number:
     return cost
 
 
-# Lines bent around the nodes that they do not join, and lines between the same two nodes side by side.
+# Lines bent around other nodes, and parallel edges side by side.
 
 PARALLEL_GAP = 40.0
 _TRIED = (0.0, 26.0, -26.0, 46.0, -46.0, 72.0, -72.0, 104.0, -104.0, 144.0, -144.0, 200.0, -200.0)
 _SAMPLED = np.linspace(0.0, 1.0, 41)
-_CLEAR = 3.0  # pixels between a bent line and the rim of a node of others
-_BESIDE = 12.0  # pixels from there on which one prefers
-_FAR = 1e9  # pixels, from nodes that no line tried comes near
+_CLEAR = 3.0  # minimum pixels between a bent line and the rim of another node
+_BESIDE = 12.0  # preferred pixels between them
+_FAR = 1e9  # distance of nodes that no candidate comes near
 
 
 def controls(points: Points, radius: Points, ends: NodePairs, bounds: tuple[float, float]) -> Points:
-    """The control point of each edge, shape (m, 2), in pixels as the points, shape (n, 2): halfway between
-    its ends for a straight line.
+    """Return the control point of each edge, shape (m, 2), in pixels.
 
-    `ends` has shape (m, 2), in the order in which parallel edges are to lie; loops get the place of their
+    For a straight line it is halfway between the ends. `points` has shape (n, 2), also in pixels. `ends` has
+    shape (m, 2), in the order in which parallel edges are to be drawn. Self-loops get the position of their
     node.
     """
     found = np.empty((len(ends), 2))
@@ -173,8 +172,9 @@ def controls(points: Points, radius: Points, ends: NodePairs, bounds: tuple[floa
 
 
 def _side_by_side(ends: NodePairs, room: float) -> NDArray[np.float64]:
-    """How far each edge is bent so that those between the same nodes do not lie on each other; all of these
-    within some room.
+    """Return how far to bend each edge so that parallel edges do not overlap.
+
+    All edges between two nodes together take up at most `room`.
     """
     beside: dict[tuple[int, int], list[int]] = defaultdict(list)
     for number, (one, other) in enumerate(ends.tolist()):
@@ -190,7 +190,7 @@ def _side_by_side(ends: NodePairs, room: float) -> NDArray[np.float64]:
 def _around(
     points: Points, radius: Points, ends: tuple[int, int], base: float, bounds: Sequence[float]
 ) -> Points:
-    """The control point, of those tried, with which a line keeps clear of nodes and is bent least."""
+    """Return the control point, of those tried, that best balances distance from nodes and small bend."""
     start, end = points[ends[0]], points[ends[1]]
     along = end - start
     across = np.array([-along[1], along[0]]) / (np.hypot(*along) + 1e-9)
@@ -202,7 +202,7 @@ def _around(
     away = np.full((len(tried), int(strange.sum())), _FAR)
     others, rims = points[strange], radius[strange]
     room = (rims + _BESIDE)[:, None]
-    # the rest costs nothing
+    # all other nodes cost nothing
     near = ((others > curves.min(axis=(0, 1)) - room) & (others < curves.max(axis=(0, 1)) + room)).all(axis=1)
     x, y = others[near].T
     away[:, near] = (

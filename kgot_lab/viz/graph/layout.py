@@ -1,6 +1,4 @@
-"""Where the nodes of a picture go: a force layout, room for captions, discs that do not overlap, and free
-places.
-"""
+"""Graph layout: force-directed placement, disc packing, room for captions, and search for free positions."""
 
 from __future__ import annotations
 
@@ -14,20 +12,20 @@ NodePairs = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
 _ROUNDS = 200
-_GRID = 30  # places tried in each direction for a node that joins a picture
-# of the width: what is flatter is turned toward the diagonal, for nothing else would fill the height
+_GRID = 30  # grid positions per axis for a node that is added to a picture
+# share of the width: a flatter layout is sheared toward the diagonal, since scaling alone would not fill the
+# height
 _FLAT = 0.25
 
 
 def force_layout(
     start: Points, pairs: NodePairs, *, aspect: float, seed: int, rounds: int = _ROUNDS
 ) -> Points:
-    """Points in the unit square, by attraction along pairs and repulsion between all (Fruchterman and
-    Reingold 1991).
+    """Lay out points in the unit square by force-directed placement (Fruchterman and Reingold 1991).
 
-    `start` has one row for each node, shape (n, 2); rows that are not NaN stay where they are, and the others
-    then go to the free place nearest to their neighbours. `pairs` has shape (m, 2); `aspect` is the width of
-    the picture over its height.
+    `start` has a row for each node, shape (n, 2). Rows that are not NaN stay fixed; each other node then goes
+    to the free position nearest to its neighbours. `pairs` has shape (m, 2). `aspect` is the width of the
+    picture over its height.
     """
     if not len(start):
         return start
@@ -36,7 +34,7 @@ def force_layout(
         return _joined(start * (aspect, 1), pairs, ideal, aspect) / (aspect, 1)
     points = np.random.default_rng(seed).random(start.shape) * (aspect, 1)
     degree = np.bincount(pairs.ravel(), minlength=len(points))
-    # what hangs loose is held closer, or it would push the rest into a corner
+    # nodes of low degree are held closer, or they would push the rest into a corner
     gravity = (0.4 + 3 / (1 + degree) ** 4)[:, None]
     for step in np.linspace(0.15, 0.002, rounds):
         force = _forces(points, pairs, ideal) - gravity * (points - points.mean(axis=0))
@@ -46,9 +44,7 @@ def force_layout(
 
 
 def _joined(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Points:
-    """The points with each missing one at the place, of a grid, where the same forces as above would leave it
-    with the least energy.
-    """
+    """Position each missing point at the grid point of least energy under the forces of `force_layout`."""
     points = points.copy()
     grid = np.stack(np.meshgrid(np.linspace(0, aspect, _GRID), np.linspace(0, 1, _GRID)), axis=-1).reshape(
         -1, 2
@@ -58,7 +54,7 @@ def _joined(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Po
         placed = ~np.isnan(points[:, 0])
         ends = np.concatenate([pairs, pairs[:, ::-1]])
         linked = np.bincount(ends[placed[ends[:, 1]], 0], minlength=len(points))
-        node = max(missing, key=lambda row: (linked[row], -row))  # neighbours of what is there come first
+        node = max(missing, key=lambda row: (linked[row], -row))  # neighbours of placed nodes come first
         missing.remove(node)
         near = np.unique(ends[(ends[:, 0] == node) & placed[ends[:, 1]], 1])
         away = np.linalg.norm(grid[:, None] - points[placed][None], axis=2) + 1e-3
@@ -70,10 +66,10 @@ def _joined(points: Points, pairs: NodePairs, ideal: float, aspect: float) -> Po
 
 def _forces(points: Points, pairs: NodePairs, ideal: float) -> Points:
     x, y = points.T
-    # row by column, and summed over rows: no third axis to stride over
+    # computed per coordinate and summed over rows, which is faster than a third axis
     across, down = (x - x[:, None], y - y[:, None])
     distance = np.sqrt(across * across + down * down) + 1e-6
-    near = distance < 6 * ideal  # far ones do not push, or unconnected parts would drift out of sight
+    near = distance < 6 * ideal  # distant nodes do not repel, or unconnected components would drift away
     push = near * ideal**2 / (distance * distance)
     force: Points = np.stack([(across * push).sum(axis=0), (down * push).sum(axis=0)], axis=1)
     pull = points[pairs[:, 0]] - points[pairs[:, 1]]
@@ -84,8 +80,9 @@ def _forces(points: Points, pairs: NodePairs, ideal: float) -> Points:
 
 
 def _filling(points: Points) -> Points:
-    """The points turned so that they are widest from left to right, and stretched over the unit square; few
-    points stay near its middle.
+    """Rotate the points to be widest horizontally, and stretch them over the unit square.
+
+    Few points stay near its middle.
     """
     turned = points - points.mean(axis=0)
     if len(points) > 1:
@@ -100,8 +97,9 @@ def _filling(points: Points) -> Points:
 
 
 def spread(points: Points, size: tuple[float, float], fixed: Mask, bounds: tuple[float, float]) -> Points:
-    """The points moved, the fixed ones excepted, until boxes of this size around them hardly overlap; all
-    within (0, 0) and bounds.
+    """Move all points that are not fixed until boxes of this size around them barely overlap.
+
+    All points stay within (0, 0) and `bounds`.
     """
     box, weight = np.array(size), np.where(fixed, 0.0, 1.0)[:, None]
     points = points.copy()
@@ -124,11 +122,10 @@ def spread(points: Points, size: tuple[float, float], fixed: Mask, bounds: tuple
 
 
 def packed(shares: Points, pairs: NodePairs, *, aspect: float, seed: int) -> tuple[Points, Points]:
-    """Discs that do not overlap, linked ones near each other: their middles, shape (k, 2), and radii, shape
-    (k,).
+    """Pack discs in a rectangle of width `aspect` and height 1, without overlap and linked ones nearby.
 
-    They lie in a rectangle of width `aspect` and height 1; the areas are as `shares`, shape (k,), but for
-    those too small to see.
+    Returns their centres, shape (k, 2), and radii, shape (k,). Areas are proportional to `shares`, shape
+    (k,), except for those too small to see.
     """
     bounds = np.array([aspect, 1.0])
     middles = force_layout(np.full((len(shares), 2), np.nan), pairs, aspect=aspect, seed=seed) * bounds
@@ -140,9 +137,9 @@ def packed(shares: Points, pairs: NodePairs, *, aspect: float, seed: int) -> tup
 
 
 def _separate_discs(middles: Points, radii: Points, bounds: Points) -> tuple[Points, bool]:
-    """The discs moved off each other within the bounds, the small ones further, and whether that went well."""
+    """Move discs apart within the bounds, small ones further, and return whether none overlap."""
     needed = radii[:, None] + radii
-    # two at one place must part too
+    # two discs at the same point must separate too
     nudge = 1e-6 * (np.arange(len(radii))[:, None] - np.arange(len(radii)))[..., None]
     yielding = (radii**2 / (radii[:, None] ** 2 + radii**2))[..., None]
     for _ in range(60):
@@ -157,9 +154,7 @@ def _separate_discs(middles: Points, radii: Points, bounds: Points) -> tuple[Poi
 
 
 def _stretched(middles: Points, radii: Points, bounds: Points) -> tuple[Points, Points]:
-    """The discs enlarged, and moved further apart where there is room, until they fill the bounds; then each
-    a little smaller.
-    """
+    """Enlarge the discs and spread them to fill the bounds, then shrink each a little."""
     low, high = (middles - radii[:, None]).min(axis=0), (middles + radii[:, None]).max(axis=0)
     grown = float((bounds / (high - low)).min())
     middles, radii = (middles - (low + high) / 2) * grown, radii * grown
@@ -169,8 +164,9 @@ def _stretched(middles: Points, radii: Points, bounds: Points) -> tuple[Points, 
 
 
 def sunflower(count: int, hole: float = 0.0) -> Points:
-    """So many points evenly in the unit disc, from the middle outwards, none within `hole` of it (Vogel
-    1979).
+    """Return `count` evenly spaced points of the unit disc, from the centre outwards (Vogel 1979).
+
+    No point is within `hole` of the centre.
     """
     number = np.arange(count)
     radius = np.sqrt(hole**2 + (1 - hole**2) * (number + 0.5) / max(count, 1))
@@ -179,8 +175,9 @@ def sunflower(count: int, hole: float = 0.0) -> Points:
 
 
 def scattered(count: int, hole: float = 0.0) -> Points:
-    """So many points in the unit disc, none within `hole` of its middle: the first of them lie as evenly as
-    all (Roberts 2018, R2).
+    """Return `count` points of the unit disc of which every prefix is evenly spread (Roberts 2018, R2).
+
+    No point is within `hole` of the centre.
     """
     number, plastic = np.arange(1, count + 1), 1.32471795724474602596
     radius = np.sqrt(hole**2 + (1 - hole**2) * (number / plastic % 1))
@@ -189,16 +186,18 @@ def scattered(count: int, hole: float = 0.0) -> Points:
 
 
 def rounded_points(square: Points) -> Points:
-    """Points of the unit square as points of the unit disc: circles about the middle of the square's sides
-    become circles.
+    """Map points of the unit square to the unit disc.
+
+    Circles that touch the middles of the square's sides become circles.
     """
     x, y = (2 * square - 1).T
     return np.stack([x * np.sqrt(1 - y * y / 2), y * np.sqrt(1 - x * x / 2)], axis=1)
 
 
 def free_places(wanted: Points, taken: Points) -> Points:
-    """For each wanted point of the unit square, in turn, the nearest of a grid's places that is not taken yet
-    or is least crowded.
+    """Return for each wanted point the nearest grid position that is free or least crowded.
+
+    Points lie in the unit square and are placed in turn.
     """
     side = int(np.clip(np.ceil(2 * np.sqrt(len(wanted) + len(taken))), 8, 100))
     middle = (np.arange(side) + 0.5) / side
@@ -214,14 +213,13 @@ def free_places(wanted: Points, taken: Points) -> Points:
     return places
 
 
-# --- stretching: places fill the drawing area, though names and nodes keep their sizes ---
+# --- stretching: positions fill the drawing area, names and nodes keep their sizes ---
 
 
 def stretched(points: Points, before: Points, after: Points, area: tuple[float, float]) -> Points:
-    """The points, shape (n, 2), on each axis moved and scaled so that all of them span the area from edge to
-    edge.
+    """Move and scale the points, shape (n, 2), on each axis to span the area from edge to edge.
 
-    `before` says how far each thing reaches left and up of its point, `after` right and down, in the same
+    `before` is how far each item extends left of and above its point, `after` right of and below, in the same
     unit.
     """
     if not len(points):
@@ -232,7 +230,7 @@ def stretched(points: Points, before: Points, after: Points, area: tuple[float, 
 
 
 def _on_diagonal(points: Points) -> Points:
-    """Points that lie nearly on a line along one axis, sheared so that the line becomes a diagonal."""
+    """Shear points that are nearly on a horizontal or vertical line, so that they lie on a diagonal."""
     wide, tall = np.ptp(points, axis=0)
     middle = points.mean(axis=0)
     sheared: Points = points.copy()
@@ -244,9 +242,7 @@ def _on_diagonal(points: Points) -> Points:
 
 
 def _fitted(line: Points, before: Points, after: Points, length: float) -> Points:
-    """Numbers scaled so that, each with its reach, they span the length; the span grows with the scale, so
-    halving finds it.
-    """
+    """Scale numbers by bisection so that, with their extents, they span `length`."""
     low, high = 0.0, 50.0
     for _ in range(40):
         scale = (low + high) / 2
@@ -261,10 +257,11 @@ def _fitted(line: Points, before: Points, after: Points, length: float) -> Point
 
 
 def distance_to_lines(points: Points, starts: Points, ends: Points) -> Points:
-    """How far points lie from straight lines; the three broadcast to shape (..., 2), and the result has shape
-    (...).
+    """Return the distance of points from line segments.
+
+    The three arguments broadcast to shape (..., 2), the result has shape (...).
     """
-    # axis by axis: sums over an axis of two are slow
+    # computed per coordinate: sums over an axis of length two are slow
     across, down = (ends[..., 0] - starts[..., 0], ends[..., 1] - starts[..., 1])
     x, y = points[..., 0] - starts[..., 0], points[..., 1] - starts[..., 1]
     share = np.clip((x * across + y * down) / (across * across + down * down + 1e-9), 0, 1)
@@ -273,16 +270,18 @@ def distance_to_lines(points: Points, starts: Points, ends: Points) -> Points:
 
 
 def crossing(a: Points, b: Points, c: Points, d: Points) -> Mask:
-    """Whether the line from a to b crosses the one from c to d; shapes broadcast to (..., 2), lines that only
-    touch do not count.
+    """Return whether segment a–b crosses segment c–d.
+
+    Shapes broadcast to (..., 2). Segments that only touch do not cross.
     """
     crosses: Mask = (_side(a, b, c) * _side(a, b, d) < 0) & (_side(c, d, a) * _side(c, d, b) < 0)
     return crosses
 
 
 def on_curves(starts: Points, controls: Points, ends: Points, shares: Points) -> Points:
-    """Points on curves of second order; three arrays of shape (..., 1, 2) and shares (s,) give shape (..., s,
-    2).
+    """Evaluate quadratic Bézier curves.
+
+    Three arrays of shape (..., 1, 2) and `shares` of shape (s,) give shape (..., s, 2).
     """
     t = shares[:, None]
     found: Points = (1 - t) ** 2 * starts + 2 * t * (1 - t) * controls + t**2 * ends
@@ -290,8 +289,9 @@ def on_curves(starts: Points, controls: Points, ends: Points, shares: Points) ->
 
 
 def boxes_meet(middles: Points, halves: Points, others: Points, other_halves: Points) -> Points:
-    """How deep boxes lie in each other, 0 where they do not; each is a middle and half its width and height,
-    shape (..., 2).
+    """Return how deep boxes overlap, 0 where they do not.
+
+    Each box is a centre and half its width and height, shape (..., 2).
     """
     across = halves[..., 0] + other_halves[..., 0] - np.abs(middles[..., 0] - others[..., 0])
     down = halves[..., 1] + other_halves[..., 1] - np.abs(middles[..., 1] - others[..., 1])
@@ -306,27 +306,25 @@ def _side(a: Points, b: Points, c: Points) -> Points:
     return side
 
 
-# Nodes moved until a small graph reads: no name on another, no line through a node of others, few lines
-# that cross.
+# Local search for a readable layout of a small graph: no overlapping names, no line through other nodes, few
+# crossings.
 #
-# One node after the other goes to the best of some hundred places, those around it and some anywhere: a
-# search that always ends, without chance. What an evaluation costs is the number of places times the lines
-# at the node times all nodes, so it is for a few hundred nodes.
+# Each node in turn moves to the best of some hundred positions, around it and anywhere. The search is
+# deterministic and always ends. An evaluation costs the number of positions times the node's lines times all
+# nodes, so it is for a few hundred nodes.
 
-CLEAR = 7.0  # pixels between a line and the rim of a node that is not its own
-# places tried around a node, and anywhere
+CLEAR = 7.0  # pixels between a line and the rim of a node that is not its end
+# radii and angles of the positions tried around a node, and the number tried anywhere
 _RINGS, _ANGLES, _ANYWHERE = ((8.0, 18.0, 36.0, 66.0, 110.0, 170.0), 10, 48)
-# what is bad, and how bad
+# costs
 _ON_NAME, _THROUGH, _CROSSES, _UNDER_NAME, _FAR, _SHORT = (10.0, 14.0, 1.2, 1.5, 0.9, 5.0)
 _SWEEPS = 10
-_WORK = 16_000_000  # distances measured at most, about two seconds: what is left untangled then stays so
+_WORK = 16_000_000  # maximum distance computations, about two seconds; then the search stops
 
 
 @dataclass(frozen=True)
 class NodeRooms:
-    """What each node takes of the paper, in pixels, shape (n,) each: its radius, half the width of its name,
-    the height of its name.
-    """
+    """The space of each node in pixels, shape (n,) each: radius, half the name's width, name's height."""
 
     radius: Points
     half: Points
@@ -339,7 +337,7 @@ class NodeRooms:
 
     @property
     def shift(self) -> Points:
-        """From a node to the middle of that box, downwards, shape (n,)."""
+        """The vertical offset from a node to the centre of that box, shape (n,)."""
         return self.high / 2
 
 
@@ -351,10 +349,10 @@ def untangled(
     words: Points,
     fixed: Mask,
 ) -> Points:
-    """The points, shape (n, 2) in pixels, moved within (0, 0) and bounds, the `fixed` ones excepted.
+    """Move the points that are not `fixed` to reduce overlaps and crossings, by local search.
 
-    `pairs` has shape (m, 2), each pair once; `words` is the width and height of what is written along each,
-    shape (m, 2).
+    `points` has shape (n, 2) in pixels and stays within (0, 0) and `bounds`. `pairs` has shape (m, 2), each
+    pair once. `words` is the width and height of the text along each pair, shape (m, 2).
     """
     search = _Search(points, pairs, rooms, bounds, words)
     moving = np.flatnonzero(~fixed).tolist()
@@ -382,7 +380,7 @@ class _Search:
         self.down = np.stack([np.zeros(len(points)), rooms.shift], axis=1)
         self.name_down = np.stack([np.zeros(len(points)), rooms.radius + rooms.high / 2 + 3], axis=1)
         self.name_halves = np.stack([np.maximum(rooms.half, 1), np.maximum(rooms.high / 2, 1)], axis=1)
-        # where the middle of a node may be
+        # bounds of a node's centre
         self.low, self.high = (self.halves - self.down, np.array(bounds) - self.halves - self.down)
         self.high = np.maximum(self.high, self.low)
         self.points = np.clip(self.points, self.low, self.high)
@@ -394,17 +392,17 @@ class _Search:
             (r * np.cos(a + r), r * np.sin(a + r))
             for r in _RINGS
             for a in np.linspace(0, 2 * np.pi, _ANGLES, endpoint=False)
-        ]  # each ring turned a little
+        ]  # each ring is rotated a little
         self.steps = np.array([(0.0, 0.0), *rings])
         self.anywhere = (scattered(_ANYWHERE) + 1) / 2
 
     def work(self, node: int) -> int:
-        """How many distances it takes to look for a better place for a node."""
+        """Return the number of distances computed in a search for a better position of a node."""
         own, all_nodes, lines = len(self.at[node]), len(self.points), len(self.pairs)
         return (len(self.steps) + _ANYWHERE) * (all_nodes + 3 * lines + own * (2 * all_nodes + lines))
 
     def improve(self, node: int) -> bool:
-        """Move a node to the best place found; whether it moved."""
+        """Move a node to the best position found, and return whether it moved."""
         low, high = self.low[node], self.high[node]
         tried = np.concatenate(
             [np.clip(self.points[node] + self.steps, low, high), low + self.anywhere * (high - low)]
@@ -417,7 +415,7 @@ class _Search:
         return True
 
     def costs(self, node: int, places: Points) -> Points:
-        """How bad each of some places, shape (k, 2), would be for a node."""
+        """Return the cost of each position, shape (k, 2), for a node."""
         others = np.arange(len(self.points)) != node
         own = np.zeros(len(self.pairs), dtype=bool)
         own[self.at[node]] = True
@@ -427,14 +425,14 @@ class _Search:
         return cost
 
     def _on_others(self, node: int, places: Points, others: Mask) -> Points:
-        """Its box, name included, on those of other nodes."""
+        """Return the cost of overlap between the node's box, name included, and those of other nodes."""
         middle, halves = places[:, None] + self.down[node], self.halves[node]
         depth = boxes_meet(middle, halves, (self.points + self.down)[others], self.halves[others])
         on_others: Points = (_ON_NAME * ((depth > 0) * 0.4 + depth / 20)).sum(axis=1)
         return on_others
 
     def _under_lines(self, node: int, places: Points, foreign: Mask) -> Points:
-        """Lines of others through the node, or across its name."""
+        """Return the cost of other nodes' lines through the node or across its name."""
         starts, ends = self.points[self.pairs[foreign, 0]], self.points[self.pairs[foreign, 1]]
         cost = _hit(distance_to_lines(places[:, None], starts, ends), self.radius[node]).sum(axis=1)
         scale = self.name_halves[node]
@@ -446,8 +444,10 @@ class _Search:
         return under
 
     def _line_penalty(self, node: int, places: Points, own: Mask) -> Points:
-        """Its own lines through other nodes, across names and other lines, too long, or too short for their
-        words.
+        """Return the cost of the node's own lines.
+
+        Lines cost more if they pass through other nodes, cross names or other lines, are long, or are too
+        short for their text.
         """
         mine = self.pairs[own]
         far = np.where(mine[:, 0] == node, mine[:, 1], mine[:, 0])
@@ -462,7 +462,7 @@ class _Search:
             1 - length / need, 0
         ).sum(axis=1)
         rows = np.arange(len(self.points))
-        strange = (rows != node) & (rows != far[:, None])  # of each line, the nodes that are none of its ends
+        strange = (rows != node) & (rows != far[:, None])  # for each line, the nodes that are not its ends
         away = distance_to_lines(self.points, start[:, :, None], end[:, None])
         cost += (_hit(away, self.radius) * strange).sum(axis=(1, 2))
         scale = self.name_halves
@@ -480,7 +480,10 @@ class _Search:
 
 
 def _hit(distance: Points, radius: Points) -> Points:
-    """How bad lines so near to the middle of a node are: nothing from CLEAR pixels beside its rim on."""
+    """Return the cost of lines at this distance from a node's centre.
+
+    It is 0 from CLEAR pixels beyond the node's rim on.
+    """
     clear = radius + CLEAR
     hit: Points = _THROUGH * np.maximum(1 - distance / clear, 0)
     return hit

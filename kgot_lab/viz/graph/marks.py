@@ -1,4 +1,4 @@
-"""What is marked in a graph: by a write, along a path, or by the answer of a run."""
+"""Marks in a graph: of a write, along a path, or of the answer of a run."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from kgot_lab.types import Diff, Document, Edge, Node
 from kgot_lab.viz.static.drawing import draw_circle
 from kgot_lab.viz.static.markup import Markup, element, joined
 
-# The marks a picture is made of: shapes for labels, curves for edges, styles for what a write did.
+# The elements of a picture: shapes for labels, curves for edges, styles for the changes of a write.
 #
-# Colours are those of Okabe and Ito (2008), which colour-blind readers tell apart; a shape, a sign or a
-# dash pattern says the same in grey. Lines in orange and vermilion are darker than theirs, so that they
-# stand out from white paper.
+# Colours are those of Okabe and Ito (2008), which colour-blind readers can distinguish. A shape, a sign or a
+# dash pattern encodes the same in grey. Orange and vermilion lines are darker than theirs, for contrast with
+# white.
 
 Place = tuple[float, float]
 
@@ -36,7 +36,7 @@ CORNERS = (0, 4, 3, 6, 5)  # corners of the shape; 0 is a circle
 
 @dataclass(frozen=True)
 class NodeLook:
-    """How the nodes of one label look."""
+    """The look of the nodes with one label."""
 
     colour: str
     corners: int
@@ -44,8 +44,9 @@ class NodeLook:
 
 @dataclass(frozen=True)
 class Style:
-    """How a line looks; `sign` and `dashes` say the same as the colour, `ink` is the colour dark enough for
-    text.
+    """The style of a line.
+
+    `sign` and `dashes` encode the same as the colour, and `ink` is the colour dark enough for text.
     """
 
     colour: str
@@ -69,17 +70,20 @@ DIFF = ("added", "removed", "changed")  # the marks of a write
 
 
 def look_of(number: int) -> NodeLook:
-    """The look of the label with this number; the first 35 differ, in colour or in shape."""
+    """Return the look of the label with this number.
+
+    The first 35 differ in colour or shape.
+    """
     return NodeLook(COLOURS[number % len(COLOURS)], CORNERS[number % len(CORNERS)])
 
 
 def styles(faint: bool) -> Style:
-    """The style of a line that no write touched."""
+    """Return the style of a line without a mark."""
     return Style("#8F8F8F", "#666") if faint else Style("#777777", "#444")
 
 
 def shape(look: NodeLook, place: Place, radius: float, *, ghost: bool = False) -> Markup:
-    """A circle or a polygon with a dark rim; pale for what is gone."""
+    """Draw a circle or a polygon with a dark rim, pale if it is a `ghost` (removed)."""
     x, y = place
     rim: dict[str, Any] = {"stroke": "#333", "stroke_width": 1, "opacity": 0.4 if ghost else None}
     if not look.corners:
@@ -96,7 +100,7 @@ def shape(look: NodeLook, place: Place, radius: float, *, ghost: bool = False) -
 
 
 def badge(mark: Style, place: Place, radius: float) -> Markup:
-    """A ring around a node and a sign beside it."""
+    """Draw a ring around a node and a sign beside it."""
     (x, y), r = place, radius
     ring = draw_circle(
         x, y, r + 5.0, stroke=mark.colour, stroke_width=mark.width, stroke_dasharray=mark.dashes
@@ -109,7 +113,7 @@ def badge(mark: Style, place: Place, radius: float) -> Markup:
 
 @dataclass(frozen=True)
 class Curve:
-    """A line from node to node: its SVG path and its arrow head."""
+    """A line between nodes: its SVG path and its arrow head."""
 
     path: str
     arrow: str
@@ -118,10 +122,10 @@ class Curve:
 def curve(
     start: tuple[Place, float], end: tuple[Place, float], control: Place, *, headed: bool = True
 ) -> Curve:
-    """A curve of second order between two nodes, each given by its middle and radius; straight if the control
-    point is halfway.
+    """Draw a quadratic Bézier curve between two nodes, each given by its centre and radius.
 
-    One that is not `headed` goes to the rim of its end, where no arrow head is drawn.
+    It is straight if the control point is halfway. Without `headed` it ends at the rim of the end node, with
+    no room for an arrow head.
     """
     first = _towards(start[0], control, start[1] + 1)
     last = _towards(end[0], control, end[1] + (3 if headed else 1))
@@ -130,7 +134,10 @@ def curve(
 
 
 def loop(place: Place, radius: float, number: int, *, headed: bool = True) -> Curve:
-    """A loop above a node; further ones are larger, and one that is not `headed` ends at the node itself."""
+    """Draw a self-loop above a node.
+
+    Loops with a higher `number` are larger. Without `headed` the loop ends at the node itself.
+    """
     x, y = place
     size = 2.2 * radius + 12 * number
     first, last = (x - 0.5 * radius, y - radius), (x + 0.5 * radius, y - radius - 2)
@@ -162,15 +169,15 @@ def _points(places: Sequence[Place]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
 
 
-# What an answer rests on: of the facts that a run read, the few that speak of its question, and the
-# sentences they were taken from.
+# The support of an answer: of the facts that a run read, the few that concern its question, and their source
+# sentences.
 
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
 class Quoted:
-    """A sentence that facts were taken from, and the title of its document."""
+    """A sentence that is the source of facts, and the title of its document."""
 
     sentence: str
     title: str
@@ -178,10 +185,11 @@ class Quoted:
 
 @dataclass(frozen=True)
 class Grounds:
-    """An answer and what it rests on: `telling` facts hold what the read facts say of the question, `beside`
-    are the others.
+    """An answer and the facts that support it.
 
-    The `hub` is the node that is the answer, or else the one that most facts touch; "" without facts.
+    `telling` are the supporting facts, which cover what all read facts say about the question, and `beside`
+    are the others. The `hub` is the node that is the answer, or else the one with the most facts; "" without
+    facts.
     """
 
     question: str
@@ -196,19 +204,22 @@ class Grounds:
 
     @property
     def hub_is_answer(self) -> bool:
-        """Whether the hub is called by the words of the answer, alone or among others."""
+        """Whether the hub's name is the answer or contains it."""
         return bool(self.hub) and _likeness(self.name(self.hub), self.answer) > 1
 
     def name(self, node: str) -> str:
-        """What a reader would call a node."""
+        """Return the display name of a node."""
         return self.graph.node(node).text
 
     def content_words(self) -> frozenset[str]:
-        """The telling words of the telling facts, by which a word of the question is known to be spoken of."""
+        """Return the content words of the supporting facts.
+
+        They decide whether the facts mention a word of the question.
+        """
         return frozenset(word for edge in self.telling for word in _words(edge, self.graph))
 
     def pieces(self) -> Iterator[tuple[str, bool]]:
-        """The question in pieces, and of each whether a telling fact speaks of it."""
+        """Yield the question in pieces, each with whether a supporting fact mentions it."""
         told, start = self.content_words(), 0
         for match in _WORD.finditer(self.question):
             yield self.question[start : match.start()], False
@@ -218,7 +229,10 @@ class Grounds:
 
 
 def grounds(run: Trace | Iterable[Event]) -> Grounds:
-    """What the answer of a run rests on; raises BadInput for a run that has no answer yet."""
+    """Find the facts that support the answer of a run.
+
+    Raises BadInput if the run has no answer yet.
+    """
     events = run.events if isinstance(run, Trace) else tuple(run)
     started = next((event for event in events if isinstance(event, Started)), None)
     answered = next((event for event in reversed(events) if isinstance(event, Answered)), None)
@@ -248,7 +262,10 @@ def grounds(run: Trace | Iterable[Event]) -> Grounds:
 
 
 def _joined_to(answer: str, facts: Sequence[Edge], graph: PropertyGraph) -> list[Edge]:
-    """The facts that a path of facts joins to a node that is the answer; all of them where no node is."""
+    """Return the facts connected by a path of facts to the node most similar to the answer.
+
+    If no node resembles the answer, all facts are returned.
+    """
     ends = {end for edge in facts for end in (edge.source, edge.target)}
     likenesses = {end: _likeness(graph.node(end).text, answer) for end in ends}
     nearest = max(likenesses.values(), default=0)
@@ -269,7 +286,7 @@ def _hub(facts: Sequence[Edge], answer: str, graph: PropertyGraph) -> str:
 
 
 def _with_ways(chosen: Sequence[Edge], facts: Sequence[Edge], hub: str) -> tuple[Edge, ...]:
-    """Chosen facts, and those on the shortest way from the hub to each that can be reached."""
+    """Return the chosen facts and those on the shortest path from the hub to each of them."""
     back: dict[str, Edge] = {}
     queue, depth = [hub], {hub: 0}
     for node in queue:
@@ -288,11 +305,11 @@ def _with_ways(chosen: Sequence[Edge], facts: Sequence[Edge], hub: str) -> tuple
 
 
 def _fewest(facts: Sequence[Edge], wanted: set[str], graph: PropertyGraph) -> tuple[Edge, ...]:
-    """The fewest facts, chosen greedily, that hold all wanted words that the facts hold; in their order."""
+    """Select greedily the fewest facts that cover the wanted words, in their order."""
     chosen: list[Edge] = []
     left = set(wanted)
     while facts and (found := {edge.identity: left & _words(edge, graph) for edge in facts}):
-        # of equals the first: the loop puts the nearest first
+        # the first of equals, since the loop lists the nearest first
         best = max(facts, key=lambda edge: len(found[edge.identity]))
         if not found[best.identity]:
             break
@@ -317,8 +334,9 @@ def _documents(events: Iterable[Event]) -> list[Document]:
 
 
 def _quoted(facts: Iterable[Edge], passages: Sequence[Document], graph: PropertyGraph) -> Iterator[Quoted]:
-    """The sentences that facts were taken from, each once: as the facts say themselves, or else the first
-    that names both ends.
+    """Yield the sentences from which facts were taken, once each.
+
+    If a fact has no sentence of its own, the first sentence that names both its ends is used.
     """
     titles: Mapping[str, str] = {document.id: document.title for document in passages}
     seen: set[str] = set()
@@ -338,14 +356,13 @@ def _quoted(facts: Iterable[Edge], passages: Sequence[Document], graph: Property
             yield Quoted(said, title)
 
 
-# How two nodes of a graph belong together.
+# Paths between two nodes.
 
 
 def shortest_path(graph: PropertyGraph, start: str, end: str) -> list[str]:
-    """The ids of the nodes on a shortest path, whichever way its edges point (breadth first); none when
-    nothing joins the two.
+    """Return the node ids of a shortest path, ignoring edge direction (breadth-first search).
 
-    Raises UnknownName for a node that is not there.
+    The list is empty if no path exists. Raises UnknownName if a node does not exist.
     """
     goal, first = graph.row(end), graph.row(start)
     came = {first: first}
@@ -367,8 +384,9 @@ def shortest_path(graph: PropertyGraph, start: str, end: str) -> list[str]:
 
 
 def links_of(graph: PropertyGraph, way: Sequence[str]) -> list[Edge]:
-    """An edge from each node of a path to the next, against the way only where no other is; raises BadInput
-    where there is none.
+    """Return an edge for each step of a path, preferring edges in the path's direction.
+
+    Raises BadInput if a step has no edge.
     """
     return [_link(graph, one, other) for one, other in pairwise(way)]
 
@@ -383,27 +401,28 @@ def _link(graph: PropertyGraph, one: str, other: str) -> Edge:
 
 
 _LAST_WRITE = "The last write:"
-_NO_NAME = "(no name)"  # what stands under a node whose name is empty or blanks
+_NO_NAME = "(no name)"  # caption of a node with a blank name
 
 _Identity = tuple[str, str, str, str]
-# a write; a path, as the ids of its nodes in order; or a run, for its answer
+# a write, a path as the ids of its nodes in order, or a run, for its answer
 Highlight = Diff | Sequence[str] | Trace | None
 
 
 @dataclass(frozen=True)
 class Marked:
-    """A graph together with what a write took away, and the marks of nodes and edges, which are keys of
-    MARKS.
-    """
+    """A graph including what a write removed, and the marks of nodes and edges (keys of MARKS)."""
 
     graph: PropertyGraph
     nodes: Mapping[str, str]
     edges: Mapping[_Identity, str]
-    said: str  # what is marked, in words; "" for nothing
+    said: str  # description of what is marked, or ""
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """First labels in order of first use, over the whole graph: so that colours stay as it grows."""
+        """First labels of the whole graph in order of first use.
+
+        Colours stay the same as the graph grows.
+        """
         return tuple(dict.fromkeys(labels[0] for labels in self.graph.node_labels if labels))
 
     @property
@@ -415,9 +434,9 @@ class Marked:
 
 
 def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
-    """A graph with what a write, a path or the answer of a run marks in it.
+    """Mark a write, a path or the answer of a run in a graph.
 
-    Raises UnknownName and BadInput for a path that is not in the graph, BadInput for a run without an answer.
+    Raises UnknownName or BadInput if a path is not in the graph, and BadInput if a run has no answer.
     """
     if isinstance(highlight, Trace):
         return _answered(graph, highlight)
@@ -443,7 +462,7 @@ def marked(graph: PropertyGraph, highlight: Highlight) -> Marked:
 
 
 def _answered(graph: PropertyGraph, run: Trace) -> Marked:
-    """A graph with the answer of a run, where it is a node, and the few facts that the answer rests on."""
+    """Mark the answer of a run, if it is a node, and the few facts that support it."""
     told = grounds(run)
     held = {edge.identity for edge in graph.edges}
     facts = [edge for edge in told.telling if edge.identity in held]
@@ -455,7 +474,7 @@ def _answered(graph: PropertyGraph, run: Trace) -> Marked:
 
 
 def _named(graph: PropertyGraph, answer: str) -> dict[str, str]:
-    """The node that is called as the answer is, marked."""
+    """Mark the nodes whose name or id equals the answer."""
     wanted = plain_answer(answer)
     return {
         node.id: "answer"
@@ -465,18 +484,18 @@ def _named(graph: PropertyGraph, answer: str) -> dict[str, str]:
 
 
 def kinds_of_marks(said: str, marks: Collection[str]) -> tuple[str, ...]:
-    """The kinds of marks that a legend has to explain, given those that there are."""
+    """Return the kinds of marks that the legend has to explain."""
     others = tuple(mark for mark in MARKS if mark in marks and mark not in DIFF)
     return others or (DIFF if said.startswith(_LAST_WRITE) else ())
 
 
 def _with_removed(graph: PropertyGraph, diff: Diff) -> PropertyGraph:
-    """The graph after a write, together with what the write took away."""
+    """Return the graph after a write, including what the write removed."""
     if not (diff.removed_nodes or diff.removed_edges):
         return graph
     nodes = {node.id: node for node in (*diff.removed_nodes, *graph.nodes)}
     edges = {edge.identity: edge for edge in (*diff.removed_edges, *graph.edges)}
-    # ghosts last: the others keep their colours
+    # removed nodes last, so that the others keep their colours
     ordered = [*graph.ids, *(id for id in nodes if id not in graph)]
     return PropertyGraph.of((nodes[id] for id in ordered), edges.values(), dangling="add")
 
@@ -498,8 +517,9 @@ def _edge_marks(diff: Diff) -> dict[_Identity, str]:
 
 
 def node_caption(node: Node) -> str:
-    """What stands under a node: its name, if it has one and is no text itself. A description is read on the
-    node, not under it.
+    """Return the text under a node: its name if it has one and no text of its own, else its text.
+
+    A description is shown on the node, not under it.
     """
     properties = node.properties
     said = str(properties["name"]) if properties.get("name") and not properties.get("text") else node.text

@@ -1,4 +1,7 @@
-"""A place in the unit square for every node of a picture, whatever its size; a node that has one keeps it."""
+"""Lay out the nodes of a graph of any size in the unit square.
+
+A node with a given position keeps it.
+"""
 
 from __future__ import annotations
 
@@ -27,21 +30,21 @@ from kgot_lab.viz.graph.layout import (
 from kgot_lab.viz.graph.marks import Place
 
 _SMALL = 300  # nodes up to which one force layout holds the whole graph
-_TOGETHER = 200  # members of a community up to which its own force layout is worth its time
-SPARSE = 4  # edges a member; with more, forces would only make a knot
+_TOGETHER = 200  # maximum members of a community for a force layout of its own
+SPARSE = 4  # maximum edges per member; with more, forces would only make a knot
 _ROUNDS = 80
-HOLE = 0.2  # of a disc's radius: where the super node of a community stands
-STRONGEST = 3  # links of each community that pull
-BOX = (0.028, 0.042)  # room of a node in a picture of up to 300, as shares of width and height
+HOLE = 0.2  # share of a disc's radius that is left free for the community's node
+STRONGEST = 3  # strongest links per community that attract
+BOX = (0.028, 0.042)  # space of a node in a picture of up to 300, as shares of width and height
 
 
 def places(
     graph: PropertyGraph, *, seed: int = 0, positions: Mapping[str, Place] | None = None, aspect: float = 1.5
 ) -> dict[str, Place]:
-    """Where each node goes in the unit square, drawn `aspect` times as wide as high.
+    """Lay out the nodes in the unit square, drawn `aspect` times as wide as high.
 
     Nodes in `positions` stay exactly there, and the others go near their neighbours. Up to 300 nodes are laid
-    out by forces; more by communities, each in a disc of its own.
+    out by forces, more by communities, each in its own disc.
     """
     given = _given(graph.ids, positions or {})
     known = ~np.isnan(given[:, 0])
@@ -64,11 +67,10 @@ def places(
 def places_of(
     view: View, *, seed: int = 0, positions: Mapping[str, Place] | None = None, aspect: float = 1.5
 ) -> dict[str, Place]:
-    """Where everything in a view goes in the unit square: its nodes, and the middle of each community,
-    whether it is drawn or not.
+    """Lay out the nodes of a view and the centre of each community, drawn or not, in the unit square.
 
-    A community keeps its place when any is opened, closed or searched: its members have their places around
-    the super node. What is in `positions` stays exactly there.
+    A community keeps its position when any is opened, closed or searched: its members are placed around its
+    node. Everything in `positions` stays exactly there.
     """
     graph, whole = view.graph, view.whole
     if not whole.ids:
@@ -78,14 +80,14 @@ def places_of(
     laid = _in_discs(_pairs(graph), whole.members, aspect=aspect, seed=seed, wanted=wanted, hole=HOLE)
     middles = _kept(laid.middles, _given(whole.ids, positions or {}))
     of = whole.division.of[view.shown]
-    # a community that was elsewhere takes its members along
+    # members move with a community that has a given position
     points = laid.points[view.shown] + (middles - laid.middles)[of]
     ids = [graph.ids[row] for row in view.shown.tolist()]
     given = _given(ids, positions or {})
     known = ~np.isnan(given[:, 0])
     elsewhere = np.unique(of[known & (np.abs(points - given).max(axis=1, initial=0) > 1e-3)])
     points[known] = given[known]
-    # their places were found for another arrangement of their community
+    # their positions belong to another layout of their community
     points[~known & np.isin(of, elsewhere)] = np.nan
     if np.isnan(points).any():
         things = np.concatenate(
@@ -96,7 +98,7 @@ def places_of(
 
 
 def _kept(middles: Points, given: Points) -> Points:
-    """The given middles, and where there is none, a free place near the one of these."""
+    """Return the given centres, with a free position for each missing one near its centre in `middles`."""
     known = ~np.isnan(given[:, 0])
     if not known.any():
         return middles
@@ -110,8 +112,9 @@ def _kept(middles: Points, given: Points) -> Points:
 
 @dataclass(frozen=True, eq=False)
 class _Laid:
-    """Nodes laid out by communities: points of the unit square, one for each node row, and the middle of each
-    community's disc.
+    """A layout by communities: the position of each node row, and the centre of each community's disc.
+
+    Positions are points of the unit square.
     """
 
     points: Points
@@ -127,8 +130,9 @@ def _in_discs(
     wanted: Mask | None = None,
     hole: float = 0.0,
 ) -> _Laid:
-    """Nodes within the discs of their groups; those of groups without a wanted node stand in the middle,
-    uncounted time saved.
+    """Lay out nodes within the discs of their groups.
+
+    To save time, nodes of groups without a wanted node are put at the disc's centre.
     """
     count = sum(map(len, groups))
     of, place_in = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
@@ -138,7 +142,7 @@ def _in_discs(
     middles, radii = packed(shares, _strongest(of[pairs], len(groups)), aspect=aspect, seed=seed)
     reach = np.stack([radii / aspect, radii], axis=1)
     if len(groups) == 1:
-        reach[0] = 0.48  # alone it need not be round
+        reach[0] = 0.48  # a single group need not be round
     middles = middles / (aspect, 1)
     offsets = np.zeros((count, 2))
     within = of[pairs[:, 0]] == of[pairs[:, 1]]
@@ -153,11 +157,10 @@ def _in_discs(
 
 
 def _in_disc(count: int, pairs: NodePairs, hole: float, seed: int) -> Points:
-    """The members of a community, best connected first, in the unit disc: by forces, or in discs of their
-    own, if they are loosely linked.
+    """Lay out the members of a community, best connected first, in the unit disc.
 
-    Otherwise the best connected stand inside; but of more than are ever drawn the first are spread over the
-    whole disc.
+    Loosely linked members are laid out by forces, or in discs of their own. Otherwise the best connected are
+    placed inside. If there are more than are ever drawn, the first are spread over the whole disc.
     """
     if count == 1 and not hole:
         return np.zeros((1, 2))
@@ -174,23 +177,21 @@ def _in_disc(count: int, pairs: NodePairs, hole: float, seed: int) -> Points:
 
 
 def _around(hole: float, points: Points) -> Points:
-    """Points of the unit disc moved outwards until none is within `hole` of the middle."""
+    """Move points of the unit disc outwards until none is within `hole` of the centre."""
     radius = np.hypot(*points.T)[:, None]
     moved: Points = points / np.maximum(radius, 1e-9) * (hole + (1 - hole) * radius)
     return moved
 
 
 def _facing(offsets: Points, of: NDArray[np.int64], crossing: NodePairs, middles: Points) -> Points:
-    """The offsets from the middles of discs, each disc turned so that its nodes are nearest to those they are
-    linked with elsewhere.
-    """
+    """Rotate each disc so that its nodes are nearest to those they are linked with in other discs."""
     ends = np.concatenate([crossing, crossing[:, ::-1]])
     toward = middles[of[ends[:, 1]]] - middles[of[ends[:, 0]]]
     toward = toward / np.maximum(np.hypot(*toward.T)[:, None], 1e-9)
     x, y = offsets[ends[:, 0]].T
     along, across = x * toward[:, 0] + y * toward[:, 1], x * toward[:, 1] - y * toward[:, 0]
     sums = (np.bincount(of[ends[:, 0]], weights=part, minlength=len(middles)) for part in (across, along))
-    # the turn with the largest sum of products, as in a Procrustes fit in the plane
+    # the rotation with the largest sum of products, as in a Procrustes fit in the plane
     angle = np.arctan2(*sums)[of]
     cosine, sine = np.cos(angle), np.sin(angle)
     x, y = offsets.T
@@ -198,7 +199,7 @@ def _facing(offsets: Points, of: NDArray[np.int64], crossing: NodePairs, middles
 
 
 def _strongest(ends: NDArray[np.int64], size: int) -> NodePairs:
-    """For each community the few others with which it shares most edges, as pairs."""
+    """Return pairs of communities: each with the few others with which it shares most edges."""
     links, counts = np.unique(
         np.sort(ends[ends[:, 0] != ends[:, 1]], axis=1) @ np.array([size, 1]), return_counts=True
     )
@@ -209,12 +210,13 @@ def _strongest(ends: NDArray[np.int64], size: int) -> NodePairs:
     return pairs[np.unique(order[place < STRONGEST] % max(len(pairs), 1))]
 
 
-# --- new nodes among old ones ---
+# --- new nodes in an existing layout ---
 
 
 def _beside(given: Points, pairs: NodePairs) -> Points:
-    """The points with each missing one near the middle of its neighbours; what is not connected with any
-    given one comes below.
+    """Put each missing point near the mean of its neighbours.
+
+    Nodes that are not connected with a given one are placed below.
     """
     points = given.copy()
     ends = np.concatenate([pairs, pairs[:, ::-1]])
@@ -236,8 +238,9 @@ def _beside(given: Points, pairs: NodePairs) -> Points:
 
 
 def _first_of_parts(missing: Mask, ends: NodePairs) -> NDArray[np.intp]:
-    """The missing rows that are better connected than all their neighbours: at least one of each connected
-    part.
+    """Return the missing rows with a higher degree than all their neighbours.
+
+    There is at least one in each connected component.
     """
     rank = np.empty(len(missing), dtype=np.intp)
     rank[np.lexsort((-np.arange(len(missing)), np.bincount(ends[:, 0], minlength=len(missing))))] = np.arange(
@@ -252,19 +255,22 @@ def _first_of_parts(missing: Mask, ends: NodePairs) -> NDArray[np.intp]:
 
 
 def _pairs(graph: PropertyGraph) -> NodePairs:
-    """The ends of all edges but loops, each pair once, in order; shape (m, 2)."""
+    """Return the ends of all edges except self-loops, each pair once, in order, shape (m, 2)."""
     return _distinct(np.stack([graph.sources, graph.targets], axis=1).astype(np.int64), len(graph))
 
 
 def _distinct(ends: NDArray[np.int64], size: int) -> NodePairs:
-    """The pairs of different numbers below `size`, each once, in order."""
+    """Return the pairs of different numbers below `size`, once each, in order."""
     codes = np.sort(ends[ends[:, 0] != ends[:, 1]] @ np.array([size, 1]))
     codes = codes[np.diff(codes, prepend=-1) > 0]  # np.unique took ten times as long for two million
     return np.stack(np.divmod(codes, max(size, 1)), axis=1).astype(np.intp)
 
 
 def _given(ids: Sequence[str], positions: Mapping[str, Place]) -> Points:
-    """The known places of some ids, NaN where there is none or it is no number; shape (n, 2)."""
+    """Return the known positions of some ids, shape (n, 2).
+
+    A position that is missing or not finite is NaN.
+    """
     points = np.array([positions.get(id, (np.nan, np.nan)) for id in ids], dtype=float).reshape(-1, 2)
     points[~np.isfinite(points).all(axis=1)] = np.nan
     return points

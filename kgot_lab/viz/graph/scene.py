@@ -1,5 +1,6 @@
-"""A scene: what is drawn of a graph, as plain data. The still picture (SVG) and the live view (JSON) both
-render it.
+"""A scene: the drawn part of a graph as plain data.
+
+It is rendered by the static picture (SVG) and the live view (JSON).
 """
 
 from __future__ import annotations
@@ -37,14 +38,15 @@ from kgot_lab.viz.graph.marks import (
 from kgot_lab.viz.static.drawing import balanced, line_width
 
 EDGES_PER_NODE = 4  # more would be a black cloud
-_OFTEN = 15  # edges of one type from which on it is said once
-_NO_COMMUNITY = WITHOUT_EDGES, THE_REST, EVERYTHING_ELSE  # drawn smaller, since their number says little
+_OFTEN = 15  # number of edges of one type from which the legend gives the type
+_NO_COMMUNITY = WITHOUT_EDGES, THE_REST, EVERYTHING_ELSE  # drawn smaller, since their size says little
 
 
 @dataclass(frozen=True)
 class NodePlan:
-    """A node: its middle, its radius, its name in lines, and the middle of these, counted from its own; not
-    `named` for want of room.
+    """A node: its centre, radius, name in lines, and the offset of the name's centre.
+
+    It is not `named` if there is no room.
     """
 
     place: Place
@@ -56,8 +58,9 @@ class NodePlan:
 
 @dataclass(frozen=True)
 class EdgePlan:
-    """An edge: the control point of its curve, its words in lines, and the middle of these; not `worded` for
-    want of room.
+    """An edge: the control point of its curve, its label in lines, and the label's centre.
+
+    It is not `worded` if there is no room.
     """
 
     control: Place
@@ -68,17 +71,17 @@ class EdgePlan:
 
 @dataclass(frozen=True)
 class DrawingPlan:
-    """Where everything is, in pixels of a drawing area; `name_size` and `word_size` are those of the type."""
+    """All positions, in pixels of a drawing area. `name_size` and `word_size` are font sizes."""
 
     area: tuple[float, float]
     name_size: float
     word_size: float
     nodes: Mapping[str, NodePlan]
     edges: Mapping[Identity, EdgePlan]
-    notes: tuple[str, ...] = ()  # what edges say that have a number for want of room
+    notes: tuple[str, ...] = ()  # the labels of edges that have a number for lack of room
 
     def fractions(self) -> dict[str, Place]:
-        """Where the nodes are, as fractions of the area."""
+        """Return the positions of the nodes as fractions of the area."""
         return {
             id: (node.place[0] / self.area[0], node.place[1] / self.area[1])
             for id, node in self.nodes.items()
@@ -86,7 +89,7 @@ class DrawingPlan:
 
     @property
     def silent(self) -> int:
-        """How many names and words of edges have no room."""
+        """The number of names and edge labels without room."""
         return sum(not node.named for node in self.nodes.values()) + sum(
             not edge.worded for edge in self.edges.values()
         )
@@ -94,10 +97,10 @@ class DrawingPlan:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Nodes and edges that are drawn, and what is marked among them; `labels` in the order of their colours.
+    """The drawn nodes and edges, and their marks. `labels` are in the order of their colours.
 
-    Of a `view` some nodes stand for a community, and bundles for many edges. `places` are fractions of the
-    drawing area; a small scene has a `plan` too.
+    In a `view`, some nodes represent a community, and bundles represent many edges. `places` are fractions of
+    the drawing area. A small scene also has a `plan`.
     """
 
     nodes: tuple[Node, ...]
@@ -115,21 +118,21 @@ class Scene:
 
     @property
     def bundles(self) -> tuple[EdgeBundle, ...]:
-        """The lines that stand for many edges."""
+        """The lines that represent many edges."""
         return self.view.bundles if self.view else ()
 
     @cached_property
     def most(self) -> int:
-        """How many edges the thickest bundle stands for."""
+        """The number of edges in the thickest bundle."""
         return max((bundle.count for bundle in self.bundles), default=1)
 
     def bundle_caption(self, bundle: EdgeBundle) -> str:
-        """The number of its edges, if they are many."""
+        """Return the number of the bundle's edges, or "" if they are few."""
         return f"{bundle.count:,}" if bundle.count > self.most / 2 else ""
 
     @cached_property
     def lines(self) -> tuple[Edge, ...]:
-        """The edges, and one for each bundle, called as the line is."""
+        """The edges, and one for each bundle, with its caption as type."""
         bundled = (
             Edge(each.source, self.bundle_caption(each), each.target, key=" bundle") for each in self.bundles
         )
@@ -147,25 +150,29 @@ class Scene:
         }
 
     def look(self, node: Node) -> NodeLook:
-        """The colour and shape of a node, by its first label."""
+        """Return the colour and shape of a node, by its first label."""
         if node.id in self.groups:
             return GROUP
         return look_of(self.labels.index(node.labels[0])) if node.labels else ROUND
 
     def caption(self, node: Node) -> str:
-        """What is written beside a node."""
+        """Return the text beside a node."""
         return self.groups[node.id].name if node.id in self.groups else node_caption(node)
 
     def words(self, edge: Edge) -> str:
-        """What is written along an edge: its type, with the sign of its mark; nothing where the legend says
-        it of all edges.
+        """Return the text along an edge: its type, with the sign of its mark.
+
+        It is "" if the legend gives one type for all edges and the edge is not marked.
         """
         mark = self.marked.edges.get(edge.identity)
         return f"{MARKS[mark].sign} {edge.type}" if mark else "" if self.type_of_all else edge.type
 
     @cached_property
     def type_of_all(self) -> str:
-        """The type of all edges, if they are many and have the same one: it need not be said at each."""
+        """The type of all edges if they are many and have the same one, else "".
+
+        It is in the legend instead of at each edge.
+        """
         types = {edge.type for edge in self.lines}
         return types.pop() if len(types) == 1 and len(self.lines) > _OFTEN else ""
 
@@ -176,14 +183,17 @@ class Scene:
 
     @property
     def title(self) -> str:
-        """How large the graph is of which this is drawn."""
+        """The size of the whole graph, in words."""
         graph = self.marked.graph
         if not len(graph):
             return "An empty graph"
         return f"A graph with {counted(len(graph), 'node')} and {counted(len(graph.edges), 'edge')}"
 
     def left_out(self, first: str) -> str:
-        """What is not drawn, in words, and which nodes came `first`: such as ", the best connected"."""
+        """Describe how many nodes and edges are not drawn.
+
+        `first` names the nodes that were preferred, such as ", the best connected".
+        """
         graph, said = self.marked.graph, []
         if len(self.nodes) < len(graph):
             said.append(f"Shows {len(self.nodes):,} of {len(graph):,} nodes{first}.")
@@ -193,8 +203,9 @@ class Scene:
 
 
 def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int, labels: Sequence[str] = ()) -> Scene:
-    """At most `limit` nodes: the marked ones first, then the best connected; removed nodes and edges are
-    shown too.
+    """Select at most `limit` nodes to draw: the marked ones first, then the best connected.
+
+    Removed nodes and edges are shown too.
     """
     told = marked(graph, highlight)
     whole, touched = told.graph, told.touched
@@ -216,31 +227,32 @@ def scene_of(graph: PropertyGraph, highlight: Highlight, limit: int, labels: Seq
 
 
 def scene_of_view(view: View, told: Marked) -> Scene:
-    """What a view of a marked graph draws."""
+    """Return the scene of a view of a marked graph."""
     return Scene(view.nodes, view.edges, told, told.labels, view)
 
 
-# Where everything of a small graph goes, once for the still picture and the live view: nodes, names, lines,
-# and the words along them.
+# The plan of a small graph, used by the static picture and the live view: nodes, names, lines and edge
+# labels.
 #
-# All is in pixels of a drawing area. A wider or higher area may stretch the places and the curves: what lay
-# apart then lies farther apart, since names and nodes keep their sizes, and no line comes nearer to a node.
+# All coordinates are in pixels of a drawing area. A larger area may stretch positions and curves. Items then
+# lie farther apart, since names and nodes keep their sizes, and no line comes nearer to a node.
 
-PLANNED = 150  # nodes up to which names and words have places of their own
-MANY_NODES = 60  # from here on all is smaller
+PLANNED = 150  # maximum nodes of a scene with a plan
+MANY_NODES = 60  # with more nodes everything is smaller
 _ATTEMPTS = 3
-_LEADING = 1.22  # from line to line, by the size of the type
-_STRETCHES = 3  # a stretched drawing has other places for its names, and these may reach less far
-# of words along an edge, by their usual width, in the order in which they are tried; 0 for a number
+_LEADING = 1.22  # line height, relative to the font size
+_STRETCHES = 3  # repetitions, since names are placed differently in a stretched drawing
+# relative widths of edge labels, in the order in which they are tried; 0 for a number
 _WIDTHS = (1.0, 0.6, 2.5, 0.0)
-_LOOP = 4.4  # radii that a loop is high
+_LOOP = 4.4  # height of a self-loop in radii
 
 
 def drawing_plan(scene: Scene, area: tuple[float, float], *, positions: Mapping[str, Place]) -> DrawingPlan:
-    """Plan a drawing: nodes with `positions`, fractions of the area, stay there; the others are laid out, and
-    moved until all reads.
+    """Plan the positions of nodes, names and edge labels.
 
-    Where something finds no room other layouts are tried, and the one with most names and words is taken.
+    Nodes with `positions`, as fractions of the area, stay there. The others are laid out and moved until
+    everything is readable. If something has no room, other layouts are tried, and the one with the most names
+    and labels is used.
     """
     free = not any(node.id in positions for node in scene.nodes)
     plans: list[DrawingPlan] = []
@@ -255,7 +267,7 @@ def drawing_plan(scene: Scene, area: tuple[float, float], *, positions: Mapping[
 
 
 class _Draft:
-    """A plan in the making; rows are nodes and edges in the order given."""
+    """A plan under construction. Rows are nodes and edges in the order given."""
 
     def __init__(self, scene: Scene, area: tuple[float, float]) -> None:
         self.scene, self.area = scene, area
@@ -289,7 +301,7 @@ class _Draft:
         self.points: Points = np.empty((len(nodes), 2))
 
     def lay_out(self, positions: Mapping[str, Place], *, seed: int) -> None:
-        """Find the place of each node."""
+        """Compute the position of each node."""
         area = np.array(self.area)
         given = np.array(
             [positions.get(node.id, (np.nan, np.nan)) for node in self.nodes], dtype=float
@@ -308,7 +320,7 @@ class _Draft:
             self.points = stretched(self.points, *self._beside(), self.area)
 
     def write(self) -> None:
-        """Find a place for each name and each edge's words, and a way for each edge."""
+        """Compute the positions of names and edge labels, and the curve of each edge."""
         self.name_at = names_placed(
             self.points, self.radius, self.name_halves, self.ends[~self.loops], self.area
         )
@@ -316,7 +328,7 @@ class _Draft:
         self.word_at = np.zeros((len(self.edges), 2))
         self.notes: list[str] = []
         self.silent = np.array([bool(lines) for lines in self.words], dtype=bool)
-        for wide in _WIDTHS:  # what found no room is tried again as broader or narrower lines
+        for wide in _WIDTHS:  # labels without room are tried again with wider or narrower lines
             rows = np.flatnonzero(self.silent)
             if not wide:
                 self._number(rows)
@@ -330,7 +342,7 @@ class _Draft:
                 self._place_edge_label(rows)
 
     def _number(self, rows: NDArray[np.intp]) -> None:
-        """Give edges numbers instead of words, one for each type, and say in notes what they stand for."""
+        """Replace the labels of edges by numbers, one for each type, and explain them in notes."""
         types = dict.fromkeys(self.edges[row].type for row in rows.tolist())
         numbers = {type: f"({number})" for number, type in enumerate(types, 1)}
         self.notes = [f"{number} {type}" for type, number in numbers.items()]
@@ -338,7 +350,7 @@ class _Draft:
             self.words[row] = (numbers[self.edges[row].type],)
 
     def _place_edge_label(self, rows: NDArray[np.intp]) -> None:
-        """Find a place for the words of some edges, off everything that has one."""
+        """Position the labels of some edges, off everything that is already placed."""
         shown = ~self.name_at.clash
         said = ~self.silent & np.array([bool(lines) for lines in self.words], dtype=bool)
         discs = np.stack([self.radius, self.radius], axis=1) + 1
@@ -352,7 +364,7 @@ class _Draft:
         self.word_at[rows], self.silent[rows] = found.middles, found.clash
 
     def plan(self) -> DrawingPlan:
-        """The finished plan."""
+        """Return the finished plan."""
         nodes = {}
         for number, node in enumerate(self.nodes):
             (x, y), (a, b) = self.points[number].tolist(), self.name_at.middles[number].tolist()
@@ -369,11 +381,12 @@ class _Draft:
             )
         return DrawingPlan(self.area, self.name_size, self.word_size, nodes, edges, tuple(self.notes))
 
-    # --- what the steps are given ---
+    # --- inputs of the steps ---
 
     def _pairs(self) -> tuple[NodePairs, Points]:
-        """The pairs of nodes that edges join, each once, and the width and height of what is written along
-        all edges of a pair.
+        """Return each pair of connected nodes once, and the size of the text along its edges.
+
+        The size is the width and height of all labels of a pair together, shape (m, 2).
         """
         room: dict[tuple[int, int], tuple[float, float]] = {}
         for (one, other), (half, high) in zip(self.ends.tolist(), self.word_halves.tolist(), strict=True):
@@ -386,7 +399,10 @@ class _Draft:
         ).reshape(-1, 2)
 
     def _below(self) -> tuple[Points, Points]:
-        """How far each node with the name below it reaches left and up, and right and down."""
+        """Return how far each node extends with its name below it.
+
+        Returns two arrays: left and up, then right and down.
+        """
         side = np.maximum(self.radius, self.name_halves[:, 0]) + 1
         up = (
             self.radius
@@ -398,7 +414,7 @@ class _Draft:
         )
 
     def _beside(self) -> tuple[Points, Points]:
-        """The same with the names where they would be placed now."""
+        """Return how far each node extends with its name where it would be placed now."""
         at = (
             names_placed(
                 self.points, self.radius, self.name_halves, self.ends[~self.loops], self.area
@@ -413,7 +429,7 @@ class _Draft:
 
 
 def _halves(texts: Sequence[Sequence[str]], size: float) -> Points:
-    """Half the width and height of texts in lines, shape (n, 2)."""
+    """Return half the width and height of multi-line texts, shape (n, 2)."""
     wide = [max((line_width(line, size) for line in lines), default=0.0) / 2 for lines in texts]
     return np.array(
         [(half, len(lines) * size * _LEADING / 2) for half, lines in zip(wide, texts, strict=True)]

@@ -1,5 +1,6 @@
-"""A scene as a static picture that needs nothing else: its legend above, a note below, no script and no
-address inside.
+"""Render a scene as a self-contained static SVG.
+
+It has a legend above and a note below, and no scripts or URLs.
 """
 
 from __future__ import annotations
@@ -29,19 +30,20 @@ from kgot_lab.viz.static.drawing import HALO, StaticPicture, draw_path, draw_rec
 from kgot_lab.viz.static.markup import Markup, element, joined, keyed, shortened, text_width
 from kgot_lab.viz.static.table import Sheet, Table, table
 
-WHICH_FIRST = " (changed and best connected first)"  # which nodes are drawn where there is no room for all
+WHICH_FIRST = " (changed and best connected first)"  # which nodes are preferred if not all are drawn
 NO_NODES = "This graph has no nodes"
 _EDGE = 6.0  # pixels around the drawing
-_ROW, _FIRST_ROW = 22.0, 16.0  # of the legend: the height of a row, and where the first one is
+_ROW, _FIRST_ROW = 22.0, 16.0  # legend: the height of a row, and the position of the first one
 _NOTE, _NOTE_LINES = 15.0, 3
-_TOLD = 300  # characters of a line of a tooltip
-_TOLD_OF_MANY = 60  # with many nodes they would be most of the file
+_TOLD = 300  # maximum characters of a line of a tooltip
+_TOLD_OF_MANY = 60  # with many nodes, tooltips would be most of the file
 
 
 @dataclass(frozen=True)
 class Picture(StaticPicture):
-    """A scene as SVG, and where each node is in it, as fractions of the drawing area: hand them to the next
-    picture to keep nodes in place.
+    """A scene as SVG, and the positions of its nodes as fractions of the drawing area.
+
+    Pass the positions to the next picture to keep the nodes in place.
     """
 
     svg: Markup = field(repr=False)
@@ -51,18 +53,16 @@ class Picture(StaticPicture):
 
     @property
     def nodes(self) -> int:
-        """How many nodes are drawn."""
+        """The number of nodes drawn."""
         return len(self.scene.nodes)
 
     @property
     def edges(self) -> int:
-        """How many edges are drawn."""
+        """The number of edges drawn."""
         return len(self.scene.edges)
 
     def table(self, *, limit: int = 50) -> Table:
-        """The same graph as tables, at most `limit` rows of each: what is marked, if anything is, and all
-        nodes and edges.
-        """
+        """Return the graph as tables with at most `limit` rows each: marks, if any, nodes and edges."""
         told = self.scene.marked
         text = {node.id: node.text for node in told.graph.nodes}
         rows = [(mark, "node", text[id]) for id, mark in told.nodes.items()]
@@ -92,12 +92,12 @@ def svg(
     labels: Sequence[str] = (),
     arrows: bool = True,
 ) -> Picture:
-    """Draw a graph; `highlight` is the write that led to it, what that write took away being drawn too, a
-    path, as the ids of its nodes in order, or a run, for its answer.
+    """Draw a graph as a static SVG picture.
 
-    At most `limit` nodes are drawn and the picture says so; `positions` keeps nodes where an earlier picture
-    had them, and `labels`, in the order in which that picture has them, keep their colours and shapes.
-    Without `arrows` lines point nowhere.
+    `highlight` is the write that led to the graph, a path as the ids of its nodes in order, or a run, of
+    which the answer is marked. What a write removed is drawn too. At most `limit` nodes are drawn, and the
+    picture says so. `positions` keeps nodes where an earlier picture had them. `labels`, in the order of that
+    picture, keep their colours and shapes. Without `arrows` lines have no arrow heads.
     """
     scene = scene_of(graph, highlight, limit, labels)
     sheet = _Paper(scene, width, height, arrows=arrows)
@@ -109,7 +109,7 @@ def svg(
 
 
 def _description(scene: Scene) -> str:
-    """What the picture shows, in words, for those who do not see it."""
+    """Describe the picture in words, for readers who cannot see it."""
     facts = (
         f"{shortened(e.source, 40)} {shortened(e.type, 40)} {shortened(e.target, 40)}"
         for e in scene.edges[:20]
@@ -123,7 +123,7 @@ def _description(scene: Scene) -> str:
 
 
 class _Paper:
-    """A scene on paper of some size, in SVG units."""
+    """A scene on paper of a given size, in SVG units."""
 
     def __init__(self, scene: Scene, width: int, height: int, *, arrows: bool = True) -> None:
         self.scene, self.width, self.height, self.arrows = scene, width, height, arrows
@@ -133,10 +133,10 @@ class _Paper:
         self.most = _TOLD_OF_MANY if len(scene.nodes) > 60 else _TOLD
 
     def planned(self, positions: Mapping[str, Place]) -> DrawingPlan:
-        """Where everything goes, in pixels of the drawing area."""
+        """Return the position of everything, in pixels of the drawing area."""
         plan = drawing_plan(self.scene, self._area(), positions=positions)
         low = _NOTE * len(self._note_lines(plan))
-        if low > self.low:  # what has no room is said below, where there must be room for that
+        if low > self.low:  # labels without room are listed below, which needs space
             self.low = low
             plan = drawing_plan(self.scene, self._area(), positions=plan.fractions())
         return plan
@@ -147,7 +147,7 @@ class _Paper:
     # --- drawing ---
 
     def drawing(self, plan: DrawingPlan) -> list[Markup]:
-        """Lines, then nodes, then words, so that words stay readable."""
+        """Draw lines, then nodes, then text, so that text stays readable."""
         lines = [self._line(edge, plan) for edge in self.scene.edges]
         words = [self._words(edge, plan.edges[edge.identity], plan.word_size) for edge in self.scene.edges]
         nodes = [self._node(node, plan) for node in self.scene.nodes]
@@ -172,7 +172,10 @@ class _Paper:
         return curve(*ends, plan.edges[edge.identity].control, headed=self.arrows)
 
     def _words(self, edge: Edge, planned: EdgePlan, size: float) -> Markup:
-        """What an edge says, where there is room for it; the lines of one in a group."""
+        """Draw the label of an edge, or nothing if there is no room.
+
+        Several lines of text are grouped.
+        """
         if not planned.worded or not any(planned.lines):
             return Markup()
         return _lines(planned.lines, planned.at, size, self._edge_style(edge).ink)
@@ -196,18 +199,18 @@ class _Paper:
     def _rim(self, id: str, planned: NodePlan) -> float:
         return planned.radius + (5 if id in self.scene.marked.nodes else 0)  # the ring
 
-    # --- what surrounds it ---
+    # --- legend, note and background ---
 
     def background(self) -> Markup:
-        """White, also in a dark notebook; and a word where there is nothing to draw."""
+        """Draw a white background, also for dark notebooks, and a note if there is nothing to draw."""
         paper = element("rect", width=self.width, height=self.height, fill="#fff")
         if self.scene.nodes:
             return paper
         return joined([paper, _text(NO_NODES, self.width / 2, self.height / 2, 18, "#555")])
 
     def _legend_entries(self) -> tuple[list[Markup], int]:
-        """The labels drawn, each with its shape and colour, and the marks; and how many rows they take, at
-        most two.
+        """Build the legend entries for labels and marks, and return them with the number of rows, at most
+        two.
         """
         drawn = {node.labels[0] for node in self.scene.nodes if node.labels}
         used = [label for label in self.scene.labels if label in drawn]
@@ -237,11 +240,11 @@ class _Paper:
         return made, 0 if not made else 1 + (y > _FIRST_ROW)
 
     def legend(self) -> Markup:
-        """What the shapes, colours and marks mean."""
+        """Draw the legend of shapes, colours and marks."""
         return element("g", *self.entries)
 
     def note(self, plan: DrawingPlan) -> Markup:
-        """What is not shown, or stands here for want of room, said in the picture."""
+        """Draw the notes on what is left out, and on labels without room."""
         lines = self._note_lines(plan)
         first = self.height - 7 - _NOTE * (len(lines) - 1)
         return joined(
@@ -258,7 +261,7 @@ class _Paper:
 
 
 def _lines(lines: Sequence[str], middle: Place, size: float, colour: str) -> Markup:
-    """Lines of text around a place, in a group if there are several."""
+    """Draw lines of text centred at a point, grouped if there are several."""
     first = middle[1] - (len(lines) - 1) * size * 0.61 + size * 0.35
     made = [
         _text(line, middle[0], first + number * size * 1.22, size, colour)

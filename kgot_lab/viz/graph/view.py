@@ -1,4 +1,4 @@
-"""A graph to look into: it draws wherever a notebook is read, and lives where one runs."""
+"""Interactive graph view: a static picture wherever a notebook is read, and a live view where it runs."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from kgot_lab.viz.live import Live, LiveOutput, is_for_pages
 from kgot_lab.viz.static.markup import shortened
 from kgot_lab.viz.static.table import Table, cell, properties, sheet
 
-# What of a graph holds a text, for the search of a graph view: names first, then relations, then what is
-# known of nodes and of edges.
+# Text search in a graph view: names first, then relations, then labels and properties of nodes and edges.
 
 NAME_IN_SENTENCE = 60  # characters of a name in a sentence
-_QUOTED = 60  # characters of a property around what was searched
+_QUOTED = 60  # characters of a property around a match
 
 
 @dataclass(frozen=True, eq=False)
 class TextHolding:
-    """The rows of nodes and edges that hold a text: nodes by name, edges by type, and then both by what else
-    is known of them.
+    """The rows of nodes and edges that contain a text.
+
+    Nodes with a matching name come first, then edges with a matching type, then nodes and edges with other
+    matches.
     """
 
     graph: PropertyGraph = field(repr=False)
@@ -45,7 +46,10 @@ class TextHolding:
         return len(self.named) + len(self.typed) + len(self.nodes) + len(self.edges)
 
     def __getitem__(self, number: int) -> Node | Edge:
-        """One of them, in this order; raises IndexError."""
+        """Return the match with this number.
+
+        Raises IndexError if there is none.
+        """
         nodes, edges = self.graph.nodes, self.graph.edges
         for rows, things in (
             (self.named, nodes),
@@ -60,7 +64,7 @@ class TextHolding:
         raise IndexError(number)
 
     def describe(self, number: int) -> str:
-        """Which of how many this one is, what it is called, and the place where a property holds the text."""
+        """Describe a match: its number out of all matches, its name, and an excerpt of the property."""
         one = self[number]
         nodes, edges = len(self.named) + len(self.nodes), len(self.typed) + len(self.edges)
         kinds = f" ({counted(nodes, 'node')}, {counted(edges, 'relation')})" * bool(nodes and edges)
@@ -76,7 +80,7 @@ class TextHolding:
 
 
 def holding_text(graph: PropertyGraph, text: str) -> TextHolding:
-    """The nodes and edges of a graph that hold a text, in capitals or small letters."""
+    """Find the nodes and edges that contain a text, ignoring case."""
     wanted = text.casefold()
     names = [(node.text.casefold(), node.id.casefold()) for node in graph.nodes]
     holding = (row for row, each in enumerate(names) if any(wanted in name for name in each))
@@ -89,19 +93,17 @@ def holding_text(graph: PropertyGraph, text: str) -> TextHolding:
 
 
 def _nearness(wanted: str, names: Sequence[str]) -> int:
-    """How near a name is to what is searched: 0 where it is it, 1 where it begins with it, 2 where it holds
-    it.
-    """
+    """Rank a name by how well it matches: 0 for equal, 1 for a prefix, 2 for a substring."""
     return 0 if wanted in names else 1 if any(name.startswith(wanted) for name in names) else 2
 
 
 def name_of_node(node: Node) -> str:
-    """A node in a sentence."""
+    """Return the name of a node, shortened for a sentence."""
     return shortened(node.text, NAME_IN_SENTENCE)
 
 
 def walked_names(graph: PropertyGraph, way: Sequence[str], edges: Iterable[Edge]) -> str:
-    """Nodes by their names, and between each two an edge with its arrow as it is: A — knows → B ← knows — C."""
+    """Format a path with node names and edge directions: A — knows → B ← knows — C."""
     steps = (
         f"{_step(edge, start)}{name_of_node(graph.node(end))}"
         for edge, start, end in zip(edges, way, way[1:], strict=False)
@@ -110,13 +112,16 @@ def walked_names(graph: PropertyGraph, way: Sequence[str], edges: Iterable[Edge]
 
 
 def _step(edge: Edge, start: str) -> str:
-    """What stands between two names, of which `start` is the first."""
+    """Format the edge between two names.
+
+    `start` is the id of the first node.
+    """
     type = shortened(edge.type, NAME_IN_SENTENCE)
     return f" — {type} → " if edge.source == start else f" ← {type} — "
 
 
 def quoted_property(name: str, text: str, wanted: str) -> str:
-    """A property with the letters around the first place where it holds a text."""
+    """Format a property with an excerpt around the first match of a text."""
     at = max(text.casefold().find(wanted.casefold()), 0)
     start = max(0, at - _QUOTED // 2)
     end = max(start + _QUOTED, at + len(wanted))
@@ -126,7 +131,7 @@ def quoted_property(name: str, text: str, wanted: str) -> str:
 def _known_to_hold(
     wanted: str, known: Iterable[tuple[Sequence[str], Mapping[str, Json]]], but: Collection[int]
 ) -> list[int]:
-    """The rows of which something known holds a text, but for some."""
+    """Return the rows with a label or property that contains a text, except those in `but`."""
     rows = enumerate(known)
     return [
         row
@@ -143,7 +148,7 @@ def _known(labels: Sequence[str], properties: Mapping[str, Json]) -> Iterator[tu
 
 
 IN_PICTURE = 150  # nodes of the static picture
-# pixels of the legend and the edges of the still picture, which a live view has outside its drawing
+# pixels of the legend and the margins of the static picture, which a live view has outside its drawing
 AROUND_DRAWING = 40
 LEAST_HEIGHT, MOST_HEIGHT = 260, 640
 _NO_NODE = "A path joins two nodes, and this is a group of them: open it and pick one of its nodes."
@@ -151,7 +156,7 @@ AROUND = 40  # neighbours drawn at once
 
 
 class GraphView(LiveOutput):
-    """What `show_graph` shows: two outputs in a cell, and then what the reader picked in it."""
+    """The result of `show_graph`: an interactive view, and afterwards what the reader picked in it."""
 
     def __init__(
         self,
@@ -169,12 +174,12 @@ class GraphView(LiveOutput):
         if self.view.communities:
             changed = sorted(told.touched, key=lambda id: (id not in told.nodes, *self._connected(id)))
             self.view = revealed(self.view, changed[: most // 2])
-        self._placed: Mapping[str, Place] = {}  # where a view of groups has what it draws
+        self._placed: Mapping[str, Place] = {}  # positions of what a view with groups draws
         self.live = Live(picture, {"view": "graph", **self._data(), "height": height}, self._heard)
 
     @property
     def graph(self) -> PropertyGraph:
-        """The graph, with what the highlighted write took away."""
+        """The graph, including what the highlighted write removed."""
         return self._told.graph
 
     def _refresh(self) -> None:
@@ -185,17 +190,21 @@ class GraphView(LiveOutput):
         return f"<GraphView of {self.graph}" + (f", picked {self.picked!r}>" if self.picked else ">")
 
     def alone(self) -> dict[str, Json]:
-        """The data of the live view for a page without Python: with what its groups open into, as far as
-        about 1 MB holds it.
+        """Return the data of the live view for a page without Python.
+
+        What its groups open into is included, up to about 1 MB.
         """
         return {**self.live.data, **group_views(self.view, self._told, self._positions)}
 
     def table(self, limit: int = 50) -> Table:
-        """The same graph as tables, with what is marked first."""
+        """Return the graph as tables, with what is marked first."""
         return self.picture.table(limit=limit)
 
     def facts(self) -> Table:
-        """The picked node with its properties, and its edges; raises BadInput before one was picked."""
+        """Return the picked node with its properties and edges as tables.
+
+        Raises BadInput if no node has been picked.
+        """
         if not self.picked:
             raise BadInput(
                 "no node is picked yet: click one in the view of the cell above, or set `picked` to an id"
@@ -221,7 +230,10 @@ class GraphView(LiveOutput):
         return data_of(self.view, self._told, self._positions, plan)
 
     def _heard(self, message: Mapping[str, Json]) -> Json:
-        """The answer to what a reader did in the browser, where an empty id is called otherwise."""
+        """Return the reply to a browser message.
+
+        Empty ids are encoded as NAMELESS.
+        """
         answer = self._answered({key: _exchanged(value, NAMELESS, "") for key, value in message.items()})
         return {
             key: _exchanged(value, "", NAMELESS) if key in ("pick", "way") else value
@@ -237,7 +249,7 @@ class GraphView(LiveOutput):
                 said = f"{len(near)} neighbours of {self._name(id)} now drawn"
                 return self._shown(revealed(self.view, near), said)
             case {"open": str(community)} if community in self.view.whole.ids:
-                self._placed = {}  # what is opened, and all around it, is laid out anew
+                self._placed = {}  # the opened community and its surroundings get a new layout
                 return self._shown(entered(self.view, community), "Opened, and laid out anew.")
             case {"close": str()} if self.view.whole.outer:
                 self._placed = {}
@@ -254,14 +266,14 @@ class GraphView(LiveOutput):
         return {}
 
     def _shown(self, view: View, said: str) -> dict[str, Json]:
-        """Another view of the graph for the browser, and for whoever shows this object again."""
+        """Set the current view, and return its data with a message for the browser."""
         self.view = view
         data = self._data()
         self.live.data = {**self.live.data, **data}
         return {"graph": data, "said": said}
 
     def _found(self, text: str, turn: int) -> Json:
-        """The next node or edge that holds a text, of all that there are, drawn and ready to be looked at."""
+        """Show the next node or edge that contains a text, and return it as picked."""
         found = holding_text(self.graph, text)
         if not found:
             return {"said": f"Nothing holds “{text}”: no name, no relation, no property"}
@@ -277,7 +289,7 @@ class GraphView(LiveOutput):
         return shown | {"pick": one.source, "said": said}
 
     def _path(self, start: str, end: str) -> Json:
-        """A shortest path in the whole graph, whichever way its edges point."""
+        """Show a shortest path in the whole graph, ignoring the direction of edges."""
         if start not in self.graph or end not in self.graph:
             return {"said": _NO_NODE}
         way = shortest_path(self.graph, start, end)
@@ -292,12 +304,12 @@ class GraphView(LiveOutput):
         return self._shown(revealed(self._drawing_first(links), way), said) | {"pick": end, "way": way}
 
     def _drawing_first(self, edges: Iterable[Edge]) -> View:
-        """The view, where some edges have their lines before others, beside those that are marked."""
+        """Return the view in which some edges are drawn before others, besides those that are marked."""
         wanted = {*self._told.edges, *(edge.identity for edge in edges)}
         return replace(self.view, whole=replace(self.view.whole, marked=wanted))
 
     def _hidden_around(self, id: str) -> list[str]:
-        """The neighbours of a node that are not drawn by themselves, best connected first."""
+        """Return the neighbours of a node that are not drawn individually, best connected first."""
         edges = self.graph.neighbours(id, "both")
         near = dict.fromkeys(edge.target if edge.source == id else edge.source for edge in edges)
         hidden = [other for other in near if self.view.drawn_as(other) != other]
@@ -312,7 +324,7 @@ class GraphView(LiveOutput):
 
 
 def _exchanged(value: Json, one: str, other: str) -> Json:
-    """A text, or each of a list, with one put in the place of another."""
+    """Replace `one` by `other` if the value, or an item of a list, equals it."""
     if isinstance(value, list | tuple):
         return [_exchanged(each, one, other) for each in value]
     return other if value == one else value
@@ -327,17 +339,19 @@ def show_graph(
     most: int = PLANNED,
     arrows: bool | None = None,
 ) -> GraphView:
-    """Show a graph: a static picture wherever the notebook is read, and in its place a live view where a
-    kernel runs.
+    """Show a graph as a static picture, and as a live view where a kernel runs.
 
-    It is a PropertyGraph, or anything that `graph.given.as_graph` makes one of: a NetworkX graph, triples, a
+    `graph` is a PropertyGraph, or anything that `graph.given.as_graph` converts: a NetworkX graph, triples, a
     pandas table of edges. `highlight` is the write that led to the graph, a path as the ids of its nodes, or
-    a run, whose answer and what that rests on are then marked; `positions` keeps nodes where an earlier
-    view's `picture` had them; `height` is in pixels. A graph of more than `most` nodes is drawn as
-    communities, which open: of up to 150 things nearly all names have room. With a higher `most` more nodes
-    are drawn by themselves, and named as one comes closer. Raises BadInput and UnknownName for a path that is
-    not in the graph, or a run without an answer. The edges of an undirected NetworkX graph have no arrows,
-    unless `arrows` says so; nor have others where it is False.
+    a run, whose answer and supporting facts are marked. `positions` keeps nodes where an earlier view's
+    `picture` had them. `height` is in pixels.
+
+    A graph of more than `most` nodes is drawn as communities, which can be opened. Up to 150 items, nearly
+    all names fit. With a higher `most`, more nodes are drawn individually, and their names appear on zooming
+    in. The edges of an undirected NetworkX graph have no arrows unless `arrows` is true; no edges have arrows
+    if it is false.
+
+    Raises BadInput or UnknownName if a path is not in the graph, or if a run has no answer.
     """
     arrows = not is_undirected(graph) if arrows is None else arrows
     graph = as_graph(graph)

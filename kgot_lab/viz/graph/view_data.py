@@ -1,4 +1,4 @@
-"""A scene as the live view draws it: JSON with captions cut, colours chosen, a place for everything."""
+"""Render a scene as JSON for the live view, with shortened captions, colours and positions."""
 
 from __future__ import annotations
 
@@ -28,18 +28,21 @@ from kgot_lab.viz.graph.scene import (
 from kgot_lab.viz.static.markup import shortened
 from kgot_lab.viz.static.table import cell
 
-DRAWN = 2000  # nodes of a live view
-NAMELESS = "\u2063"  # what stands for an empty id in the browser, whose graphs have none
-CAPTION = 24  # characters below a node
-_LINE = 300  # characters of a line that one sees on pointing at something
+DRAWN = 2000  # maximum nodes of a live view
+NAMELESS = "\u2063"  # encodes an empty id in the browser, whose graphs do not allow one
+CAPTION = 24  # maximum characters of a caption
+_LINE = 300  # maximum characters of a line of a tooltip
 ASPECT = 1.5  # width of the unit square over its height
-_NAMED = 14  # communities that have a name when the whole is seen; the others when one comes closer
-AREA = 780.0, 440.0  # pixels a live view without still picture is planned for; a smaller one is drawn smaller
+_NAMED = 14  # communities with a name in the whole view; the others get theirs on zooming in
+AREA = 780.0, 440.0  # planned pixels of a live view without static picture; a smaller one is scaled down
 _LINES_PLANNED = 4 * PLANNED
 
 
 def graph_data(graph: PropertyGraph, highlight: Highlight, positions: Mapping[str, Place]) -> dict[str, Json]:
-    """A graph as the browser draws it; the nodes in `positions` stay there."""
+    """Return the data with which the browser draws a graph.
+
+    Nodes in `positions` stay there.
+    """
     told = marked(graph, highlight)
     return data_of(collapsed(told.graph, DRAWN, marked=told.edges), told, positions)
 
@@ -47,10 +50,10 @@ def graph_data(graph: PropertyGraph, highlight: Highlight, positions: Mapping[st
 def data_of(
     view: View, told: Marked, positions: Mapping[str, Place], plan: DrawingPlan | None = None
 ) -> dict[str, Json]:
-    """A view as the browser draws it: `nodes`, `edges`, `legend`, and in words what is shown and what is not.
+    """Return the data with which the browser draws a view.
 
-    A small one has a plan: that of its still picture, if one is given, or else a new one, in which nodes keep
-    their `positions`.
+    It has `nodes`, `edges`, `legend`, and texts on what is shown and what is not. A small view has a plan:
+    that of its still picture if given, else a new one in which nodes keep their `positions`.
     """
     scene = scene_of_view(view, told)
     if plan is None and len(scene.nodes) <= PLANNED and len(scene.lines) <= _LINES_PLANNED:
@@ -60,7 +63,7 @@ def data_of(
 
 
 def scene_data(scene: Scene, view: View) -> dict[str, Json]:
-    """A scene with places as JSON."""
+    """Convert a scene with positions to JSON."""
     told, plan, more = scene.marked, scene.plan, _more(view)
     nodes = [
         _group(scene, node)
@@ -93,7 +96,7 @@ def scene_data(scene: Scene, view: View) -> dict[str, Json]:
         "plan": _type_sizes(plan) if plan else None,
         "total": len(told.graph) if view.communities else 0,
         "inside": view.whole.outer is not None,
-        # Python has more that can be searched
+        # some tooltips are cut, so only Python can search the full text
         "cut": any(line.endswith("…") for thing in (*nodes, *edges) for line in thing["hover"]),
     }
 
@@ -111,7 +114,7 @@ def _node(scene: Scene, node: Node) -> dict[str, Json]:
 
 
 def _group(scene: Scene, node: Node) -> dict[str, Json]:
-    """A community drawn as one, named after its best connected node."""
+    """Return the data of a collapsed community, named after its best connected node."""
     community = scene.groups[node.id]
     sizes = sorted((other.hidden for other in scene.groups.values()), reverse=True)
     about = [
@@ -146,7 +149,7 @@ def _edge(edge: Edge, told: Marked) -> dict[str, Json]:
 
 
 def _bundle(scene: Scene, bundle: EdgeBundle) -> dict[str, Json]:
-    """Many edges drawn as one line, the thicker the more."""
+    """Return the data of a bundle: many edges drawn as one line, with a width by their number."""
     return {
         "source": bundle.source,
         "target": bundle.target,
@@ -160,20 +163,23 @@ def _bundle(scene: Scene, bundle: EdgeBundle) -> dict[str, Json]:
 
 
 def _node_plan(planned: NodePlan) -> dict[str, Json]:
-    """How large a node is, and where its name is in how many lines: pixels from its middle to the name's."""
+    """Return the size of a node, and the lines and position of its name.
+
+    The position is the offset in pixels from the node's centre to the name's.
+    """
     beside, size = [round(along, 1) for along in planned.beside], round(2 * planned.radius, 1)
     return {"size": size, "caption": "\n".join(planned.lines), "beside": beside, "named": planned.named}
 
 
 def _edge_plan(planned: EdgePlan, area: Place) -> dict[str, Json]:
-    """The bend of an edge, and where its words are, as fractions of the area."""
+    """Return the control point of an edge and the position of its label, as fractions of the area."""
     places = (planned.control, planned.at)
     control, at = ([round(place[axis] / area[axis], 4) for axis in (0, 1)] for place in places)
     return {"caption": "\n".join(planned.lines), "control": control, "at": at, "worded": planned.worded}
 
 
 def _more(view: View) -> dict[str, int]:
-    """For each node drawn by itself, how many of its edges lead to nodes that are not."""
+    """Return for each node drawn individually how many of its edges lead to hidden nodes."""
     graph, singles = view.graph, len(view.shown)
     hidden = view.at >= singles
     ends = np.concatenate([graph.sources[hidden[graph.targets]], graph.targets[hidden[graph.sources]]])
@@ -182,18 +188,18 @@ def _more(view: View) -> dict[str, int]:
 
 
 def _inside(view: View, told: Marked) -> str:
-    """How many of the marked nodes are not drawn by themselves."""
+    """Return a sentence with the number of marked nodes inside groups, or ""."""
     hidden = sum(view.drawn_as(id) != id for id in told.nodes if id in view.graph) if view.communities else 0
     return f"{hidden:,} of {len(told.nodes):,} marked nodes are inside groups." if hidden else ""
 
 
 def _lines(values: Mapping[str, Json]) -> list[str]:
-    """A line for each property, provenance included."""
+    """Return a line for each property, provenance included."""
     return [shortened(f"{name}: {cell(value)}", _LINE) for name, value in values.items()]
 
 
 def _legend(scene: Scene) -> list[dict[str, Json]]:
-    """The first labels of the nodes that are drawn, with their looks, and how many nodes have each."""
+    """Return the first labels of the drawn nodes, with their looks and node counts."""
     nodes = [node for node in scene.nodes if node.id not in scene.groups]
     counts = Counter(node.labels[0] if node.labels else "" for node in nodes)
     looks = {label: look_of(number) for number, label in enumerate(scene.labels)} | {"": ROUND}
@@ -204,11 +210,11 @@ def _legend(scene: Scene) -> list[dict[str, Json]]:
     ]
 
 
-# What opens on a page without Python: views of groups that were made before, as many as fit.
+# Groups that open on a page without Python: prepared views, as many as fit.
 
 _MOST = 1_000_000  # characters of JSON, for all views together
-_LEVELS = 2  # groups of the whole graph, and those that these fall into
-_MISSES = 3  # views that find no room, until no more are made: each takes about a second
+_LEVELS = 2  # levels: groups of the whole graph, and the groups inside them
+_MISSES = 3  # stop after so many views without room, since each takes about a second
 NOTHING_OPENS = "On this page groups stay closed: opening one, and searching among the nodes inside, needs a running notebook."
 _ALL_OPEN = (
     "On this page groups open; showing neighbours of a node that are not drawn needs a running notebook."
@@ -217,8 +223,9 @@ _ALL_OPEN = (
 
 @dataclass(frozen=True, eq=False)
 class _Kept:
-    """A view, what it was opened from, and the keys of what opens in it, by the ids of groups; the key ""
-    leads out.
+    """A view, the one from which it was opened, and the keys of what its groups open into.
+
+    The key "" leads out.
     """
 
     view: View
@@ -226,12 +233,13 @@ class _Kept:
     opens: dict[str, str] = field(default_factory=dict)
 
     def own(self) -> list[Community]:
-        """The groups in it that are not beside what was opened."""
+        """Return the groups in it, except the neighbours of the opened group."""
         return [group for group in self.view.communities if group.hidden and not self._is_neighbour(group)]
 
     def lead_on(self) -> None:
-        """Let a group beside what was opened open as it does in the view around this one, and everything else
-        lead out.
+        """Set what the groups beside the opened one open into.
+
+        They open as in the outer view. The group of everything else leads out.
         """
         for group in filter(self._is_neighbour, self.view.communities):
             if self.outer and group.kind == EVERYTHING_ELSE:
@@ -246,11 +254,11 @@ class _Kept:
 def group_views(
     view: View, told: Marked, positions: Mapping[str, Place], *, most: int = _MOST
 ) -> dict[str, Json]:
-    """What the data of a view gets on a page without Python; nothing, where there are no groups.
+    """Return the data that lets groups open on a page without Python, or an empty dict if there are none.
 
-    `opens` has for the id of a group the key of what it opens into, and `kept` the data for each key, each
-    with `opens` of its own. The groups of the view come first, then those inside these, the largest first, as
-    long as all is at most `most` letters of JSON. `alone` says in words what still needs Python.
+    `opens` maps the id of a group to the key of what it opens into. `kept` has the data for each key, each
+    with its own `opens`. The groups of the view come first, then those inside them, the largest first, until
+    the JSON exceeds `most` characters. `alone` describes what still needs Python.
     """
     if not view.communities:
         return {}
@@ -282,7 +290,7 @@ def group_views(
 
 
 def _needing_python(opening: int, groups: int) -> str:
-    """What a reader of the page cannot do, where so many of the groups one comes to open."""
+    """Describe what a reader cannot do without Python, if this many of the groups open."""
     if not opening:
         return NOTHING_OPENS
     if opening == groups:

@@ -1,5 +1,7 @@
-"""Every plot by one name each; all return a Plot: a picture with its words (`alt`) and its numbers
-(`.table()`), saved by `.save(path)`. The ten plots of a run of questions are in `questions`.
+"""All plots, each under one name.
+
+Every plot function returns a Plot: a picture with a description (`alt`) and numbers (`.table()`), saved by
+`.save(path)`. The ten plots of a run of questions are in `questions`.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,9 +31,10 @@ PLOTS: Mapping[str, Callable[..., Plot]] = {
 
 
 def plot_named(name: str, *what: Any, **options: Any) -> Plot:
-    """Draw the plot of this name, one of PLOTS, of what that plot draws, with its options.
+    """Draw the plot of this name, one of PLOTS, with its arguments and options.
 
-    Raises UnknownName, BadInput for what the plot does not take, and what the plot raises.
+    Raises UnknownName if there is no such plot, BadInput if the arguments do not fit, and what the plot
+    raises.
     """
     require(name, str, "a plot is named by a text, as in plot('ballots', …)")
     if name not in PLOTS:

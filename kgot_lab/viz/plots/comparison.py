@@ -1,8 +1,7 @@
-"""The plots of a comparison of systems on the same questions: what each reached, at which cost, how sure it
-was, and against which other.
+"""Plots of a comparison of systems on the same questions: scores, cost, confidence and differences.
 
-All are drawn from the results of receipts, so they hold what is answered so far; a system of the plan without
-an answer is named as such.
+All are drawn from stored per-question results, so they show what has been answered so far. A system of the
+plan without an answer is named as such.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ _SHARE = (-0.03, 1.03)  # the limits of an axis of shares
 _DIFFERENCES = (
     "filled: p < .05 after Holm; diamond: aimed at before the run; right of the line: the first is better"
 )
-_WIDE = 2  # panels side by side
+_WIDE = 2  # panels per row
 _CEILING = Pen(MUTED, "h", (0, (1, 1.5)))
-_LINEAR = 20  # tokens up to which the scale of tokens is even, so that none at all has its place
-_STAGE_PENS = (  # from right to compared wrongly
+_LINEAR = 20  # tokens up to which the scale is linear, so that 0 can be shown
+_STAGE_PENS = (  # in order of LOSSES, from right to compared wrongly
     Pen("#009E73"), Pen("#F0E442", hatch="----"), Pen("#FFFFFF"), Pen("#56B4E9", hatch="////"), Pen("#0072B2", hatch=r"\\\\"),
     Pen("#CC79A7", hatch="xxxx"), Pen("#E69F00", hatch="||||"), Pen("#D55E00", hatch="++++"), Pen("#BBBBBB", hatch="//"),
 )  # fmt: skip
@@ -59,11 +58,10 @@ _TICKS = (0, 20, 50, 100, 200, 500, 1000, 2000, 5000)
 
 
 def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
-    """Draw F1 of each system with its 95 % interval, a panel for each set; lines stand where the model alone and
-    the ceiling are.
+    """Plot the F1 of each system with its 95 % interval, a panel for each set.
 
-    The number of answers stands beside the name of the system. `on` are sets, by default each and all
-    together. Raises UnknownName for one that is not there.
+    Lines mark the model alone and the ceiling. The number of answers follows the name of the system. `on` are
+    sets, by default each and all together. Raises UnknownName if there is no such set.
     """
     sets, systems = _sets(findings, on, findings.sets), list(findings.plan["systems"])
     if not findings.answers:
@@ -92,10 +90,9 @@ def answer_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
 
 
 def evidence_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
-    """Draw F1 of each system with its 95 % interval against the median tokens of the facts it answered from, a
-    panel for each set.
+    """Plot F1 with its 95 % interval against the median evidence tokens of each system.
 
-    `on` are sets, by default all together. Raises UnknownName for one that is not there.
+    Each set has a panel. `on` are sets, by default all together. Raises UnknownName if there is no such set.
     """
     sets = _sets(findings, on, findings.sets[-1:])
     told = [row for row in findings.measured if row.on in sets and row.evidence_tokens is not None]
@@ -122,11 +119,10 @@ def evidence_scores(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
 
 
 def likelihood_trust(findings: Findings, systems: Sequence[str] = (), *, on: str = "") -> Plot:
-    """Draw how often an answer is right that the model holds so likely, how many there are, and the risk for
-    each share of answers kept.
+    """Plot the reliability diagram, number of answers and risk–coverage curve of answer likelihoods.
 
-    `systems` are by default all that told likelihoods but the ceiling, `on` is a set, by default all. Raises
-    UnknownName for one that the plan does not have.
+    `systems` are by default all with likelihoods, except the ceiling. `on` is a set, by default all together.
+    Raises UnknownName if the plan does not have a system or set.
     """
     usual = [system for system in findings.plan["systems"] if system != _ceiling(findings)]
     chosen = _chosen(findings, systems, usual)
@@ -165,11 +161,10 @@ def likelihood_trust(findings: Findings, systems: Sequence[str] = (), *, on: str
 
 
 def paired_differences(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
-    """Draw the mean difference of F1 of each pair of the plan on the questions that both answered, with its 95 %
-    interval and a line at zero.
+    """Plot the mean paired difference in F1 of each pair in the plan, with its 95 % interval.
 
-    `on` are sets, by default all together. A filled mark has p below .05 after Holm. Raises UnknownName for a
-    set that is not there.
+    Only questions that both systems answered are compared. A line marks zero. A filled mark has p below .05
+    after Holm correction. `on` are sets, by default all together. Raises UnknownName if there is no such set.
     """
     sets = _sets(findings, on, findings.sets[-1:])
     found = {(pair.system, pair.other, pair.on): pair for pair in findings.pairs}
@@ -209,10 +204,10 @@ def paired_differences(findings: Findings, *, on: Sequence[str] = ()) -> Plot:
 def stages_lost(
     findings: Findings, stages: LossesBySet, systems: Sequence[str] = (), *, on: str = ""
 ) -> Plot:
-    """Draw how many answers of each system were right, and at which stage the others were lost; `on` is a set,
-    by default all together.
+    """Plot how many answers of each system were right, and at which stage the others were lost.
 
-    `stages` are those of `losses`. Raises UnknownName for a system or set that the plan does not have.
+    `stages` are the result of `losses`. `on` is a set, by default all together. Raises UnknownName if the
+    plan does not have a system or set.
     """
     from kgot_lab.benchmark.comparison.losses import LOSSES, counted_losses
 
@@ -252,7 +247,7 @@ def stages_lost(
 
 @contextmanager
 def _panels(sets: Sequence[str], height: float) -> Iterator[tuple[Any, list[Any]]]:
-    """A panel for each set, two beside each other, each so many inches high."""
+    """Yield a figure and a panel for each set, two in a row, each `height` inches high."""
     columns = min(_WIDE, len(sets))
     rows = -(-len(sets) // columns)
     width = 9.6 if columns > 1 else 7.2
@@ -268,23 +263,23 @@ def _rows(findings: Findings, set: str) -> Mapping[str, Measured]:
 
 
 def _alone(findings: Findings) -> str:
-    """The system of the plan that is asked without any search."""
+    """Return the plan's system without search (closed book), or ""."""
     systems = findings.plan["systems"].items()
     return next((name for name, told in systems if not told["search"] and told["reads"] != "loop"), "")
 
 
 def _ceiling(findings: Findings) -> str:
-    """The system of the plan that is shown the sentences which hold the answer."""
+    """Return the plan's system that gets the gold sentences, or ""."""
     return next((name for name, told in findings.plan["systems"].items() if told["search"] == "gold"), "")
 
 
 def _aimed(findings: Findings) -> str:
-    """The system that the aims of the plan are about."""
+    """Return the system that the plan's aims are about, or ""."""
     return next((aim["system"] for aim in findings.plan["aims"]), "")
 
 
 def _pen(findings: Findings, system: str) -> Pen:
-    """The pen of a system, the same in all plots of a plan."""
+    """Return the pen of a system, which is the same in all plots of a plan."""
     special = {_aimed(findings): BEST, _alone(findings): BASELINE_COLOUR, _ceiling(findings): _CEILING}
     if system in special:
         return special[system]
@@ -311,7 +306,7 @@ def _numbers(row: Measured) -> dict[str, Any]:
 
 
 def _told(findings: Findings, told: Sequence[Measured], of: Callable[[Measured], str]) -> str:
-    """What each system reached on each set in words, and who has not answered."""
+    """Describe what each system reached on each set, and which systems have no answers."""
     said = [
         f"{set}: {', '.join(f'{row.system} {of(row)} (n {row.n})' for row in told if row.on == set)}"
         for set in findings.sets

@@ -1,8 +1,7 @@
-"""One drawing style for every plot: an SVG that can stand in a page or a notebook, readable in grey, with its
-words and its numbers.
+"""A common style for all plots: SVG that is readable in grey, with a description and numbers.
 
-Colours are those of Okabe and Ito (2008). What a colour says is said again by a marker and a dash (lines,
-points) or a hatch (bars).
+Colours are those of Okabe and Ito (2008). A marker and a dash pattern (lines, points) or a hatch (bars)
+encode the same as a colour.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ from kgot_lab.viz.static.markup import Markup, escaped, image, shortened, text_w
 from kgot_lab.viz.static.table import Table, table
 
 INK, MUTED, FAINT, GRID = "#222222", "#666666", "#919191", "#E5E5E5"
-_LONGEST = 32  # characters of a name in a plot
+_LONGEST = 32  # maximum characters of a name in a plot
 _KINDS = (".svg", ".pdf", ".png")
 _NAMESPACE = "http://www.w3.org/2000/svg"
 
 
 @dataclass(frozen=True)
 class Pen:
-    """How one series looks: its colour, and what tells it apart in grey."""
+    """The look of a series: its colour, and what distinguishes it in grey."""
 
     colour: str
     marker: str = "o"
@@ -42,7 +41,7 @@ class Pen:
 
     @property
     def line(self) -> dict[str, Any]:
-        """Options of a line."""
+        """Matplotlib options of a line."""
         return {
             "color": self.colour,
             "linestyle": self.dashes,
@@ -52,51 +51,54 @@ class Pen:
 
     @property
     def fill(self) -> dict[str, Any]:
-        """Options of a bar."""
+        """Matplotlib options of a bar."""
         return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": INK, "linewidth": 0.7}
 
 
 _COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#F0E442", "#CC79A7", "#D55E00", "#0072B2")
-# the pale ones darker, to stand out from white; no yellow
+# pale colours are darker, for contrast with white; no yellow
 _LINES = ("#C28600", "#009E73", "#CC79A7", "#B34D00", "#2A8BC5", "#777777")
 _MARKERS = ("s", "^", "v", "D", "P", "X", "<", ">")
 _DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
-# of lines: an SVG needs 180 kB for dots
+# hatches of lines only: dots need 180 kB in an SVG
 _HATCHES = ("", "////", r"\\\\", "----", "xxxx", "||||", "++++", "//")
 BASELINE_COLOUR, BEST = Pen(INK, "o", (0, (4, 2))), Pen("#0072B2", "*")
 
 
 def line_pen(number: int) -> Pen:
-    """The pen of the line with this number; the first 8 differ in marker, and in colour or dash."""
+    """Return the pen of the line with this number.
+
+    The first 8 differ in marker, and in colour or dash.
+    """
     return Pen(_LINES[number % len(_LINES)], _MARKERS[number % len(_MARKERS)], _DASHES[number % len(_DASHES)])
 
 
 def bar_pen(number: int) -> Pen:
-    """The pen of the part of a bar with this number; the first 8 differ in hatch, the first 56 in colour or
-    hatch.
+    """Return the pen of the bar part with this number.
+
+    The first 8 differ in hatch, the first 56 in colour or hatch.
     """
     return Pen(_COLOURS[number % len(_COLOURS)], hatch=_HATCHES[number % len(_HATCHES)])
 
 
 @dataclass(frozen=True, repr=False)
 class Plot:
-    """A picture of some numbers: its SVG, what it shows in words, and the numbers, a row each. `figure` is
-    matplotlib's own.
-    """
+    """A plot: SVG, description in words, and numbers as rows. `figure` is the matplotlib figure."""
 
-    svg: Markup  # as it stands inside an HTML page, so without a namespace
+    svg: Markup  # as an element of an HTML page, so without a namespace
     alt: str
     numbers: tuple[Mapping[str, Json], ...] = field(hash=False)
     figure: Any = field(compare=False)
 
     def table(self, *, limit: int = 50) -> Table:
-        """The numbers behind the picture, at most `limit` rows of them."""
+        """Return at most `limit` rows of the plot's numbers as a table."""
         (sheet,) = table(self.numbers, limit=limit).sheets
         return Table((replace(sheet, name="The numbers of the plot"),))
 
     def save(self, path: Path | str) -> Path:
-        """Write the picture as .svg, .pdf or .png (200 dots an inch), the same one as the same bytes; raises
-        BadInput for another kind.
+        """Write the picture as .svg, .pdf or .png (200 dpi), always with the same bytes.
+
+        Raises BadInput for another suffix.
         """
         path = Path(path)
         if path.suffix not in _KINDS:
@@ -123,8 +125,9 @@ class Plot:
 def plot_drawing(
     width: float, height: float, *, rows: int = 1, columns: int = 1
 ) -> Iterator[tuple[Any, list[Any]]]:
-    """An empty figure of this many inches and its panels, row by row; pyplot and the reader's own settings
-    stay out of it.
+    """Yield an empty figure of this size in inches, and its panels row by row.
+
+    pyplot and the user's own matplotlib settings are not used.
     """
     with _style():
         from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -141,7 +144,10 @@ def plot_drawing(
 
 
 def plot(figure: Any, alt: str, numbers: Sequence[Mapping[str, Json]]) -> Plot:
-    """A drawn figure as a Plot; numbers keep six digits. To be called while the figure is being drawn."""
+    """Convert a drawn figure to a Plot.
+
+    Numbers are rounded to six digits. Call it inside `plot_drawing`, while the figure's settings apply.
+    """
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
     said = harmless(alt)
@@ -151,7 +157,7 @@ def plot(figure: Any, alt: str, numbers: Sequence[Mapping[str, Json]]) -> Plot:
 
 
 def nothing(why: str) -> Plot:
-    """A plot without numbers, which says why there are none."""
+    """Return a plot without numbers that says why there are none."""
     with plot_drawing(6.4, 1.2) as (figure, [axes]):
         axes.set_axis_off()
         look = {"ha": "center", "va": "center", "fontsize": 11, "color": MUTED}
@@ -160,9 +166,9 @@ def nothing(why: str) -> Plot:
 
 
 def short_label(text: str, length: int = _LONGEST) -> str:
-    """A text as a plot can show it: one short line, a wide letter counting as two.
+    """Shorten a text to one line for a plot, counting wide characters as two.
 
-    A name that begins with an underscore gets a space in front, since matplotlib leaves such names out.
+    A name that begins with an underscore gets a space in front, since matplotlib hides such names.
     """
     line = shortened(harmless(text), length)
     while text_width(line, 1) > text_width("x" * length, 1):
@@ -176,13 +182,14 @@ def stacked(
     parts: Mapping[str, Sequence[float]],
     pens: Mapping[str, Pen] | None = None,
 ) -> None:
-    """Horizontal bars, the first on top, each of parts laid end to end; where no pen is given, parts take
-    theirs in order.
+    """Draw horizontal stacked bars, the first on top.
+
+    Without `pens`, parts take theirs in order.
     """
     ends = [0.0] * len(bars)
     for number, (name, lengths) in enumerate(parts.items()):
         pen = pens[name] if pens else bar_pen(number)
-        # of a part that is nowhere the legend says nothing
+        # a part that is 0 everywhere is not in the legend
         places = [place for place, length in enumerate(lengths) if length]
         if places:
             begun, own = [ends[place] for place in places], [lengths[place] for place in places]
@@ -194,7 +201,7 @@ def stacked(
 
 
 def counted_bars(axes: Any, ends: Sequence[float], words: Sequence[str]) -> None:
-    """Some words behind the end of each bar."""
+    """Write a label after the end of each bar."""
     for place, (end, said) in enumerate(zip(ends, words, strict=True)):
         annotate(axes, short_label(said, 60), (end, place), va="center")
 
@@ -202,26 +209,29 @@ def counted_bars(axes: Any, ends: Sequence[float], words: Sequence[str]) -> None
 def annotate(
     axes: Any, words: str, place: tuple[float, float], offset: tuple[float, float] = (4, 0), **look: Any
 ) -> None:
-    """Write some words beside a place, so many points from it."""
+    """Write a label beside a point, offset in points."""
     axes.annotate(words, place, xytext=offset, textcoords="offset points", **{"fontsize": 9} | look)
 
 
 def whole_numbers(axis: Any) -> None:
-    """Ticks at whole numbers only: there is no half ballot."""
+    """Put ticks at integers only."""
     axis.get_major_locator().set_params(integer=True)
 
 
 def outside_legend(axes: Any, *, gap: float = 0.01) -> None:
-    """The legend to the right of a panel, with a gap between them in widths of the panel."""
+    """Put the legend to the right of a panel.
+
+    `gap` is a fraction of the panel's width.
+    """
     look = {"loc": "center left", "frameon": False, "fontsize": 9}
     axes.legend(*axes.get_legend_handles_labels(), bbox_to_anchor=(1 + gap, 0.5), **look)
 
 
 def legend_below(figure: Any) -> None:
-    """One legend for all panels, below them, in as many columns as there is room for."""
+    """Put one legend for all panels below them, in as many columns as fit."""
     named = (zip(*axes.get_legend_handles_labels(), strict=True) for axes in figure.axes)
     by_label = {label: handle for panel in named for handle, label in panel}
-    # inches, with the sample beside it
+    # inches, including the legend's sample
     widest = max((text_width(label, 9) / 72 for label in by_label), default=0.0) + 0.7
     columns = max(1, min(len(by_label), int(figure.get_figwidth() / widest)))
     look = {"frameon": False, "fontsize": 9, "handlelength": 2.4, "handleheight": 1.1}
@@ -229,7 +239,7 @@ def legend_below(figure: Any) -> None:
 
 
 def compact(number: float) -> str:
-    """A number in at most three digits or so, as people write it: 12,345 and 41.2 and .05."""
+    """Format a number with about three digits, such as 12,345 and 41.2 and .05."""
     if number == 0 or abs(number) >= 100:
         return f"{number:,.0f}"
     return f"{number:.1f}".removesuffix(".0") if abs(number) >= 1 else f"{number:.2g}"
@@ -240,19 +250,22 @@ def compact(number: float) -> str:
 
 @contextmanager
 def _style() -> Iterator[None]:
-    """The settings of every plot, whatever a notebook has set for its own."""
+    """Apply the settings of every plot, whatever a notebook has set for its own.
+
+    Raises NotInstalled if matplotlib is missing.
+    """
     try:
         import matplotlib
     except ImportError:
         raise NotInstalled("lab", "matplotlib") from None
-    # the font comes with matplotlib; a pair of dollars is no mathematics
+    # the font comes with matplotlib; a pair of dollar signs is not mathematics
     ours: dict[Any, Any] = {
         "svg.fonttype": "none", "svg.hashsalt": "kgot_lab", "pdf.fonttype": 42, "font.family": "sans-serif",
         "font.sans-serif": ["DejaVu Sans"], "font.size": 10, "figure.dpi": 100,
         "text.parse_math": False, "hatch.linewidth": 0.6, "axes.edgecolor": MUTED,
     }  # fmt: skip
     with matplotlib.rc_context(), warnings.catch_warnings():
-        # a letter that font lacks: the reader's browser has another
+        # missing glyphs: the reader's browser has another font
         warnings.filterwarnings("ignore", message="Glyph")
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(ours)
@@ -260,8 +273,9 @@ def _style() -> Iterator[None]:
 
 
 def _bare(drawn: str) -> str:
-    """An SVG of matplotlib as an element for a page: no names of other sites, no style for the whole page, no
-    id that nothing uses.
+    """Clean an SVG of matplotlib for embedding in a page.
+
+    URLs of other sites, page-wide styles and unused ids are removed.
     """
     root = ET.fromstring(drawn[drawn.index("<svg") :])
     used = set(re.findall(r"#([\w.-]+)", drawn))
@@ -293,7 +307,10 @@ def _local(name: str) -> str:
 
 
 def _short(coordinates: str) -> str:
-    """Coordinates with two decimals: a hundredth of a point is finer than any screen."""
+    """Round coordinates to two decimals.
+
+    A hundredth of a point is finer than any screen.
+    """
     short = re.sub(
         r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}".rstrip("0").rstrip("."), coordinates
     )
@@ -308,10 +325,10 @@ def bar_plot(
     size: tuple[float, float, float], parts: Mapping[str, Sequence[float]], pens: Mapping[str, Pen], *,
     bars: Sequence[tuple[str, str]], labels: Sequence[str], said: str, rows: Sequence[Mapping[str, Json]], room: float = 1.0,
 ) -> Plot:  # fmt: skip
-    """Draw bars of parts laid end to end as a plot; each has a name and some words behind it.
+    """Plot horizontal stacked bars, each with a name and a label after it.
 
-    `size` is the width, the height of everything but the bars, and that of a bar, in inches; `labels` are that
-    of the axis, and a title if there is one; `room` widens the axis.
+    `size` is the width, the height of everything but the bars, and the height of a bar, in inches. `labels`
+    are the axis label and optionally a title. `room` is a factor that widens the axis.
     """
     with plot_drawing(size[0], size[1] + size[2] * len(bars)) as (figure, [axes]):
         stacked(axes, [name for name, _ in bars], parts, pens)
@@ -327,11 +344,11 @@ def bar_plot(
 
 
 def reach(estimate: Estimate) -> list[list[float]]:
-    """How far an interval reaches below and above its mean, as matplotlib takes error bars."""
+    """Return the distances from the mean to the interval's ends, as matplotlib takes error bars."""
     return [[estimate.mean - estimate.low], [estimate.high - estimate.mean]]
 
 
 def diagonal(axes: Any, label: str = "") -> None:
-    """Draw the line on which both axes say the same."""
+    """Draw the line on which both axes have the same value."""
     look = {"color": MUTED, "linewidth": 1, "linestyle": BASELINE_COLOUR.dashes, "zorder": 1}
     axes.plot([0, 1], [0, 1], **look | ({"label": label} if label else {}))

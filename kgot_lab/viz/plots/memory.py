@@ -1,4 +1,4 @@
-"""What is fresh until when: a bar for each node of an investment graph, from its creation to its end."""
+"""Plots of memory: lifetimes of nodes, reliability of reviewed claims, and simulated briefings."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ _DAY = timedelta(days=1)
 
 
 def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> Plot:
-    """Draw when some nodes expire, the next one first, at most `limit` of them; a line stands at a time. What
-    never expires is counted only.
+    """Plot the lifetimes of up to `limit` nodes, the next to expire first.
+
+    A line marks the time `at`. Nodes that never expire are only counted.
     """
     given = list(nodes)
     ending = sorted(
@@ -48,7 +49,7 @@ def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> P
             for place, (end, each) in enumerate(shown):
                 if each.node.labels[0] == type:
                     axes.barh(place, end - each.created_at, left=each.created_at, **look)
-        axes.use_sticky_edges = False  # room before the first bar
+        axes.use_sticky_edges = False  # leaves a margin before the first bar
         now = {"color": INK, "linewidth": 1.2, "linestyle": BASELINE_COLOUR.dashes}
         axes.axvline(at, label=f"now, {format_time(at)}", **now)
         for label in axes.get_xticklabels():
@@ -69,16 +70,15 @@ def lifelines(nodes: Iterable[DatedNode], *, at: datetime, limit: int = 24) -> P
         return plot(figure, f"{said}; shown are {len(shown)}, the next to expire first.", rows)
 
 
-# What review teaches: how sure claims were, against how often people accepted them.
+# Calibration by review: confidence of claims against the share that people accepted.
 
 _STEPS = 101  # points of the curve
 
 
 def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
-    """Draw the share of claims that was accepted for each confidence, with the rising line fitted to them, and
-    how many were decided on.
+    """Plot the share of claims that were accepted and the number decided, by confidence.
 
-    `relation` is one relation, by default all together.
+    An isotonic fit is drawn too. `relation` is one relation, by default all together.
     """
     judged, which = ledger.judgements(), f" of {relation}" * bool(relation)
     judged = [each for each in judged if relation in ("", each.relation)]
@@ -108,14 +108,13 @@ def review_reliability(ledger: ReviewLedger, *, relation: str = "") -> Plot:
         return plot(figure, f"How often claims were accepted{which}, {len(judged)} in all: {told}.", numbers)
 
 
-# Curves of a simulated reader of news: precision and recall of briefings against the rate of each kind of
-# error.
+# Simulated reader of news: precision and recall of briefings against the rate of each kind of error.
 
 _MEASURES = ("precision", "recall")
 
 
 class BriefingPoint(Protocol):
-    """Precision and recall of the briefings of a reader at one rate of errors."""
+    """Precision and recall of a reader's briefings at one error rate."""
 
     @property
     def rate(self) -> float: ...
@@ -126,7 +125,7 @@ class BriefingPoint(Protocol):
 
 
 class BriefingCurve(Protocol):
-    """Points for rates of one kind of error."""
+    """Points at several rates of one kind of error."""
 
     @property
     def kind(self) -> str: ...
@@ -135,7 +134,10 @@ class BriefingCurve(Protocol):
 
 
 def briefing_curves(curves: Sequence[BriefingCurve]) -> Plot:
-    """Draw a panel for precision and one for recall, a line for each kind of error, bars for 95 % intervals."""
+    """Plot precision and recall of briefings against the error rate, with 95 % intervals.
+
+    Each kind of error has a line.
+    """
     if not curves:
         return nothing("no curve was given")
     rows = []
@@ -144,7 +146,7 @@ def briefing_curves(curves: Sequence[BriefingCurve]) -> Plot:
             for number, curve in enumerate(curves):
                 pen, points = line_pen(number), [point for point in curve.points if getattr(point, measure).n]
                 found = [getattr(point, measure) for point in points]
-                shift = 0.002 * (number - len(curves) / 2)  # so that bars stand beside each other
+                shift = 0.002 * (number - len(curves) / 2)  # so that error bars do not overlap
                 rates, label = [point.rate + shift for point in points], curve.kind.replace("_", " ")
                 panel.plot(rates, [each.mean for each in found], label=label, **pen.line)
                 ends = [each.low for each in found], [each.high for each in found]

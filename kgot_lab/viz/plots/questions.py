@@ -1,6 +1,4 @@
-"""The ten plots of a run of questions, those that Besta et al. 2025 draw, each as a picture and as its
-numbers.
-"""
+"""The ten plots of a run of questions, as in Besta et al. 2025, each as a picture and its numbers."""
 
 from __future__ import annotations
 
@@ -49,8 +47,7 @@ from kgot_lab.viz.plots.figure import (
     whole_numbers,
 )
 
-# What became of the questions of a run: by level, by the steps a person took, and by the grades a model
-# gave.
+# Outcomes of the questions of a run: by level, by a person's number of steps, and by a model's grades.
 
 Receipts = Iterable[QuestionResult]
 
@@ -75,8 +72,9 @@ _NOTHING = "no question was answered"
 
 
 def success_by_level(receipts: Receipts) -> Plot:
-    """The share of correct answers at each level and of all, with 95 % intervals; close calls are told and
-    not counted.
+    """Plot the accuracy at each level and overall, with 95 % intervals.
+
+    Close calls are reported but not counted as correct.
     """
     groups = levels_of(receipts)
     if not groups:
@@ -85,8 +83,10 @@ def success_by_level(receipts: Receipts) -> Plot:
 
 
 def ends_by_level(receipts: Receipts) -> Plot:
-    """How many questions of each level ended how: correct, close call, wrong, not attempted, an error; forced
-    where steps ran out.
+    """Plot how the questions of each level ended.
+
+    A question ends as correct, close call, wrong, not attempted or error. Forced answers, given when the
+    steps ran out, are shown apart.
     """
     groups = levels_of(receipts)
     if not groups:
@@ -95,7 +95,7 @@ def ends_by_level(receipts: Receipts) -> Plot:
 
 
 def steps_of_people(receipts: Receipts) -> Plot:
-    """Draw how many steps people took for the questions, all of them and those that were answered correctly."""
+    """Plot how many steps people took for all questions and for those answered correctly."""
     rows = [receipt for receipt in receipts if receipt.human_steps is not None]
     if not rows:
         return nothing("no steps: these questions do not say how many a person took")
@@ -116,8 +116,9 @@ def steps_of_people(receipts: Receipts) -> Plot:
 
 
 def graded_success(receipts: Receipts) -> Plot:
-    """The share of answers that a model graded correct, by the type of the question and of all, with 95 %
-    intervals.
+    """Plot the share of answers that a model graded correct, with 95 % intervals.
+
+    The shares are by question type, and over all questions.
     """
     rows = [receipt for receipt in receipts if receipt.grade]
     if not rows:
@@ -130,7 +131,7 @@ def graded_success(receipts: Receipts) -> Plot:
 
 
 def graded_ends(receipts: Receipts) -> Plot:
-    """How a model graded the answers, with SimpleQA's five measures."""
+    """Plot how a model graded the answers, with the five measures of SimpleQA."""
     rows = [receipt for receipt in receipts if receipt.grade]
     if not rows:
         return nothing("no grades: no model graded these answers")
@@ -138,7 +139,10 @@ def graded_ends(receipts: Receipts) -> Plot:
 
 
 def levels_of(receipts: Receipts) -> dict[str, list[QuestionResult]]:
-    """The receipts of each level, where the set has levels, and all of them; nothing where there are none."""
+    """Return the results by level, if there are levels, and all of them under "all".
+
+    Returns an empty dict if there are no results.
+    """
     rows = list(receipts)
     groups = by_level(rows)
     levels = {level or "no level": some for level, some in groups.items()} if set(groups) - {""} else {}
@@ -197,9 +201,9 @@ def _measures(rows: Sequence[QuestionResult]) -> str:
     return ", ".join(f"{name} {decimal(each.mean)}" for name, each in told.items())
 
 
-# Which tools a run of questions used, against those that people used for the same questions.
+# Tools that a run used, compared with those that people used for the same questions.
 
-CATEGORIES = {  # what a tool is for, by its name or by how people call it; the first that fits
+CATEGORIES = {  # purpose of a tool, by patterns of its name; the first match counts
     "images": r"image|vision|ocr|picture|photo|colou?r",
     "sound and video": r"audio|video|youtube|speech|listen|transcri|microphone",
     "search and web": r"search|brows|web|wiki|internet|archive|\bmap",
@@ -214,13 +218,14 @@ _CORRECT, _NOT = Pen("#009E73"), Pen("#D55E00", hatch="xxxx")
 
 
 def category_of(tool: str) -> str:
-    """What a tool is for: one of CATEGORIES, or "other"."""
+    """Return the purpose of a tool: one of CATEGORIES, or "other"."""
     return next((name for name, words in CATEGORIES.items() if re.search(words, tool.lower())), OTHER)
 
 
 def tool_coverage(receipt: QuestionResult) -> float | None:
-    """The share of the kinds of tools a person used that were used, 0 to 1; None where the question lists
-    none.
+    """Return the share of the tool kinds used by a person that the run used, 0 to 1.
+
+    Returns None if the question lists no tools.
     """
     wanted = {category_of(tool) for tool in receipt.human_tools}
     used = {category_of(tool) for tool in receipt.tools}
@@ -228,7 +233,7 @@ def tool_coverage(receipt: QuestionResult) -> float | None:
 
 
 def tool_match(receipts: Iterable[QuestionResult]) -> Plot:
-    """Draw how many of the kinds of tools that a person used were used, by level."""
+    """Plot the share of a person's tool kinds that the run used, by level."""
     rows = _listing(receipts)
     if not rows:
         return nothing(_NO_TOOLS)
@@ -242,9 +247,7 @@ def tool_match(receipts: Iterable[QuestionResult]) -> Plot:
 
 
 def tool_choice_flow(receipts: Iterable[QuestionResult]) -> Plot:
-    """Draw bands from how many of a person's kinds of tools were used, on the left, to whether the answer is
-    correct, on the right.
-    """
+    """Draw a flow from the share of a person's tool kinds that were used to correct or not correct."""
     rows = _listing(receipts)
     if not rows:
         return nothing(_NO_TOOLS)
@@ -263,7 +266,10 @@ def tool_choice_flow(receipts: Iterable[QuestionResult]) -> Plot:
 
 
 def tools_in_questions(receipts: Iterable[QuestionResult]) -> Plot:
-    """Draw in how many questions each tool was used, as a ring; a tool counts once a question."""
+    """Draw a ring chart of the number of questions in which each tool was used.
+
+    A tool counts once per question.
+    """
     counts = Counter(tool for receipt in receipts for tool in receipt.tools)
     if not counts:
         return nothing("no tool was used")
@@ -282,8 +288,9 @@ def tools_in_questions(receipts: Iterable[QuestionResult]) -> Plot:
 
 
 def category_success(receipts: Iterable[QuestionResult]) -> Plot:
-    """Draw how many questions were answered correctly, by the kinds of tools that people used for them; a
-    question may have several kinds.
+    """Plot how many questions were answered correctly, by the kinds of tools that people used.
+
+    A question may have several kinds.
     """
     rows = _listing(receipts)
     if not rows:
@@ -331,7 +338,7 @@ def _pens() -> dict[str, Pen]:
 
 
 def _flow(axes: Any, flows: Mapping[tuple[str, str], int], lefts: Sequence[str]) -> None:
-    """Bands from the left to the right, as wide as they have questions."""
+    """Draw bands from left to right, with widths proportional to their questions."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -360,7 +367,7 @@ def _flow(axes: Any, flows: Mapping[tuple[str, str], int], lefts: Sequence[str])
     axes.set_axis_off()
 
 
-# What the roles of a run of questions cost, in six panels.
+# Cost of the roles of a run of questions, in six panels.
 
 _Panel = Callable[[int, Usage], float]
 PANELS: dict[str, _Panel] = {
@@ -374,8 +381,9 @@ PANELS: dict[str, _Panel] = {
 
 
 def role_costs(ledger: Ledger) -> Plot:
-    """Dollars, calls, seconds, and the rates between dollars, tokens and seconds, by role; lines at the
-    least, the mean and the most.
+    """Plot dollars, calls, seconds and their rates by role.
+
+    The rates are between dollars, tokens and seconds. Lines mark the minimum, mean and maximum.
     """
     roles = ledger.by_role()
     if not roles:
@@ -425,8 +433,9 @@ TEN_PLOTS: Mapping[str, Callable[[Sequence[QuestionResult], Ledger], Plot]] = {
 
 
 def save_ten_plots(folder: Path, kind: str = "svg") -> Iterator[tuple[Path, Plot]]:
-    """Draw the plots of the run in a folder into its folder `plots`, a JSON summary beside each; raises
-    BadInput where there is no run.
+    """Draw the plots of a run into `plots` in its folder, each with a JSON summary.
+
+    Raises BadInput if the folder has no results.
     """
     receipts = list(read_results(folder / RECEIPTS).values())
     if not receipts:
@@ -452,7 +461,7 @@ def _by_kind(
     labels: Sequence[str],
     said: Callable[[Mapping[str, Counter[str]]], str],
 ) -> Plot:
-    """Draw how many questions of each group are of each kind."""
+    """Plot how many questions of each group are of each kind."""
     counts = {name: Counter(map(kind_of, rows)) for name, rows in groups.items()}
     parts = {kind: [counts[name][kind] for name in groups] for kind in pens}
     rows = [

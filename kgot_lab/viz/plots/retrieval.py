@@ -1,6 +1,4 @@
-"""The plots of a recall report: recall at each depth, two systems question by question, and time against
-recall.
-"""
+"""Plots of a recall report: recall at k, two systems question by question, and time against recall."""
 
 from __future__ import annotations
 
@@ -43,19 +41,18 @@ from kgot_lab.viz.plots.figure import (
 )
 
 _DEEPEST = 20
-_MOST_SYSTEMS = 10  # systems that a reader can tell apart in a plot
-_FEW = 3  # up to here every line can have its band
-CONTROL = "control"  # how the name of a system begins that is there to lose
+_MOST_SYSTEMS = 10  # maximum systems that a reader can distinguish in a plot
+_FEW = 3  # maximum systems of which each has a band
+CONTROL = "control"  # prefix of the names of negative controls
 FIFTHS = (0, 0.2, 0.4, 0.6, 0.8, 1)
 WON, LOST = "#009E73", "#D55E00"
 
 
 def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
-    """Recall at k for some systems, by default those of `shown`; the baseline and its rival have a band,
-    their 95 % interval.
+    """Plot recall at k for some systems, by default those of `shown_systems`.
 
-    Of three systems or fewer each has a band; the numbers hold the interval of every system. Raises
-    UnknownName.
+    The baseline and its rival have a band, their 95 % interval. With three systems or fewer each has a band.
+    The numbers have the interval of every system. Raises UnknownName if the report lacks a system.
     """
     names = _known(report, systems) or shown_systems(report)
     depth = min(_DEEPEST, *(run.kept for run in report.runs))
@@ -89,22 +86,22 @@ def recall_curves(report: Report, systems: Sequence[str] = ()) -> Plot:
 
 
 def scatter(report: Report, first: str = "", second: str = "", *, measure: str = "") -> Plot:
-    """Two systems question by question: how many questions lie at each pair of values; by default the
-    baseline and its rival.
+    """Plot two systems question by question: how many questions have each pair of values.
 
-    Above the diagonal the second system is better. `measure` is one of the report, by default its primary
-    one. Raises UnknownName.
+    The default systems are the baseline and its rival. Above the diagonal the second system is better.
+    `measure` is one of the report, by default its primary one. Raises UnknownName if a system or the measure
+    is unknown.
     """
     first, second = first or report.plan.baseline, second or rival(report)
     measure = measure or report.plan.primary
     ours, theirs = (report.scores[name].per_query(measure) for name in _known(report, (first, second)))
     pairs = Counter((round(ours[query], 4), round(theirs[query], 4)) for query in ours)
     wins, ties, losses = counts([theirs[query] - ours[query] for query in ours])
-    # a fine measure has many pairs: then the size alone says how many
+    # a fine-grained measure has many pairs: then only the size shows the count
     most, few = (max(pairs.values()), len(pairs) <= 25)
     with plot_drawing(5.2, 5.2) as (figure, [axes]):
         diagonal(axes)
-        # small marks on large ones
+        # small marks are drawn over large ones
         for (x, y), count in sorted(pairs.items(), key=lambda pair: (-pair[1], pair[0])):
             colour = WON if y > x else LOST if y < x else FAINT
             size = 160 + 900 * count / most if few else max(9, min(36, 1000 / most) * count)
@@ -123,8 +120,9 @@ def scatter(report: Report, first: str = "", second: str = "", *, measure: str =
 
 
 def pace(report: Report) -> Plot:
-    """Draw the time of a query against the primary measure; the systems of `shown_systems` with name and interval,
-    the others as grey points.
+    """Plot the time of a query against the primary measure.
+
+    The systems of `shown_systems` have names and intervals, and the others are grey points.
     """
     timed = [run for run in report.runs if math.isfinite(run.latency.median) and run.latency.median > 0]
     if not timed:
@@ -157,8 +155,9 @@ def pace(report: Report) -> Plot:
 
 
 def rival(report: Report) -> str:
-    """The system that the plan expected to be best, else the best that is not the baseline, else the
-    baseline, which is alone.
+    """Return the system that the plan expected to be best, or else the best other than the baseline.
+
+    If the baseline is the only system, it is returned.
     """
     others = [run.system for run in report.runs if run.system != report.plan.baseline]
     if report.plan.expected in others:
@@ -167,8 +166,9 @@ def rival(report: Report) -> str:
 
 
 def shown_systems(report: Report) -> list[str]:
-    """The systems that the plots name, best first: of many the baseline, its rival, and the best others that
-    are no controls.
+    """Return the systems that the plots name, best first.
+
+    If there are many, these are the baseline, its rival, and the best others that are not controls.
     """
     systems = [run.system for run in report.runs]
     if len(systems) <= _MOST_SYSTEMS:
@@ -183,7 +183,10 @@ def shown_systems(report: Report) -> list[str]:
 
 
 def _known(report: Report, systems: Sequence[str]) -> list[str]:
-    """The names as they came, once it is sure that the report has each; raises UnknownName."""
+    """Return the names after checking that the report has each.
+
+    Raises UnknownName if one is missing.
+    """
     for name in systems:
         if name not in report.scores:
             raise UnknownName("system", name, report.scores)
@@ -191,7 +194,7 @@ def _known(report: Report, systems: Sequence[str]) -> list[str]:
 
 
 def _reached(runs: Sequence[Run], report: Report, ks: Sequence[int]) -> dict[str, list[Estimate]]:
-    """Mean recall and its interval at each k for each run, all on the same draws of questions."""
+    """Return mean recall and its interval at each k for each run, all on the same bootstrap samples."""
     qrels = {query.id: report.dataset.qrels[query.id] for query in report.dataset.queries}
     scores = [score(run, qrels, [f"recall@{k}" for k in ks]) for run in runs]
     values = [list(by_query.values()) for own in scores for by_query in own.values.values()]
@@ -234,20 +237,19 @@ def _timed(run: Run, report: Report) -> dict[str, Any]:
     return told | {report.plan.primary: row.mean, "low": row.low, "high": row.high}
 
 
-# Systems side by side: on several data sets with intervals, in each cell of a design; and where two lanes
-# rank each gold passage.
+# Comparison of systems on several data sets and in the cells of a design, and of the ranks of gold passages
+# by two retrievers.
 
 _ALL, _LOCKED = "#0072B2", "#D55E00"
 _GUIDE = {"color": "#888888", "linewidth": 0.8, "linestyle": BASELINE_COLOUR.dashes}
-FIRST = 5  # as many passages as one would put into a prompt
+FIRST = 5  # typical number of passages in a prompt
 
 
 def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
-    """Draw what some systems reached on each data set: a dot with its 95 % interval for all queries, a diamond
-    for the locked ones.
+    """Plot the means of some systems on each data set.
 
-    A line stands where the baseline is. Raises BadInput without a report, and for a system that one of them
-    lacks.
+    A dot with its 95 % interval is for all queries, a diamond for the test split. A line marks the baseline.
+    Raises BadInput if there is no report or one of them lacks a system.
     """
     if not reports:
         raise BadInput("there is no report to draw; give one or more by name")
@@ -284,10 +286,9 @@ def spans(reports: Mapping[str, Report], systems: Sequence[str]) -> Plot:
 
 
 def cell_shares(shares: Mapping[str, Mapping[str, float]], *, chance: float = 0.25) -> Plot:
-    """Draw the share of right answers of each system in each cell of a design, a line for a system, and one
-    where chance is.
+    """Plot the accuracy of each system in each cell of a design, a line for each system.
 
-    Raises BadInput without a system, and where two have other cells.
+    Another line marks chance. Raises BadInput if there is no system, or if their cells differ.
     """
     cells = list(next(iter(shares.values()), {}))
     if not cells or any(list(row) != cells for row in shares.values()):
@@ -311,11 +312,10 @@ def cell_shares(shares: Mapping[str, Mapping[str, float]], *, chance: float = 0.
 
 
 def lane_ranks(data: Dataset, across: Stage, up: Stage) -> Plot:
-    """Where two lanes rank each gold passage of the questions; one that a lane does not find stands at the
-    end.
+    """Plot the ranks that two retrievers give to each gold passage of the questions.
 
-    A larger dot stands for several. Lines are drawn behind rank 5; the numbers are the ranks and how many
-    passages have them.
+    A passage that a retriever does not find is put at the last rank. A larger dot represents several
+    passages. Lines are drawn behind rank 5. The numbers are the ranks and how many passages have them.
     """
     last = len(data.documents)
     dots: Counter[tuple[int, int]] = Counter()
@@ -340,8 +340,7 @@ def _ranks(lane: Stage, query: Query, data: Dataset, last: int) -> list[int]:
     return [place.get(id, last) for id in data.qrels[query.id]]
 
 
-# How alike pairs of texts are against how alike their skeletons are, with the bands of the difference (the
-# delta) between the two.
+# Similarity of pairs of texts against that of their skeletons, with the bands of the difference (delta).
 
 _Pairs: TypeAlias = Iterable[Pair] | Iterable[Edge]
 Corner: TypeAlias = NDArray[np.float64]
@@ -353,16 +352,14 @@ PENS = {
     "high": Pen("#0072B2", "o"),
 }
 SPANS = {"negative": "delta < 0", "low": "0 to .05", "middle": ".05 to .15", "high": ".15 or more"}
-_MOST_PAIRS = 400  # pairs drawn one by one; of more, those of a cell share a mark
-CELLS = 26  # along each side
-# area of a mark in square points, and steps from one to the other
+_MOST_PAIRS = 400  # maximum pairs drawn individually; with more, those in a cell share a mark
+CELLS = 26  # cells per axis
+# areas of a mark in square points: minimum, maximum, number of steps, and that of single pairs
 SMALLEST, _LARGEST, _SIZES, ALONE = (14.0, 150.0, 12, 26.0)
 
 
 class _Mark(NamedTuple):
-    """Some pairs of one band that are drawn as one: where on average, and how many of them a verifier
-    refused.
-    """
+    """One or several pairs of a band drawn as one mark: their mean position, and how many were vetoed."""
 
     band: str
     raw: float
@@ -372,12 +369,11 @@ class _Mark(NamedTuple):
 
 
 def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
-    """Similarity of the texts across, of their skeletons up, dashed lines between the bands of delta; vetoed
-    pairs are hollow.
+    """Plot the similarity of texts against that of their skeletons, with the bands of the delta.
 
-    `pairs` are Pairs or computed edges with `raw` and `skeleton`. `thresholds` draws what an edge needs. Of
-    more than 400 pairs those that lie together share a mark whose area says how many. Raises BadInput for
-    what has no similarities.
+    `pairs` are Pairs or computed edges with `raw` and `skeleton`. Dashed lines separate the bands, and vetoed
+    pairs are hollow. `thresholds` draws what an edge needs. If there are more than 400 pairs, nearby ones
+    share a mark with an area by their number. Raises BadInput if a pair has no similarities.
     """
     points = [_point(pair) for pair in pairs]
     if not points:
@@ -408,7 +404,10 @@ def bands(pairs: _Pairs, *, thresholds: Thresholds | None = None) -> Plot:
 
 
 def _point(pair: Pair | Edge) -> tuple[Pair, bool]:
-    """A pair with its similarities, and whether a verifier refused it."""
+    """Return a pair with its similarities, and whether a verifier refused it.
+
+    Raises BadInput if the similarities are missing or not finite.
+    """
     if isinstance(pair, Pair):
         return pair, bool(pair.veto)
     try:
@@ -424,13 +423,16 @@ def _point(pair: Pair | Edge) -> tuple[Pair, bool]:
 
 
 def _frame(points: Sequence[tuple[Pair, bool]]) -> tuple[Corner, Corner]:
-    """The corners of a frame around the points, with some room."""
+    """Return the corners of a frame around the points, with a margin."""
     places = np.array([(pair.raw, pair.skeleton) for pair, _ in points])
     return places.min(axis=0) - 0.04, np.minimum(places.max(axis=0) + 0.04, 1.02)
 
 
 def _marks(points: Sequence[tuple[Pair, bool]], cell: Corner | None) -> list[_Mark]:
-    """A mark for each pair, or for those of a cell and a band together; hollow and full ones apart."""
+    """Return a mark for each pair, or for each cell and band.
+
+    Vetoed pairs have marks of their own.
+    """
     together: dict[tuple[float, ...], list[tuple[Pair, bool]]] = {}
     for number, (pair, veto) in enumerate(points):
         place = (number,) if cell is None else (pair.raw // cell[0], pair.skeleton // cell[1])
@@ -443,7 +445,7 @@ def _marks(points: Sequence[tuple[Pair, bool]], cell: Corner | None) -> list[_Ma
 
 
 def _lines(axes: Any, low: Corner, high: Corner) -> None:
-    """Where one band ends and the next begins, the delta written where the line leaves the frame."""
+    """Draw the boundaries between bands, labelled with the delta where they leave the frame."""
     across = np.array([low[0], high[0]])
     for below, above, name in zip(STEPS, STEPS[1:], BANDS[1:], strict=False):
         look = {"color": PENS[name].colour, "alpha": 0.12, "linewidth": 0}
@@ -451,7 +453,7 @@ def _lines(axes: Any, low: Corner, high: Corner) -> None:
     for step in STEPS:
         axes.plot(across, across + step, color=MUTED, linewidth=0.9, linestyle=(0, (5, 3)), zorder=1)
         words = f"{step:g}".lstrip("0") or "0"
-        if high[1] - step <= high[0]:  # it leaves at the top
+        if high[1] - step <= high[0]:  # the line leaves the frame at the top
             if high[1] - step >= low[0]:
                 look = {"ha": "center", "fontsize": 8, "color": MUTED}
                 annotate(axes, words, (high[1] - step, high[1]), (0, 3), **look)
@@ -460,7 +462,7 @@ def _lines(axes: Any, low: Corner, high: Corner) -> None:
 
 
 def _needed(axes: Any, thresholds: Thresholds, left: float, right: float) -> None:
-    """What both thresholds ask for of a pair."""
+    """Draw the boundary of the region that meets both thresholds."""
     corner = min(max(thresholds.skeleton - thresholds.delta, left), right)
     needed = [max(thresholds.skeleton, x + thresholds.delta) for x in (left, corner, right)]
     label = f"an edge: skeletons ≥ {decimal(thresholds.skeleton)},\ndelta ≥ {decimal(thresholds.delta)}"
@@ -468,7 +470,7 @@ def _needed(axes: Any, thresholds: Thresholds, left: float, right: float) -> Non
 
 
 def _drawn(axes: Any, marks: Sequence[_Mark], pen: Pen, most: int) -> None:
-    """The marks of a band, those of one size together: an SVG then holds their shape once."""
+    """Draw the marks of a band, grouped by size so that the SVG stores each shape once."""
     by_size: dict[tuple[bool, int], list[_Mark]] = {}
     for mark in marks:
         step = round(_SIZES * (mark.pairs - 1) / max(1, most - 1))

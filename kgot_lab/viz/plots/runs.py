@@ -1,4 +1,4 @@
-"""The plots of the events of a run, or of several: how the votes fell, and how the graph grew."""
+"""Plots of the events of one or several runs: ballots of votes, and growth of the graph."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from kgot_lab.viz.plots.figure import (
 
 Runs: TypeAlias = Trace | Iterable[Event] | Iterable[Trace] | Mapping[str, Trace | Iterable[Event]]
 
-BALLOTS = {  # in this order along a bar
+BALLOTS = {  # in order along a bar
     "RETRIEVE": Pen("#56B4E9"),
     "INSERT": Pen("#E69F00", hatch="////"),
     "neither": Pen("#CC79A7", hatch="xxxx"),
@@ -38,15 +38,15 @@ BALLOTS = {  # in this order along a bar
 }
 NODES, EDGES = Pen("#0072B2", "o"), Pen("#D55E00", "s", (0, (5, 2)))
 FAINT_LINE = {"color": FAINT, "linewidth": 0.8}
-_MOST_LINES = 8  # runs whose lines can be told apart
-TICKS = 12  # writes that can be named below the line
+_MOST_LINES = 8  # maximum runs with distinguishable lines
+TICKS = 12  # maximum writes with a tick label
 
 
 def runs_of(what: Runs) -> dict[str, tuple[Event, ...]]:
-    """The events of each run by its name: of a trace or of plain events, of several traces, or of several of
-    either by name.
+    """Return the events of each run by its name.
 
-    Raises BadInput for anything else, and for two traces of one name.
+    `what` is a trace, plain events, several traces, or a mapping from names to either. Raises BadInput for
+    anything else, or if two traces have the same name.
     """
     if isinstance(what, Mapping):
         return {str(name): _events(run) for name, run in what.items()}
@@ -63,9 +63,7 @@ def runs_of(what: Runs) -> dict[str, tuple[Event, ...]]:
 
 
 def ballots(what: Runs) -> Plot:
-    """How the ballots of each vote fell, and which share agreed; of several runs how often each outcome of a
-    vote came about.
-    """
+    """Plot the ballots of each vote and their agreement, or for several runs the outcomes of votes."""
     runs = runs_of(what)
     votes = [(name, event) for name, events in runs.items() for event in events if isinstance(event, Voted)]
     polled = [(name, vote) for name, vote in votes if vote.ballots_cast]
@@ -91,10 +89,9 @@ def ballots(what: Runs) -> Plot:
 
 
 def growth(what: Runs, *, nodes: int = 0, edges: int = 0) -> Plot:
-    """How many nodes and edges the graph had after each write, and where a write was refused; of several
-    runs, a line for each.
+    """Plot the number of nodes and edges after each write, and the writes that were refused.
 
-    `nodes` and `edges` are those the graph had before.
+    Several runs get a line each. `nodes` and `edges` are the numbers before the run.
     """
     runs = runs_of(what)
     grown = {name: _sizes(events, nodes, edges) for name, events in runs.items()}
@@ -121,7 +118,7 @@ def _ballot_bars(
     said: str,
     rows: Sequence[Mapping[str, Json]],
 ) -> Plot:
-    """Draw a bar of ballots for each vote, with some words behind it."""
+    """Draw a bar of ballots for each vote, with a label after it."""
     parts = {part: [_cast(vote)[part] for vote in votes] for part in BALLOTS}
     return bar_plot(
         (7.6, 1.05, 0.38),
@@ -135,7 +132,7 @@ def _ballot_bars(
 
 
 def _kinds_of_votes(votes: Sequence[Voted], said: str, rows: Sequence[Mapping[str, Json]]) -> Plot:
-    """Draw the different outcomes of votes, the most frequent first."""
+    """Draw the distinct outcomes of votes, the most frequent first."""
     alike: dict[tuple[Any, ...], list[Voted]] = {}
     for vote in votes:
         kind = (vote.choice, vote.inserts, vote.retrieves, vote.invalid, vote.possible)
@@ -157,7 +154,7 @@ def _cast(vote: Voted) -> dict[str, int]:
 
 
 def _sizes(events: Iterable[Event], nodes: int, edges: int) -> list[dict[str, Json]]:
-    """The size of the graph before the run, after each write, and where a write was refused."""
+    """Return the size of the graph before the run, after each write and at each refused write."""
     rows: list[dict[str, Json]] = [{"write": 0, "step": 0, "what": "start", "nodes": nodes, "edges": edges}]
     writes = 0
     for event in events:
@@ -175,8 +172,9 @@ def _sizes(events: Iterable[Event], nodes: int, edges: int) -> list[dict[str, Js
 def _growth_of_one(
     sizes: Sequence[Mapping[str, Json]], said: str, rows: Sequence[Mapping[str, Json]]
 ) -> Plot:
-    """Nodes and edges after each write, a dotted line where a step ends, and a cross before the write at
-    which something was refused.
+    """Plot nodes and edges after each write of one run.
+
+    A dotted line marks the end of a step. A cross before a write marks that something was refused.
     """
     grown = [row for row in sizes if row["what"] != "refused"]
     refused = [row["write"] + 0.5 for row in sizes if row["what"] == "refused"]
@@ -203,8 +201,9 @@ def _growth_of_one(
 def _growth_of_many(
     grown: Mapping[str, Sequence[Mapping[str, Json]]], said: str, rows: Sequence[Mapping[str, Json]]
 ) -> Plot:
-    """Nodes and edges after each step, a line for each run; of many runs the lines are pale, and one says the
-    median.
+    """Plot nodes and edges after each step, with a line for each run.
+
+    If there are many runs, their lines are pale and another shows the median.
     """
     by_step = {name: _at_steps(sizes) for name, sizes in grown.items()}
     with plot_drawing(9, 4.2, columns=2) as (figure, panels):
@@ -216,7 +215,7 @@ def _growth_of_many(
             if len(grown) > _MOST_LINES:
                 steps = zip_longest(*([row[what] for row in sizes] for sizes in by_step.values()))
                 reached = ([size for size in sizes if size is not None] for sizes in steps)
-                # of one run or two it is no middle
+                # fewer than three runs have no meaningful median
                 middle = [median(sizes) for sizes in reached if len(sizes) >= 3]
                 label = "median, where 3 runs or more came so far"
                 axes.plot(range(len(middle)), middle, label=label, **NODES.line)
@@ -227,7 +226,7 @@ def _growth_of_many(
 
 
 def _at_steps(sizes: Sequence[Mapping[str, Json]]) -> list[Mapping[str, Json]]:
-    """The size at the end of each step, from step 0 on."""
+    """Return the size at the end of each step, starting at step 0."""
     return [[row for row in sizes if row["step"] <= step][-1] for step in range(sizes[-1]["step"] + 1)]
 
 

@@ -1,1 +1,1 @@
-"""Draw a graph, a plot, two texts or a table: still, so that it shows wherever it is read."""
+"""Static pictures and tables, which are shown wherever a notebook is read."""

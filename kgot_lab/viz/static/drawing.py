@@ -1,4 +1,4 @@
-"""A drawing of boxes, bars and texts: an SVG on white that needs nothing else, and what it shows in words."""
+"""Draw boxes, bars and texts as a self-contained SVG on white, with a description in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kgot_lab.viz.static.markup import Markup, element, image, joined, keyed, te
 from kgot_lab.viz.static.table import Sheet, Table
 
 FONTS = "Helvetica, Arial, sans-serif"
-# around words that stand on lines
+# halo around text on top of lines
 HALO: dict[str, Any] = {
     "stroke": "#fff",
     "stroke_width": 3,
@@ -26,7 +26,7 @@ WIDE_HALO: dict[str, Any] = {"stroke": "#fff", "stroke_width": 4, "paint_order":
 
 
 class StaticPicture:
-    """An SVG that needs nothing else, and in `alt` what it shows in words."""
+    """A self-contained SVG with a description in `alt`."""
 
     svg: Markup
     alt: str
@@ -38,7 +38,10 @@ class StaticPicture:
         return image(self.svg, self.alt)
 
     def save(self, path: Path | str) -> Path:
-        """Write the SVG to a file and return its path; raises BadInput for another kind of file."""
+        """Write the SVG to a file and return its path.
+
+        Raises BadInput for another suffix.
+        """
         if Path(path).suffix != ".svg":
             raise BadInput(f"a picture is saved as .svg, not as {Path(path).name}")
         return write_whole(path, self.svg, "the picture")
@@ -53,25 +56,26 @@ class Drawing(StaticPicture):
     sheets: Sequence[Sheet] = field(default=(), repr=False)
 
     def table(self) -> Table:
-        """The same as tables; what has none of its own is told in a sentence."""
+        """Return the drawing's tables, or its description if it has none."""
         return Table(tuple(self.sheets) or (Sheet(("in words",), ((self.alt,),), 1, "The picture"),))
 
 
 def drawing(alt: str, width: float, height: float, *inner: Markup, sheets: Sequence[Sheet] = ()) -> Drawing:
-    """An SVG of this size on white, with what it shows in words and, if there is more to say, in `sheets` of
-    a table.
+    """Create an SVG drawing on a white background.
+
+    `alt` describes it in words. `sheets` are tables with further detail.
     """
     background = draw_rect(0, 0, width, height, "#fff")
     return Drawing(keyed(paper(alt, width, height, background, *inner)), alt, tuple(sheets))
 
 
-# --- what a drawing is made of ---
+# --- elements of a drawing ---
 
 
 def paper(
     title: str, width: float, height: float, *inner: Markup, desc: str = "", fonts: str = FONTS
 ) -> Markup:
-    """The root of an SVG that needs nothing else."""
+    """Build the root element of a self-contained SVG."""
     described = [element("desc", desc)] if desc else []
     return element(
         "svg", element("title", title), *described, *inner, xmlns="http://www.w3.org/2000/svg",
@@ -83,7 +87,10 @@ def paper(
 def draw_text(
     line: str, x: float, y: float, size: float, colour: str = "#222222", *, bold: bool = False, **look: object
 ) -> Markup:
-    """A line of text that begins at a place; `look` has other attributes, such as text_anchor."""
+    """Draw a line of text that begins at a point.
+
+    `look` has other attributes, such as text_anchor.
+    """
     place: dict[str, Any] = {"x": float(x), "y": float(y), "font_size": float(size)}
     return element("text", line, **place, fill=colour, font_weight="bold" if bold else None, **look)
 
@@ -92,7 +99,10 @@ def draw_lines(
     lines: Sequence[str], x: float, y: float, size: float, colour: str = "#222222", *, bold: bool = False,
     leading: float = 0.0,
 ) -> Markup:  # fmt: skip
-    """Lines of text below each other, 1.3 times the size of the type apart, or `leading` pixels."""
+    """Draw lines of text below each other.
+
+    The line spacing is 1.3 times `size`, or `leading` pixels.
+    """
     step = leading or 1.3 * size
     return joined(
         draw_text(line, x, y + step * number, size, colour, bold=bold) for number, line in enumerate(lines)
@@ -100,36 +110,37 @@ def draw_lines(
 
 
 def draw_rect(x: float, y: float, width: float, height: float, fill: str = "none", **look: object) -> Markup:
-    """A rectangle by its left upper corner."""
+    """Draw a rectangle, given its upper left corner."""
     return element(
         "rect", x=float(x), y=float(y), width=float(width), height=float(height), fill=fill, **look
     )
 
 
 def draw_circle(x: float, y: float, radius: float, fill: str = "none", **look: object) -> Markup:
-    """A circle by its middle."""
+    """Draw a circle, given its centre."""
     return element("circle", cx=float(x), cy=float(y), r=float(radius), fill=fill, **look)
 
 
 def draw_path(path: str, colour: str, width: float | None = None, **look: object) -> Markup:
-    """A line along an SVG path."""
+    """Draw a line along an SVG path."""
     return element("path", d=path, fill="none", stroke=colour, stroke_width=width, **look)
 
 
 def draw_arrow_head(tip: float, back: float, y: float, colour: str, half: float = 4.5) -> Markup:
-    """The head of a level arrow, from its tip back to its base."""
+    """Draw the head of a horizontal arrow, from its tip back to its base."""
     points = f"{tip:.1f},{y:.1f} {back:.1f},{y - half:.1f} {back:.1f},{y + half:.1f}"
     return element("polygon", points=points, fill=colour)
 
 
-# Texts in lines of a width: SVG breaks no line by itself.
+# Text wrapping, since SVG does not break lines.
 
 BROAD, NARROW = frozenset("MWm@%&\u2014\u2026"), frozenset(" fijlrtI.,:;!|'()[]-")
 
 
 def wrapped(text: str, width: float, size: float) -> Iterator[str]:
-    """A text in lines of at most this width: broken at spaces, between Chinese signs, and inside a word that
-    fills a line.
+    """Wrap a text into lines of at most this width.
+
+    Lines break at spaces, after hyphens, between Chinese characters, and inside a word that fills a line.
     """
     flat, start = " ".join(text.split()), 0
     while start < len(flat):
@@ -144,11 +155,11 @@ def wrapped(text: str, width: float, size: float) -> Iterator[str]:
 
 
 def fitted(text: str, width: float, size: float, most: int) -> tuple[list[str], int]:
-    """The first lines of a text, and how many of its letters they leave out."""
+    """Return the first lines of a text, and the number of characters that do not fit."""
     lines = list(islice(wrapped(text, width, size), most + 1))
     if len(lines) <= most:
         return lines, 0
-    # room for the mark of what is left out
+    # space for the ellipsis
     last = next(wrapped(lines[most - 1], width - 1.4 * size, size), "")
     shown = [*lines[: most - 1], last]
     return [*shown[:-1], f"{last} …"], sum(
@@ -156,17 +167,18 @@ def fitted(text: str, width: float, size: float, most: int) -> tuple[list[str], 
     )
 
 
-@lru_cache(maxsize=4096)  # each step of a run asks for the same names again
+@lru_cache(maxsize=4096)  # each step of a run has the same names again
 def balanced(text: str, width: float, size: float, most: int) -> tuple[str, ...]:
-    """A text in as few lines of at most this width as can be, and those about equally long; what is over
-    `most` lines is cut.
+    """Wrap a text into as few lines as possible, of about equal length.
+
+    Lines have at most this width. Text beyond `most` lines is truncated.
     """
     lines, cut = fitted(text, width, size, most)
     if len(lines) < 2 or cut:
         return tuple(lines)
     longest = max(line_width(word, size) for word in text.split())
     low, high = min(max(width / 2, longest), width), width
-    while high - low > size / 2:  # the narrowest width that needs no more lines
+    while high - low > size / 2:  # bisection for the narrowest width that needs no more lines
         middle = (low + high) / 2
         fits = len(fitted(text, middle, size, len(lines) + 1)[0]) <= len(lines)
         low, high = (low, middle) if fits else (middle, high)
@@ -174,13 +186,14 @@ def balanced(text: str, width: float, size: float, most: int) -> tuple[str, ...]
 
 
 def _cautious(letter: str, size: float) -> float:
-    """How wide a letter may be: finer than the average by which texts are measured, for lines that fill a
-    box.
+    """Estimate the maximum width of a character.
+
+    It is finer than the average by which texts are measured, for lines that fill a box.
     """
     finer = 0.4 if letter in BROAD else -0.24 if letter in NARROW else 0.18 if letter.isupper() else 0.0
     return text_width(letter, size) + size * finer
 
 
 def line_width(text: str, size: float, *, bold: bool = False) -> float:
-    """How wide a line may be at most in a sans-serif font of this size, in the same unit."""
+    """Estimate the maximum width of a line in a sans-serif font of this size, in the same unit."""
     return sum(_cautious(letter, size) for letter in text) * (1.08 if bold else 1.0)

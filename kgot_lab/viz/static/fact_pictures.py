@@ -1,6 +1,4 @@
-"""A certificate as a picture: the path of facts that an answer needs, from top to bottom, its weak links
-marked by sign and line.
-"""
+"""Pictures of facts: a certificate as a path with its weak links marked, and facts around a node."""
 
 from __future__ import annotations
 
@@ -38,18 +36,16 @@ from kgot_lab.viz.static.drawing import (
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 from kgot_lab.viz.static.table import Sheet, sheet
 
-# of the picture, around it, of a box; where lines and texts begin
+# widths of picture, margin and box, and x coordinates of lines and texts
 _WIDTH, _EDGE, _BOX, _SPINE, _TEXT = (760.0, 24.0, 300.0, 64.0, 104.0)
 _NAME, _RELATION, _SMALL, _QUESTION = 15.0, 14.0, 12.5, 18.0  # sizes of type
-_QUOTED, _LINES = 2, 2  # supports of a fact that are quoted, and lines of each
+_QUOTED, _LINES = 2, 2  # quoted supports per fact, and lines of each
 _INK, _FAINT = "#111111", "#555555"
 
 
 @dataclass(frozen=True)
 class LinkLook:
-    """How a fact in a state looks: its sign, the width and dashes of its line, whether that is double, and
-    its colour.
-    """
+    """The look of a fact in a state: sign, line width, dashes, whether the line is double, and colour."""
 
     sign: str
     width: float
@@ -60,7 +56,7 @@ class LinkLook:
 
 LINK_LOOKS: Mapping[
     FactState, LinkLook
-] = {  # colours after Okabe and Ito, dark enough for text; sign and line say the same in grey
+] = {  # Okabe and Ito, dark enough for text; sign and line encode the same in grey
     "holds": LinkLook("✓", 4.0, "#00614A"),
     "one source": LinkLook("1", 1.6, "#005A8C"),
     "contested": LinkLook("≠", 1.6, "#9C4400", double=True),
@@ -81,10 +77,10 @@ class _Piece:
 
 
 def certificate_picture(certificate: Certificate, *, question: str = "", answer: str = "") -> Drawing:
-    """Draw the facts of a certificate as a path, each with how it stands and what says it, and below what a
-    reader is told.
+    """Draw the facts of a certificate as a path, with the verdict below.
 
-    `table` lists the facts with all their sources. Nothing of it gives away an answer that is withheld.
+    Each fact has its state and its sources. `table` of the drawing lists the facts with all sources. A
+    withheld answer is not revealed anywhere.
     """
     told, certificate = _told(certificate, answer), certificate.certificate_text(answer)
     y, placed = 18.0, []
@@ -98,7 +94,7 @@ def certificate_picture(certificate: Certificate, *, question: str = "", answer:
 
 
 def certificate_in_words(certificate: Certificate, question: str = "") -> str:
-    """A certificate as a text that says all that its picture marks."""
+    """Describe a certificate in words, with everything that its picture marks."""
     facts = (
         f"{number}. {_said(fact)}: {_standing(fact)}"
         for number, fact in enumerate(certificate.facts, start=1)
@@ -108,7 +104,7 @@ def certificate_in_words(certificate: Certificate, question: str = "") -> str:
     return " ".join([*asked, f"{_RULED[certificate.ruling]}.", *said])
 
 
-# --- pieces, from top to bottom ---
+# --- parts, from top to bottom ---
 
 
 def _heading(question: str) -> Iterator[_Piece]:
@@ -119,8 +115,9 @@ def _heading(question: str) -> Iterator[_Piece]:
 
 
 def _path(facts: Sequence[CertifiedFact]) -> Iterator[_Piece]:
-    """A box for each name, and between them the facts; a fact that does not begin where the one before it
-    ended begins a new path.
+    """Yield a box for each name and a link for each fact between them.
+
+    A fact that does not begin where the previous one ended begins a new path.
     """
     ended: str | None = None
     for number, fact in enumerate(facts):
@@ -133,8 +130,9 @@ def _path(facts: Sequence[CertifiedFact]) -> Iterator[_Piece]:
 
 
 def _box(name: str, *, first: bool = False) -> _Piece:
-    """A name in a box, with a dashed rim where it is not known; the first of a path that is not the first of
-    all stands apart.
+    """Draw a name in a box, with a dashed rim if the name is unknown.
+
+    The `first` box of a later path is set apart by a gap.
     """
     lines = fitted(name, _BOX - 24, _NAME * 1.08, 2)[0] or ["?"]
     height, gap = 1.3 * _NAME * len(lines) + 14, 18.0 if first else 0.0
@@ -147,9 +145,7 @@ def _box(name: str, *, first: bool = False) -> _Piece:
 
 
 def _link(fact: CertifiedFact) -> _Piece:
-    """A line from box to box with its sign, and beside it what the fact says, how it stands, and what says
-    it.
-    """
+    """Draw the line between two boxes, with the sign, text, state and sources of the fact."""
     look, room = LINK_LOOKS[fact.state], _WIDTH - _TEXT - _EDGE
     relation = fitted(_relation(fact), room, _RELATION * 1.08, 2)[0]
     standing = fitted(_standing(fact), room, _SMALL * 1.08, 3)[0]
@@ -178,7 +174,7 @@ def _link(fact: CertifiedFact) -> _Piece:
 
 
 def _ruling(certificate: Certificate, told: str) -> Iterator[_Piece]:
-    """What becomes of the answer, and what a reader is told."""
+    """Draw the verdict on the answer and the message to the reader."""
     ruled, room = _RULED[certificate.ruling], _WIDTH - 2 * _EDGE - 28
     lines = fitted(told, room, _RELATION, 5)[0] if told else []
     height = 40.0 + 1.3 * _RELATION * len(lines)
@@ -189,7 +185,7 @@ def _ruling(certificate: Certificate, told: str) -> Iterator[_Piece]:
 
 
 def _legend(certificate: Certificate) -> Iterator[_Piece]:
-    """The signs that stand in the picture."""
+    """Draw the legend of the signs used in the picture."""
     parts, x = [], _EDGE + 10
     for state in (each for each in FACT_STATES if each in certificate.states):
         parts += [_sign(LINK_LOOKS[state], x, 10), draw_text(state, x + 16, 14, _SMALL, _FAINT)]
@@ -203,7 +199,7 @@ def _sign(look: LinkLook, x: float, y: float) -> Markup:
     return joined([disc, draw_text(look.sign, x, y + 5, 14.0, look.colour, bold=True, text_anchor="middle")])
 
 
-# --- words ---
+# --- text ---
 
 
 def _told(certificate: Certificate, answer: str) -> str:
@@ -224,7 +220,7 @@ def _relation(fact: CertifiedFact) -> str:
 
 
 def _standing(fact: CertifiedFact) -> str:
-    """How a fact stands, without the fact itself."""
+    """Describe the state of a fact, without the fact itself."""
     others = ", ".join(shortened(rival.object, 80) for rival in fact.rivals)
     if fact.state == "contested":
         return f"contested: {others} is said as well"
@@ -238,7 +234,7 @@ def _standing(fact: CertifiedFact) -> str:
 
 
 def _quotes(fact: CertifiedFact) -> list[str]:
-    """What says a fact: the sentence and its document, or the document alone."""
+    """Return the sources of a fact: the sentence and its document, or the document alone."""
     told = [
         f"“{shortened(claim.span.text, 130)}” ({shortened(claim.said_by or claim.source, 40)})"  # both fit into their lines
         if claim.span and claim.span.text
@@ -264,29 +260,25 @@ def _sheet(certificate: Certificate) -> Sheet:
     return sheet(columns, rows, _RULED[certificate.ruling])
 
 
-# A briefing at a glance: what the signal says, the paths to what the user holds or watches, and what it was
-# derived from.
+# A briefing as a picture: the signal, the paths to the user's assets, and the evidence.
 
-# A few facts as boxes in columns, so that no line can pass through a box that is not its end.
+# A few facts as boxes in columns, so that no line passes through a box that is not its end.
 #
-# A line joins boxes of neighbouring columns and runs in the gap between them; all boxes of a column are
-# equally wide. What would not run so, a fact within a column or over a column, is left out: what was drawn
-# is handed back.
+# A line joins boxes of neighbouring columns and runs in the gap between them. All boxes of a column have the
+# same width. Facts within a column or across one are left out, so the facts that were drawn are returned.
 
 _STRONG, STRONG_INK, TINT = "#0072B2", "#005A8C", "#E8F1F8"
 _FAINT_LINE, FAINT_INK = "#A6A6A6", "#666666"
-# of a line's turn, in a box, of a caption, between boxes, of an arrow
+# sizes: bend of a line, padding of a box, line distance, gap between boxes, arrow head
 _BEND, _PAD, _LANE, _ROW_GAP, _HEAD = (56.0, 12.0, 22.0, 14.0, 9.0)
-# of a node's caption, its lines, the size of the caption of a line
+# width and lines of a node's caption, and font size of a line's caption
 _WIDEST, _CAPTION_LINES, _CAPTION = (190.0, 3, 13.0)
-_LONGEST = 200.0  # of the caption of a line
+_LONGEST = 200.0  # maximum width of a line's caption
 
 
 @dataclass(frozen=True)
 class FactSelection:
-    """What is to be drawn: facts, the names of their nodes, the node in the middle, and the facts that stand
-    out.
-    """
+    """The facts to draw, the names of their nodes, the node in the middle, and the facts to emphasize."""
 
     facts: Sequence[Edge]
     names: Mapping[str, str]
@@ -301,7 +293,7 @@ class _Box:
     size: float
     strong: bool
     x: float = 0.0
-    y: float = 0.0  # of its middle, as x is of its left edge
+    y: float = 0.0  # y of the middle; x is that of the left edge
     width: float = 0.0
     height: float = 0.0
 
@@ -317,9 +309,7 @@ class FactGraph:
 
 
 def fact_graph(told: FactSelection) -> FactGraph:
-    """Draw facts around a node: what leads to it on the left, where it leads on the right, farther facts
-    farther out.
-    """
+    """Draw facts around a node: incoming facts on the left, outgoing on the right, by distance."""
     if not told.facts:
         return FactGraph(Markup(), 0.0, 0.0, ())
     sides = _columns(told)
@@ -331,9 +321,12 @@ def fact_graph(told: FactSelection) -> FactGraph:
 
 
 def _columns(told: FactSelection) -> dict[str, int]:
-    """The column of each node, 0 for the hub: how many facts away it is, to the left of what it leads to."""
+    """Return the column of each node: its signed distance in facts from the hub, which is 0.
+
+    Sources are to the left of what they lead to.
+    """
     sides: dict[str, int] = {}
-    # a part that does not hang together with the hub has a middle of its own
+    # a component without the hub has its own root
     roots = [told.hub, *(edge.source for edge in told.facts)]
     for root in roots:
         if root in sides:
@@ -352,7 +345,7 @@ def _columns(told: FactSelection) -> dict[str, int]:
 
 
 class _FactCanvas:
-    """Where each box and each line is."""
+    """The positions of boxes and lines."""
 
     def __init__(self, told: FactSelection, sides: Mapping[str, int], drawn: Sequence[Edge]) -> None:
         self.told, self.sides, self.drawn = told, sides, drawn
@@ -366,7 +359,7 @@ class _FactCanvas:
         }
         self._order()
         self.height = max(self._stacked(ids) for ids in self.columns.values())
-        # before each column but the first
+        # the gaps before each column except the first
         self.gaps = {side: self._gap(side) for side in list(self.columns)[1:]}
         self.width = self._place()
 
@@ -387,7 +380,7 @@ class _FactCanvas:
         )
 
     def _lines_at(self, id: str, out: int) -> list[Edge]:
-        """The drawn lines on one side of a box."""
+        """Return the drawn lines on one side of a box."""
         ends = (
             (edge, edge.target if edge.source == id else edge.source)
             for edge in self.drawn
@@ -396,7 +389,7 @@ class _FactCanvas:
         return [edge for edge, other in ends if self.sides[other] == self.sides[id] + out]
 
     def _order(self) -> None:
-        """Boxes of outer columns stand in the order of those they hang on, so that few lines cross."""
+        """Order the boxes of outer columns like those that they link to, so that few lines cross."""
         for side in sorted(self.columns, key=abs):
             inner = self.columns.get(side - 1 if side > 0 else side + 1, []) if abs(side) > 1 else []
             if inner:
@@ -417,7 +410,7 @@ class _FactCanvas:
         return sum(self.boxes[id].height for id in ids) + _ROW_GAP * (len(ids) - 1)
 
     def _gap(self, side: int) -> float:
-        """How wide the gap before a column is: its longest caption and the turn of its lines."""
+        """Return the width of the gap before a column: its longest caption and the bend of its lines."""
         own = [
             edge
             for edge in self.drawn
@@ -448,8 +441,9 @@ class _FactCanvas:
     # --- drawing ---
 
     def _slot(self, id: str, edge: Edge, out: int) -> tuple[float, float]:
-        """Where a line meets a box: the lines of a side stand below each other, in the order of their other
-        ends.
+        """Return where a line meets a box.
+
+        The lines of a side are ordered vertically by their other ends.
         """
         box = self.boxes[id]
         mine = self._lines_at(id, out)
@@ -459,14 +453,15 @@ class _FactCanvas:
                 self.drawn.index(one),
             )
         )
-        # room for captions where lines begin
+        # space for captions where lines begin
         step = _LANE if abs(self.sides[id] + out) < abs(self.sides[id]) else _HEAD + 4
         y = box.y + (mine.index(edge) - (len(mine) - 1) / 2) * step
         return (box.x + box.width if out > 0 else box.x), y
 
     def line(self, edge: Edge) -> Markup:
-        """A line with its caption: level beside the outer box, then turning to the inner one, with a head at
-        its target.
+        """Draw a line with its caption and an arrow head at its target.
+
+        It is horizontal next to the outer box, then bends to the inner one.
         """
         strong = edge in self.told.telling
         inner, outer = sorted((edge.source, edge.target), key=lambda id: abs(self.sides[id]))
@@ -493,7 +488,10 @@ class _FactCanvas:
         )  # fmt: skip
 
     def node(self, id: str) -> Markup:
-        """A box with a node's caption; the answer is filled, what no telling fact touches has a pale rim."""
+        """Draw a box with a node's caption.
+
+        The answer is filled. A node without a supporting fact has a pale rim.
+        """
         box, answer = self.boxes[id], id == self.told.hub and self.told.is_answer
         fill, rim = (
             (_STRONG, _STRONG) if answer else (TINT, _STRONG) if box.strong else ("#FFFFFF", _FAINT_LINE)
@@ -516,17 +514,16 @@ class _FactCanvas:
         return element("g", element("title", self.told.names[id]), frame, *lines)
 
 
-_NARROWEST, _MARGIN = 760.0, 24.0  # of the picture, around it
-_TITLE, _WORDS, _NOTE = 24.0, 15.0, 12.0  # sizes of type
-_TEXT_LINES, _EVIDENCE = 3, 4  # lines of a text, and pieces of evidence that are named
+_NARROWEST, _MARGIN = 760.0, 24.0  # minimum width of the picture, and its margin
+_TITLE, _WORDS, _NOTE = 24.0, 15.0, 12.0  # font sizes
+_TEXT_LINES, _EVIDENCE = 3, 4  # maximum lines of a text, and pieces of evidence listed
 
 
 def briefing_picture(briefing: Briefing) -> Drawing:
-    """Draw the paths of a briefing from its signal to each asset, with what is left of the bearing there;
-    `table` lists the hops.
+    """Draw the paths of a briefing from its signal to each asset, with the bearing that remains there.
 
-    Each arrow points as its edge does, also where the path walks against it. Whom the briefing is for is not
-    shown, only what is held.
+    `table` of the drawing lists the hops. Each arrow points as its edge does, even where the path goes
+    against it. The recipient of the briefing is not shown, only what is held.
     """
     graph = _paths(briefing)
     width = max(_NARROWEST, graph.width + 2 * _MARGIN)
@@ -571,7 +568,7 @@ def _format_asset(briefing: Briefing, symbol: str) -> str:
 
 
 def _notes(briefing: Briefing, graph: FactGraph) -> list[str]:
-    """What stands under the paths: evidence, freshness, and that it is no advice."""
+    """Return the notes under the paths: evidence, freshness and the disclaimer."""
     told = [f"From: {shown_name(node)}{_when(node.properties)}" for node in briefing.evidence[:_EVIDENCE]]
     told += [f"and {len(briefing.evidence) - _EVIDENCE} more"] if len(briefing.evidence) > _EVIDENCE else []
     hops = {(hop.source.id, hop.by, hop.target.id) for each in briefing.reached for hop in each.path}

@@ -9,8 +9,8 @@ from base64 import b64encode
 from collections.abc import Iterable
 from unicodedata import east_asian_width
 
-# Characters that XML forbids, and those that turn the reading direction around: a model's text could hide
-# behind them.
+# Characters that XML forbids, and those that change the text direction, with which a model's text could
+# mislead.
 _FORBIDDEN = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\u2029\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 )
@@ -18,14 +18,14 @@ _CHILDLESS = frozenset({"img", "meta", "path", "circle", "rect", "polygon"})
 
 
 class Markup(str):
-    """Text that is HTML, SVG or XML already."""
+    """A string that is already HTML, SVG or XML."""
 
 
 def element(name: str, /, *children: object, **attributes: object) -> Markup:
-    """An element; children and attribute values are escaped unless they are Markup, attributes that are None
-    are left out.
+    """Build an element.
 
-    In attribute names an underscore stands for a hyphen, and one at the end is dropped (`class_`).
+    Children and attribute values are escaped unless they are Markup. Attributes that are None are omitted. In
+    attribute names an underscore becomes a hyphen, and a trailing one is dropped (`class_`).
     """
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escaped(value)}"'
@@ -37,32 +37,34 @@ def element(name: str, /, *children: object, **attributes: object) -> Markup:
 
 
 def joined(children: Iterable[object]) -> Markup:
-    """One piece of markup after the other; texts are escaped."""
+    """Concatenate pieces of markup, escaping texts."""
     return Markup("".join(child if isinstance(child, Markup) else escaped(child) for child in children))
 
 
 def escaped(value: object) -> str:
-    """A value as text in which no character has a meaning in HTML or XML; floats with one decimal, as
-    coordinates need.
+    """Escape a value for HTML and XML.
+
+    Floats are formatted with one decimal, as coordinates need.
     """
     text = f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else str(value)
     return html.escape(_FORBIDDEN.sub("\ufffd", text), quote=True)
 
 
 def shortened(text: str, length: int) -> str:
-    """A text on one line, with an ellipsis where it was cut."""
+    """Collapse a text to one line, and truncate it with an ellipsis."""
     line = " ".join(text.split())
     return line if len(line) <= length else f"{line[: length - 1].rstrip()}…"
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide a text is in a sans-serif font of this size, in the same unit."""
+    """Estimate the width of a text in a sans-serif font of this size, in the same unit."""
     return size * sum(1.0 if east_asian_width(character) in "WF" else 0.56 for character in text)
 
 
 def image(svg: str, alt: str) -> Markup:
-    """A picture as an image that holds its own content: the one form that a notebook shows which was opened
-    and not yet trusted.
+    """Return an img element that embeds an SVG as a data: address.
+
+    Notebooks show only this form before they are trusted.
     """
     content = b64encode(svg.encode()).decode()
     return element(
@@ -71,23 +73,29 @@ def image(svg: str, alt: str) -> Markup:
 
 
 def key_of(svg: str) -> str:
-    """The key a picture carries, by which the live view that takes its place finds it; "" when it has none."""
+    """Return the key in a picture's `data-picture`, or "" if it has none.
+
+    The live view that replaces the picture finds it by this key.
+    """
     start = svg.find('data-picture="')
     return svg[start + 14 : svg.index('"', start + 14)] if start >= 0 else ""
 
 
 def keyed(svg: Markup) -> Markup:
-    """A picture with a key made of its content, so that the same picture has the same key in every run."""
+    """Add a key made from the picture's content.
+
+    The same picture has the same key in every run.
+    """
     return Markup(
         svg.replace("<svg ", f'<svg data-picture="{hashlib.sha256(svg.encode()).hexdigest()[:12]}" ', 1)
     )
 
 
 def items(lines: Iterable[object], **attributes: object) -> Markup:
-    """Make a list with an item for each line."""
+    """Build a list with an item for each line."""
     return element("ul", *(element("li", line) for line in lines), **attributes)
 
 
 def folded(summary: object, *inside: object) -> Markup:
-    """Put something long behind its summary."""
+    """Build a collapsible section with a summary."""
     return element("details", element("summary", summary), *inside)

@@ -1,6 +1,4 @@
-"""A retrieval pipeline as a diagram: the name of a stage is its algebra, and here it becomes boxes and
-arrows.
-"""
+"""Draw a retrieval pipeline as a diagram of boxes and arrows, parsed from the name of its stage."""
 
 from __future__ import annotations
 
@@ -14,22 +12,22 @@ from kgot_lab.viz.static.drawing import Drawing, draw_arrow_head, draw_path, dra
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened, text_width
 from kgot_lab.viz.static.table import Sheet
 
-# The parts of a retrieval pipeline by its name, which is its algebra: steps, one after the other, and lanes
-# side by side.
+# Parse the name of a retrieval pipeline, which is an expression: steps in sequence, and retrievers in
+# parallel.
 
-_JOINS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are lanes, side by side
-# their first argument is the stage that they start from
+_JOINS = frozenset({"weighted", "rrf", "strongest"})  # their arguments are parallel retrievers
+# their first argument is the stage from which they start
 STARTS = frozenset({"around", "jaccard", "neighbours", "pass-through"})
-MOST_LETTERS, MOST_BOXES, _DEEPEST = 2000, 40, 12  # of a name that is taken apart; any other is one box
-_LONGEST = 26  # characters of a line in a box
-GAP, STEP = 56.0, 34.0  # between boxes where arrows meet or part, and where one follows the other
+MOST_LETTERS, MOST_BOXES, _DEEPEST = 2000, 40, 12  # limits of a parsed name; any other is one box
+_LONGEST = 26  # maximum characters of a line in a box
+GAP, STEP = 56.0, 34.0  # gap between boxes where arrows join or split, and between steps in sequence
 WEIGHT = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d+)?) (.+)", re.DOTALL)
 _KEEP = re.compile(r"(.+) % (\d+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class StageBox:
-    """One step: its name, and its options below it."""
+    """A step: its name, and its options below it."""
 
     name: str
     options: str = ""
@@ -39,12 +37,12 @@ class StageBox:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What is written in it."""
+        """The text in the box."""
         return tuple(shortened(line, _LONGEST) for line in (self.name, self.options) if line)
 
     @property
     def width(self) -> float:
-        """How wide it is drawn."""
+        """The width of the drawing."""
         return max(
             56.0, *(text_width(line, size) + 22 for line, size in zip(self.lines, (13, 11), strict=False))
         )
@@ -52,36 +50,36 @@ class StageBox:
 
 @dataclass(frozen=True)
 class Series:
-    """One thing after the other."""
+    """Steps in sequence."""
 
     parts: tuple[PipelinePart, ...]
 
     @property
     def rows(self) -> int:
-        """How many rows of boxes it takes."""
+        """The number of rows of boxes."""
         return max(part.rows for part in self.parts)
 
     @property
     def width(self) -> float:
-        """How wide it is drawn."""
+        """The width of the drawing."""
         return sum(part.width for part in self.parts) + sum(gap(part) for part in self.parts[1:])
 
 
 @dataclass(frozen=True)
 class Fan:
-    """Lanes side by side, each with a label and its own name, and the box that joins them."""
+    """Parallel retrievers, each with a label and a name, and the box that fuses them."""
 
     lanes: tuple[tuple[str, str, PipelinePart], ...]
     join: StageBox
 
     @property
     def rows(self) -> int:
-        """How many rows of boxes it takes."""
+        """The number of rows of boxes."""
         return sum(lane.rows for _, _, lane in self.lanes)
 
     @property
     def width(self) -> float:
-        """How wide it is drawn."""
+        """The width of the drawing."""
         return max(lane.width for _, _, lane in self.lanes) + GAP + self.join.width
 
 
@@ -89,7 +87,10 @@ PipelinePart: TypeAlias = StageBox | Series | Fan
 
 
 def parsed_pipeline(name: str) -> PipelinePart:
-    """The parts of a pipeline by its name; a name that is too long, too deep or not well formed is one box."""
+    """Parse a pipeline's name into its parts.
+
+    A name that is too long, too deep or not well formed becomes one box.
+    """
     if len(name) > MOST_LETTERS or not _balanced(name):
         return StageBox(name or "(no name)")
     part = _parsed(name)
@@ -111,9 +112,9 @@ def _parsed(name: str) -> PipelinePart:
 
 
 def _call(verb: str, inner: str) -> PipelinePart:
-    """A step with something in brackets: lanes, the stage it starts from, or options."""
+    """Parse a step with arguments in parentheses: retrievers, the stage it starts from, or options."""
     halves, arguments = _split(inner, "; "), _split(inner, ", ")
-    # fitted on one half of the questions for the other, so a question goes one of these ways
+    # fitted on one half of the questions for the other, so a question takes one of the branches
     if len(halves) > 1:
         return Fan(
             tuple(("", half, _parsed(half)) for half in halves),
@@ -129,7 +130,7 @@ def _call(verb: str, inner: str) -> PipelinePart:
 
 
 def _lane(argument: str) -> tuple[str, str, PipelinePart]:
-    """The weight of a lane, its name, and its parts."""
+    """Parse a retriever of a fusion into its weight, name and parts."""
     found = WEIGHT.fullmatch(argument)
     weight, name = (found[1], found[2]) if found else ("", argument)
     return weight, name, _parsed(name)
@@ -167,13 +168,13 @@ def _depths(text: str) -> Iterator[int]:
 
 
 def _closing(text: str) -> int:
-    """Where the first bracket of a balanced text closes."""
+    """Return where the first parenthesis of a balanced text closes."""
     opened = text.index("(")
     return next(at for at, depth in enumerate(_depths(text)) if at > opened and depth == 0)
 
 
 def _split(text: str, mark: str) -> list[str]:
-    """A text cut at a mark, but not inside brackets."""
+    """Split a text at a mark, except inside parentheses."""
     depths, parts, start = list(_depths(text)), [], 0
     for found in re.finditer(re.escape(mark), text):
         if depths[found.start()] == 0:
@@ -183,17 +184,17 @@ def _split(text: str, mark: str) -> list[str]:
 
 
 def gap(part: PipelinePart) -> float:
-    """How much room the arrows to a part need."""
+    """Return how much room the arrows to a part need."""
     return GAP if isinstance(part, Fan) else STEP
 
 
-_HEIGHT, _ROW, _EDGE = 32.0, 40.0, 6.0  # of a box, of a row of boxes, around everything
+_HEIGHT, _ROW, _EDGE = 32.0, 40.0, 6.0  # heights of a box and of a row, and the margin
 _INK, _LINE = "#222222", "#777777"
 
 
 @dataclass(frozen=True)
 class Sketch:
-    """The boxes and arrows of a pipeline, to stand in a drawing."""
+    """The boxes and arrows of a pipeline, to be embedded in a drawing."""
 
     markup: Markup
     width: float
@@ -201,11 +202,11 @@ class Sketch:
 
 
 def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawing:
-    """The pipeline of a stage from the question to the ranking, taken apart by its name; what cannot be taken
-    apart is one box.
+    """Draw the pipeline of a stage from the question to the ranking, parsed from its name.
 
-    Lanes of a fusion stand below each other, with their weights on arrows that are as strong. `colours`
-    paints the arrow of a lane by the lane's name. Its `table` has a row for each box.
+    What cannot be parsed is one box. The retrievers of a fusion are drawn below each other, with arrows
+    labelled by weight and as thick as the weight. `colours` maps the name of a retriever to the colour of its
+    arrow. The `table` of the drawing has a row for each box.
     """
     drawn = sketch(stage, colours or {})
     alt = f"A pipeline from the question to the ranking: {shortened(stage.name, MOST_LETTERS)}"
@@ -215,7 +216,7 @@ def pipeline(stage: Stage, *, colours: Mapping[str, str] | None = None) -> Drawi
 
 
 def sketch(stage: Stage, colours: Mapping[str, str]) -> Sketch:
-    """What `pipeline` draws, without the paper."""
+    """Draw what `pipeline` draws, without the SVG root."""
     whole = _whole(stage)
     width, height = whole.width + 2 * _EDGE, _ROW * whole.rows + _EDGE
     pen = _Pen(colours)
@@ -230,8 +231,9 @@ def _whole(stage: Stage) -> Series:
 
 
 def _rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
-    """The boxes of a pipeline in order: number, step, options, and the numbers of those it comes after, with
-    the weights of lanes.
+    """Return the boxes of a pipeline in order: number, step, options and predecessors.
+
+    Predecessors are numbers, with the weights of retrievers.
     """
     rows: list[tuple[str, str, str, str]] = []
 
@@ -260,7 +262,7 @@ def _rows(stage: Stage) -> Sequence[tuple[str, str, str, str]]:
 
 @dataclass(frozen=True)
 class Exit:
-    """Where an arrow begins, what it says, and how strong it is."""
+    """The start of an arrow, its label and its thickness."""
 
     x: float
     y: float
@@ -270,7 +272,7 @@ class Exit:
 
 
 class _Pen:
-    """What is drawn so far."""
+    """The arrows and boxes drawn so far."""
 
     def __init__(self, colours: Mapping[str, str]) -> None:
         self.colours = colours
@@ -278,8 +280,9 @@ class _Pen:
         self.arrows: list[Markup] = []
 
     def draw(self, part: PipelinePart, x: float, y: float, sources: Sequence[Exit]) -> tuple[Exit, ...]:
-        """Draw a part whose left edge is at x and whose middle is at y, with arrows from its sources; where
-        its own arrows begin.
+        """Draw a part with its left edge at `x` and its middle at `y`, and arrows from its sources.
+
+        Returns where the arrows from the part begin.
         """
         match part:
             case StageBox():
@@ -326,14 +329,14 @@ def _text(text: str, x: float, y: float, size: int) -> Markup:
 
 
 def _arrow(source: Exit, x: float, y: float) -> Markup:
-    """A line that stays on its own row until the gap before its goal."""
+    """Draw a line that stays on its own row until the gap before its target."""
     tip, turn = x - 1.0, max(source.x, x - GAP + 6)
     bend = (tip - 8 - turn) / 2
     path = f"M{source.x:.1f} {source.y:.1f} H{turn:.1f} C{turn + bend:.1f} {source.y:.1f} {turn + bend:.1f} {y:.1f} {tip - 8:.1f} {y:.1f}"
     line = draw_path(path, source.colour, source.strength)
     parts = [line, draw_arrow_head(tip, tip - 9, y, source.colour)]
     if source.label:
-        # off the side to which the line bends
+        # on the side away from the bend
         away = 12 + source.strength / 2 if y < source.y - 1 else -5 - source.strength / 2
         halo: dict[str, Any] = {"stroke": "#fff", "stroke_width": 3, "paint_order": "stroke"}
         parts.append(draw_text(_number(source.label), source.x + 7, source.y + away, 12, _INK, **halo))
@@ -341,5 +344,5 @@ def _arrow(source: Exit, x: float, y: float) -> Markup:
 
 
 def _number(label: str) -> str:
-    """A weight with two decimals at most; any other label as it is."""
+    """Format a weight with two significant digits, and leave any other label unchanged."""
     return f"{float(label):.2g}" if WEIGHT.fullmatch(f"{label} x") else label

@@ -1,4 +1,4 @@
-"""A graph or some rows as tables, in a notebook and in plain text."""
+"""Show a graph or some rows as tables, in notebooks and in plain text."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.types import Json
 from kgot_lab.viz.static.markup import Markup, joined, shortened
 
-CELL = 300  # characters of a cell in HTML
-TEXT_CELL = 40  # characters of a cell in plain text
-LEFT = "text-align:left"  # Jupyter sets cells to the right, as numbers
+CELL = 300  # maximum characters of a cell in HTML
+TEXT_CELL = 40  # maximum characters of a cell in plain text
+LEFT = "text-align:left"  # Jupyter aligns cells to the right
 ONE = ("value",)  # the column of rows that are single values
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """One table of texts, cut where they are long; `total` counts the rows there are, also those not shown."""
+    """A table of texts with truncated cells. `total` counts all rows, including those not shown."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -28,7 +28,10 @@ class Sheet:
     name: str = ""
 
     def grid(self, longest: int = CELL) -> Grid:
-        """The table that prints itself, in Markdown and LaTeX too; no cell has more than `longest` letters."""
+        """Return the table as a Grid, which displays itself, in Markdown and LaTeX too.
+
+        Cells are truncated to `longest` characters.
+        """
         rows = tuple(tuple(Cell(shortened(cell, longest)) for cell in row) for row in self.rows)
         columns = tuple(shortened(column, longest) for column in self.columns)
         return Grid(self.caption, columns, rows, words=True, headed=self.columns != ONE, css="")
@@ -45,7 +48,7 @@ class Sheet:
 
     @property
     def caption(self) -> str:
-        """What this is, and how much of it is shown."""
+        """The name, and how many of the rows are shown."""
         counted = f"{self.total:,} row" + "s" * (self.total != 1)
         left_out = f", the first {len(self.rows):,} shown" if len(self.rows) < self.total else ""
         return (f"{self.name}: " if self.name else "") + counted + left_out
@@ -53,7 +56,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Table:
-    """One grid or several; its HTML and its plain text say the same."""
+    """One or several tables, with the same content in HTML and plain text."""
 
     sheets: tuple[Sheet, ...]
 
@@ -80,9 +83,10 @@ class Table:
 
 
 def table(what: PropertyGraph | Iterable[Json], *, limit: int = 50) -> Table:
-    """Make tables of the nodes and edges of a graph, or one of some rows, with at most `limit` rows each.
+    """Create tables of the nodes and edges of a graph, or one of some rows.
 
-    Rows may be objects (their names become columns), lists (numbered columns) or single values (one column).
+    Each table has at most `limit` rows. Rows may be objects (their names become columns), lists (numbered
+    columns) or single values (one column).
     """
     if isinstance(what, PropertyGraph):
         nodes = (
@@ -104,14 +108,14 @@ def table(what: PropertyGraph | Iterable[Json], *, limit: int = 50) -> Table:
 
 
 def cell(value: Json) -> str:
-    """A value as the text of a cell: texts as they are, nothing for null, everything else as JSON."""
+    """Format a value for a cell: strings unchanged, null as "", everything else as JSON."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def properties(values: Mapping[str, Json]) -> str:
-    """Properties as one line of name = value."""
+    """Format properties on one line as name = value."""
     return ", ".join(f"{name} = {cell(value)}" for name, value in values.items())
 
 
@@ -130,6 +134,9 @@ def _rows(rows: Sequence[Json], total: int) -> Sheet:
 def sheet(
     columns: Iterable[str], rows: Iterable[Iterable[str]], name: str = "", total: int | None = None
 ) -> Sheet:
-    """Put rows of texts under their columns; `total` counts the rows there are, by default those given."""
+    """Create a table from columns and rows.
+
+    `total` is the number of rows there are, by default those in `rows`.
+    """
     given = tuple(map(tuple, rows))
     return Sheet(tuple(columns), given, len(given) if total is None else total, name)

@@ -1,3 +1,1 @@
-"""A run as a reader walks through it: its events in words, its graphs, what each fact rests on, and what may
-be guessed.
-"""
+"""Step through a run: its events, graphs, facts with their support, and predictions."""

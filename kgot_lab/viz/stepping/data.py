@@ -1,4 +1,4 @@
-"""A run as the stepper draws it: every event with its words, its place in a vote, and the graph after it."""
+"""Data of the stepper: every event of a run with its description, its vote, and the graph after it."""
 
 from __future__ import annotations
 
@@ -44,16 +44,14 @@ from kgot_lab.viz.page import BY_HAND, entry, format_model_call, settings, verba
 from kgot_lab.viz.static.markup import Markup, element, joined, shortened
 from kgot_lab.viz.stepping.predictions import predictions
 
-# What each fact of a run rests on: since which event it is in the graph, the sentences that say it, and the
-# passages they stand in.
+# The support of each fact of a run: the event that added it, and its source sentences and passages.
 
 
 def facts_of_run(events: Sequence[Event], number: Callable[[str], int]) -> dict[str, Json]:
-    """The facts of a run as JSON, those that the answer rests on by their place among them, and the passages
-    that say any.
+    """Return the facts of a run as JSON, with the evidence of the answer and the supporting passages.
 
-    `number` gives each text its number. A fact that the graph began with is there since event 0; one that an
-    answer names and no edge says has no edge.
+    The evidence is given by indices into the facts. `number` maps each text to its number. A fact that the
+    graph began with is present since event 0. A fact that an answer names but no edge says has no edge.
     """
     since = _since(events)
     found = FoundSupports(state_after(events))
@@ -76,7 +74,7 @@ def facts_of_run(events: Sequence[Event], number: Callable[[str], int]) -> dict[
 
 
 def _since(events: Sequence[Event]) -> dict[tuple[str, str, str, str], tuple[Edge, int]]:
-    """Each edge that was ever in the graph, as it was last, and the event since which it is there."""
+    """Return every edge that was ever in the graph, in its last state, with the event that added it."""
     begun = next((event.start for event in events if isinstance(event, Started)), None)
     found = {edge.identity: (edge, 0) for edge in (begun.edges if begun else ())}
     for at, event in enumerate(events):
@@ -93,8 +91,9 @@ def _fact(edge: Edge, since: int, said: list[Json]) -> dict[str, Json]:
 
 
 class _Passages:
-    """The documents that a run read, those that say something kept once, each with the event that brought it
-    first.
+    """The documents that a run read, and of these the ones that support a fact.
+
+    Each has the event that first returned it.
     """
 
     def __init__(self, events: Sequence[Event], number: Callable[[str], int]) -> None:
@@ -106,7 +105,10 @@ class _Passages:
                 self._read.setdefault(document.id, (document, at))
 
     def sentences(self, supports: Iterable[Support]) -> list[Json]:
-        """The sentences that say a fact, each with the place of its passage; -1 where it stands in none."""
+        """Return the sentences that support a fact, each with the index of its passage.
+
+        The index is -1 if no passage that was read is its source.
+        """
         return [
             {
                 "sentence": self._number(each.sentence),
@@ -127,15 +129,16 @@ class _Passages:
         return self._places[source]
 
 
-# The graphs of a run as the browser draws them: one for each event, where no node ever moves, and each node
-# and edge kept once.
+# The graphs of a run as the browser draws them: one for each event, with fixed node positions, and each node
+# and edge stored once.
 
-DRAWN_OF_RUN = 150  # nodes of one graph that are drawn; the graph of a run mostly has fewer
+DRAWN_OF_RUN = 150  # maximum nodes drawn of one graph; the graph of a run usually has fewer
 
 
 def places_in_run(*graphs: PropertyGraph, known: Mapping[str, Place] | None = None) -> dict[str, Place]:
-    """One place for each node of some graphs, at most `DRAWN`: laid out for the last graph; nodes with a
-    known place stay there.
+    """Return a fixed position for each node of some graphs, at most `DRAWN`.
+
+    The layout is that of the last graph. Nodes with a known position stay there.
     """
     positions = dict(svg(graphs[-1], limit=DRAWN_OF_RUN, positions=known).positions)
     edges = {edge.identity: edge for graph in graphs for edge in graph.edges}
@@ -151,7 +154,7 @@ def places_in_run(*graphs: PropertyGraph, known: Mapping[str, Place] | None = No
 
 
 class RunGraphs:
-    """Graphs as the browser draws them; a node or an edge that several of them share is kept once."""
+    """Graphs as the browser draws them. Nodes and edges that several of them share are stored once."""
 
     def __init__(self, positions: Mapping[str, Place]) -> None:
         self.positions = positions
@@ -159,7 +162,7 @@ class RunGraphs:
         self._parts: dict[str, dict[str, int]] = {"nodes": {}, "edges": {}}
 
     def add(self, graph: PropertyGraph, highlight: Diff | Trace | None = None) -> int:
-        """Take a graph in; its number."""
+        """Store a graph and return its number."""
         drawn = self._drawn(graph)
         shown = self._shown(highlight) if isinstance(highlight, Diff) else highlight
         data = graph_data(drawn, shown, self.positions)
@@ -172,7 +175,7 @@ class RunGraphs:
         return len(self.graphs) - 1
 
     def data(self) -> dict[str, Json]:
-        """All graphs, and the nodes and edges they are made of."""
+        """Return all graphs, and the nodes and edges that they consist of."""
         return {
             "graphs": self.graphs,
             **{kind: [json.loads(item) for item in items] for kind, items in self._parts.items()},
@@ -186,7 +189,10 @@ class RunGraphs:
         return graph if len(placed) == len(graph) else graph.subgraph(placed)
 
     def _shown(self, diff: Diff) -> Diff:
-        """What of a diff can be drawn: what it took away is drawn too, if it has a place."""
+        """Return the drawable part of a diff.
+
+        What it removed is drawn too, if it has a position.
+        """
         nodes = tuple(node for node in diff.removed_nodes if node.id in self.positions)
         edges = tuple(
             edge for edge in diff.removed_edges if {edge.source, edge.target} <= self.positions.keys()
@@ -195,10 +201,11 @@ class RunGraphs:
 
 
 def graph_at(events: Sequence[Event], graphs: RunGraphs) -> list[int]:
-    """Which graph belongs to each event: at a write with the change marked, after it without, at the answer
-    with that marked.
+    """Return the index of the graph shown at each event.
+
+    At a write the change is marked, and after it not. At the answer, the answer is marked.
     """
-    graph = graph_after(events[:1])  # what the run began with
+    graph = graph_after(events[:1])  # the graph at the beginning of the run
     now = graphs.add(graph)
     found = []
     for number, event in enumerate(events):
@@ -216,10 +223,10 @@ def graph_at(events: Sequence[Event], graphs: RunGraphs) -> list[int]:
 def run_data(
     events: Sequence[Event], positions: Mapping[str, Place], known: Sequence[Event] = (), *, by_hand: int = -1
 ) -> dict[str, Json]:
-    """A run as JSON: `positions` says where nodes go; an event that is among the `known` ones is only named,
-    by its number there.
+    """Return a run as JSON.
 
-    `by_hand` is the number of the event that a person wrote, if one did.
+    `positions` are those of the nodes. An event that is among the `known` ones is replaced by its number
+    there. `by_hand` is the number of the event that a person wrote, or -1.
     """
     texts, graphs = _Texts(), RunGraphs(positions)
     numbers = {text: number for number, text in reversed(list(enumerate(comparable_texts(known))))}
@@ -245,8 +252,9 @@ def run_data(
 
 
 def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Place]) -> dict[str, Json]:
-    """A fork as JSON, beside the run it was made from: what differs, what it cost, and both last graphs with
-    the difference marked.
+    """Return a fork as JSON: its differences from the run, its cost, and both last graphs.
+
+    The difference is marked in the graphs.
     """
     was, graphs = graph_after(events), RunGraphs(positions)
     difference = was.diff(fork.graph)
@@ -275,18 +283,18 @@ def fork_data(events: Sequence[Event], fork: Fork, positions: Mapping[str, Place
 
 
 class _Texts:
-    """Long texts, each once: the same prompt is asked for every ballot."""
+    """Long texts, each stored once, since the same prompt is sent for every ballot."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}
 
     def number(self, text: str) -> int:
-        """The number of a text."""
+        """Return the number of a text, and assign one if it is new."""
         return self.numbers.setdefault(text, len(self.numbers))
 
 
 def _event(events: Sequence[Event], number: int, texts: _Texts, by_hand: int) -> dict[str, Json]:
-    """An event: a line for the list, words for the page, and the text one may change."""
+    """Return an event as JSON: a line for the list, HTML for the page, and the editable text."""
     event, part = events[number], changeable(events[number])
     words, named = _words(events, number, by_hand), caption(event) + f" {BY_HAND}" * (number == by_hand)
     made: dict[str, Json] = {"kind": type(event).__name__, "step": event.step}
@@ -304,7 +312,7 @@ def _event(events: Sequence[Event], number: int, texts: _Texts, by_hand: int) ->
 
 def _words(events: Sequence[Event], number: int, by_hand: int) -> Markup:
     event = events[number]
-    if isinstance(event, Asked):  # prompt and reply stand side by side, and come as texts
+    if isinstance(event, Asked):  # prompt and reply are shown side by side, as separate texts
         call = format_model_call(event, by_hand=number == by_hand)
         return element("div", element("b", "Asked", class_="kind"), " ", call, class_="event asked")
     told = entry(event, by_hand=number == by_hand)
@@ -312,9 +320,7 @@ def _words(events: Sequence[Event], number: int, by_hand: int) -> Markup:
 
 
 def _repairs(events: Sequence[Event], number: int) -> Iterator[Markup]:
-    """Where a statement comes from that was refused at first: each form it had, and why the store did not
-    take it.
-    """
+    """Show the earlier forms of a repaired statement, each with the reason why the store refused it."""
     repairs = repairs_before(events, number)
     if not repairs:
         return
@@ -329,7 +335,7 @@ def _repairs(events: Sequence[Event], number: int) -> Iterator[Markup]:
 
 
 def repairs_before(events: Sequence[Event], number: int) -> list[Repaired]:
-    """The repairs that led to the statement of a Wrote, Read or Refused event, first one first."""
+    """Return the repairs that led to the statement of a Wrote, Read or Refused event, oldest first."""
     event = events[number]
     wanted = event.statement if isinstance(event, Wrote | Read | Refused) else None
     found: list[Repaired] = []
@@ -343,9 +349,7 @@ def repairs_before(events: Sequence[Event], number: int) -> list[Repaired]:
 
 
 def step_costs(events: Iterable[Event]) -> list[dict[str, Json]]:
-    """For each step in order: its number, how many times a model was asked in it, and the tokens and seconds
-    that took.
-    """
+    """Return for each step in order its number, model calls, tokens and seconds."""
     found = []
     for step, group in groupby(events, key=lambda event: event.step):
         asked = [event.usage for event in group if isinstance(event, Asked)]
@@ -360,10 +364,9 @@ def step_costs(events: Iterable[Event]) -> list[dict[str, Json]]:
 
 
 def polls(events: Sequence[Event]) -> list[dict[str, Json]]:
-    """Each vote: the event it starts with, its ballots as (event, choice), how many were possible, and the
-    event that decides it.
+    """Return each vote: first event, ballots, possible number of ballots and deciding event.
 
-    `end` is -1 when the run stops inside it.
+    A ballot is (event, choice). `end` is -1 if the run stops inside the vote.
     """
     found: list[dict[str, Json]] = []
     open_: dict[str, Json] | None = None
@@ -380,7 +383,10 @@ def polls(events: Sequence[Event]) -> list[dict[str, Json]]:
 
 
 def _possible(events: Sequence[Event]) -> int:
-    """How many ballots a vote of this run may have: one where every ballot would be the same text."""
+    """Return how many ballots a vote of this run may have.
+
+    It is 1 if every ballot would be the same text.
+    """
     limits = next((event.limits for event in events if isinstance(event, Started)), {})
     return int(limits.get("votes", 0)) if limits.get("vote_temperature", 1) else 1
 
@@ -389,7 +395,7 @@ def _possible(events: Sequence[Event]) -> int:
 
 
 def _change(events: Sequence[Event], fork: Fork) -> dict[str, Json]:
-    """What was changed by hand, in words and line by line."""
+    """Describe what was changed by hand, in words and as a line diff."""
     at = fork.first_difference
     was, now = change_of(events, at).splitlines(), change_of(fork.events, at).splitlines()
     if at >= min(len(events), len(fork.events)):
@@ -399,7 +405,7 @@ def _change(events: Sequence[Event], fork: Fork) -> dict[str, Json]:
 
 
 def _lines(was: Sequence[str], now: Sequence[str]) -> Iterator[Markup]:
-    """Two texts line by line: what went away, what came in its place, what stayed."""
+    """Yield a line diff of two texts: unchanged, removed and added lines."""
     for tag, low, high, other_low, other_high in SequenceMatcher(
         None, was, now, autojunk=False
     ).get_opcodes():
@@ -410,11 +416,12 @@ def _lines(was: Sequence[str], now: Sequence[str]) -> Iterator[Markup]:
             yield from (element("li", f"+ {line}", class_="added") for line in now[other_low:other_high])
 
 
-# Each step of a run in a line, for the static picture; an event is told in kgot_lab.loop.formatting.
+# Each step of a run in a line, for the static picture. Single events are formatted by
+# kgot_lab.loop.formatting.
 
 
 def step_lines(events: Iterable[Event]) -> list[str]:
-    """Each step of a run in one line: what was voted, called, written and read in it."""
+    """Summarize each step of a run in one line: votes, calls, writes and reads."""
     return [
         f"{step_name(step)}: {_line(list(group))}"
         for step, group in groupby(events, key=lambda event: event.step)
@@ -422,7 +429,7 @@ def step_lines(events: Iterable[Event]) -> list[str]:
 
 
 def step_name(step: int) -> str:
-    """What a reader calls a step."""
+    """Return the display name of a step."""
     return f"Step {step}" if step else "Start"
 
 

@@ -1,7 +1,8 @@
-"""Predict, then reveal: what a reader is asked at each decision of a run, before the event that shows it.
+"""Predict, then reveal: questions to the reader at each decision of a run.
 
-A question has a few choices, each with a key. Where the choices are texts of the run (a tool call, an answer)
-a hash gives their order, so that the right one stands in no place more often than in another.
+They are asked before the event that shows the decision. A question has a few choices, each with a key. If the
+choices are texts of the run (a tool call, an answer), a hash determines their order, so that the right one
+has no preferred position.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ from kgot_lab.memory.extraction import EXTRACT, read_triples
 from kgot_lab.text.words import plain_answer
 from kgot_lab.types import Json
 
-# One question to the reader of a run: what is asked before which event, among which choices, and where the
-# truth is seen.
+# A question to the reader of a run: before which event it is asked, its choices, and where the truth is
+# revealed.
 
 ASKED_ABOUT = ("tool", "fact", "vote", "statement", "answer")
-OTHERS = 3  # wrong choices beside the right one, where the choices are texts
-_ALIKE = 0.5  # the F1 from which two texts say the same
-_LONGEST = 160  # characters of a choice
+OTHERS = 3  # maximum wrong choices if the choices are texts
+_ALIKE = 0.5  # F1 from which two texts count as the same
+_LONGEST = 160  # maximum characters of a choice
 
 
 @dataclass(frozen=True)
 class Prediction:
     """A question to the reader: asked before event `before`, answered when event `reveal` is reached.
 
-    `choices` are (value, words); `truth` is the value of the right one. `quoted` is a text of the run that
-    the question is about.
+    `choices` are (value, words), and `truth` is the value of the right one. `quoted` is a text of the run
+    that the question is about.
     """
 
     kind: str
@@ -59,7 +60,10 @@ class Prediction:
     quoted: str = ""
 
     def as_json(self) -> dict[str, Json]:
-        """The question for a page, with a key for each choice: the first letter of its value, or its number."""
+        """Return the question as JSON, with a key for each choice.
+
+        The key is the first letter of the choice's value, or its number.
+        """
         choices = [{"value": value, "words": words, "key": value[0].upper()} for value, words in self.choices]
         told = {
             "kind": self.kind,
@@ -74,8 +78,9 @@ class Prediction:
 def among(
     kind: str, places: tuple[int, int], asks: str, told: str, truth: str, others: Iterable[str]
 ) -> Prediction:
-    """A question whose choices are texts: the right one and a few others that say something else, in an order
-    that a hash draws.
+    """Create a multiple-choice question from the right text and a few others that differ from it.
+
+    A hash determines the order of the choices.
     """
     texts = [truth]
     for other in sorted(set(others), key=chance):
@@ -88,22 +93,22 @@ def among(
 
 
 def chance(what: object) -> str:
-    """A draw that is the same each time."""
+    """Return a pseudorandom hex string that is the same each time."""
     return hashlib.sha256(str(what).encode("utf-8", "backslashreplace")).hexdigest()
 
 
-_DROPPED = 2  # facts of one write that the reader is asked about and that are dropped, at most
-_FEW = 5  # rows up to which a read found few
+_DROPPED = 2  # maximum questions on dropped facts per write
+_FEW = 5  # maximum rows of a read with "few" rows
 _NOTHING = "nothing: it reads what is there"
 _ANSWERING = ("parse", "guess", "forced answer", "path", "wide", "compared")
 
 
 def predictions(events: Sequence[Event]) -> list[Prediction]:
-    """What a reader of a run is asked, in the order of the run: the tool calls, facts, votes, statements and
-    the answer of a model.
+    """Return the questions for a reader of a run, in the order of the run.
 
-    What is decided by rule is not asked about: a search for the question itself, a vote that was not held, a
-    statement that was spelled for the model when it writes.
+    They ask about tool calls, facts, votes, statements and the answer of a model. What is decided by rule is
+    not asked about: a search for the question itself, a vote that was not held, a statement that is built for
+    the model when it writes.
     """
     found = [*_tools(events), *_facts(events), *_votes(events), *_statements(events), *_answer(events)]
     return sorted(found, key=lambda asked: (asked.before, ASKED_ABOUT.index(asked.kind)))
@@ -135,7 +140,7 @@ def _asks(event: Event, role: str) -> bool:
 
 
 def _first_of_run(events: Sequence[Event], at: int, role: str) -> int:
-    """The first of the askings for something that end before an event."""
+    """Return the first of the consecutive model calls in a role that end before an event."""
     while at and _asks(events[at - 1], role):
         at -= 1
     return at
@@ -145,8 +150,8 @@ def _first_of_run(events: Sequence[Event], at: int, role: str) -> int:
 
 
 def _facts(events: Sequence[Event]) -> Iterator[Prediction]:
-    """Of each text that was read sentence by sentence, a fact that was kept, and up to two that were not."""
-    written: list[tuple[str, str]] = []  # facts with their sentence, since the last write
+    """Yield questions on extracted facts: for each write, one that was kept and up to two dropped ones."""
+    written: list[tuple[str, str]] = []  # facts with their sentences, since the last write
     for at, event in enumerate(events):
         if isinstance(event, Asked) and event.prompt.messages[0].text == EXTRACT:
             written += [(str(triple), event.prompt.messages[-1].text) for triple in read_triples(event.reply)]
@@ -185,7 +190,7 @@ _VOTES = (
 
 
 def _vote(voted: Voted) -> str:
-    """How a vote went, as a value of _VOTES."""
+    """Return the outcome of a vote as a value of _VOTES."""
     place = 0 if voted.choice == "INSERT" else 1
     return _VOTES[place if voted.agreement == 1 else place + 2][0]
 
@@ -227,13 +232,13 @@ _WRITE = (
 
 
 def _statements(events: Sequence[Event]) -> Iterator[Prediction]:
-    """Each statement of a model, asked about when it is run for the first time on a graph."""
+    """Yield a question for each statement of a model when it is first run on a graph."""
     spelled = any(
         isinstance(event, Started) and event.limits.get("writing", "statements") != "statements"
         for event in events
     )
     known: set[str] = set()  # statements whose outcome on this graph the reader has seen
-    writing = True  # whether what was asked for last writes: a ballot, a read or a rows' answer does not
+    writing = True  # whether the last requested statement writes; ballots, reads and answers from rows do not
     for at, event in enumerate(events):
         if isinstance(event, Asked) and event.role.split(",")[0] != "mend":
             writing = event.role.split(",")[0] == "write"
@@ -258,7 +263,10 @@ def _outcome(event: Event) -> str:
 
 
 def _before(events: Sequence[Event], at: int) -> int:
-    """Where an outcome is first seen: a refusal stands in the prompt that asks to mend the statement."""
+    """Return the event at which an outcome is first seen.
+
+    A refusal is already seen in the prompt that asks to repair the statement.
+    """
     return _first_of_run(events, at, "mend") if isinstance(events[at], Repaired) else at
 
 

@@ -1,5 +1,6 @@
-"""A run to walk through event by event, and to change: a picture of it wherever a notebook is read, and a
-live view where one runs.
+"""Step through a run event by event, and change it.
+
+It is a static picture, and a live view where a kernel runs.
 """
 
 from __future__ import annotations
@@ -28,15 +29,13 @@ from kgot_lab.viz.static.markup import Markup, key_of, keyed, shortened
 from kgot_lab.viz.static.table import Sheet, Table
 from kgot_lab.viz.stepping.data import DRAWN_OF_RUN, fork_data, places_in_run, run_data, step_lines, step_name
 
-_WIDTH, GRAPH_HEIGHT, _LINE = 800, 540, 20  # of the static picture
-_LETTERS, STRONG = 118, 92  # of its lines
+_WIDTH, GRAPH_HEIGHT, _LINE = 800, 540, 20  # sizes of the static picture
+_LETTERS, STRONG = 118, 92  # maximum characters of its lines
 STEPS_SHOWN = 8
 
 
 class Stepper(LiveOutput):
-    """What `stepper` shows: two outputs in a cell; then the event the reader looks at, and the forks there
-    are by now.
-    """
+    """The result of `stepper`: an interactive view, and afterwards the event in view and the forks so far."""
 
     def __init__(
         self,
@@ -67,14 +66,13 @@ class Stepper(LiveOutput):
 
     @property
     def question(self) -> str:
-        """What the run was asked."""
+        """The question of the run."""
         return replay.started(self.events).question
 
     def fork(self, at: int, change: str) -> Fork:
-        """Walk the run again with event number `at` changed, as `replay.fork` does, and show the fork beside
-        the run.
+        """Replay the run with event number `at` changed, as `replay.fork` does, and show the fork.
 
-        Raises BadInput when that event cannot be changed, or the store refuses the changed statement.
+        Raises BadInput if that event cannot be changed, or if the store refuses the changed statement.
         """
         store = self._store()
         try:
@@ -89,8 +87,9 @@ class Stepper(LiveOutput):
         return made
 
     def table(self, *, limit: int = 200) -> Table:
-        """The events as a table, at most `limit` of them, those of each fork as another, and the graph at the
-        end of the run.
+        """Return the events of the run and of each fork, and the final graph, as tables.
+
+        Each table has at most `limit` rows.
         """
         forks = (_sheet(f"Fork {number}", fork.events, limit) for number, fork in enumerate(self.forks, 1))
         return Table((_sheet("The run", self.events, limit), *forks, *self.picture.table(limit=limit).sheets))
@@ -105,16 +104,14 @@ class Stepper(LiveOutput):
                 self.at = at
             case {"forks": int(seen)} if (
                 0 <= seen < len(self.forks)
-            ):  # a page that was opened again has those of its cell only
+            ):  # a reopened page only has the forks that its cell stored
                 return {"forks": self.live.data["forks"][seen:], "number": seen + 1}
             case {"fork": int(at), "change": str(change)}:
                 return self._forked(at, change)
         return {}
 
     def _forked(self, at: int, change: str) -> Json:
-        """Fork for the browser: what goes wrong is said there, since nobody reads what a handler of messages
-        raises.
-        """
+        """Fork for the browser, and return any error to be shown there."""
         self.live.send({"walking": True})
         try:
             self.fork(at, change)
@@ -131,14 +128,13 @@ def stepper(
     store: Callable[[], Store] | None = None,
     height: int = 440,
 ) -> Stepper:
-    """Walk through a run, finished or not: step, guess the next decision, change one thing and see what
-    becomes of it.
+    """Step through a run, finished or not: guess the next decision, change one thing and see its effect.
 
-    It opens at the end. `forks` are on offer from the start: by default those that the package has on file of
-    this run, where no model is given. `live` says which model and tools a new fork may use (by default none:
-    it then stops at the first reply that was not recorded), and `store` opens an empty store for it (by
-    default one in this process, for the languages of the run). `height` is that of an event and its graph, in
-    pixels. Raises BadInput for a run without events or without its beginning.
+    It opens at the end. `forks` are available from the start: by default those that are stored for this run,
+    if no model is configured. `live` sets the model and tools that a new fork may use. By default there are
+    none, and the fork stops at the first reply that was not recorded. `store` opens an empty store for the
+    fork, by default one in this process, for the query languages of the run. `height` is that of an event and
+    its graph, in pixels. Raises BadInput if the run has no events or lacks its beginning.
     """
     run = run if isinstance(run, Trace) else Trace("", "", events_of(run))
     events = run.events
@@ -159,7 +155,10 @@ def stepper(
 
 
 def _graphs_of(events: Sequence[Event]) -> list[PropertyGraph]:
-    """All that the graph ever held, since what is removed later needs a place too, and the graph in the end."""
+    """Return the union of all states of the graph, and the final graph.
+
+    The union is needed to give a position also to what is removed later.
+    """
     last = graph_after(events)
     first = graph_after(events[:1])
     nodes, edges = {node.id: node for node in first.nodes}, {edge.identity: edge for edge in first.edges}
@@ -172,7 +171,7 @@ def _graphs_of(events: Sequence[Event]) -> list[PropertyGraph]:
 
 
 def _sheet(name: str, events: Sequence[Event], limit: int) -> Sheet:
-    """A row for each event: its number, its step, what happened, and the text that was said or run."""
+    """Return a table of the events: number, step, what happened, and the text that was said or run."""
     rows = (
         (str(number), step_name(event.step), caption(event), _text_of(event))
         for number, event in enumerate(events[:limit])
@@ -181,7 +180,7 @@ def _sheet(name: str, events: Sequence[Event], limit: int) -> Sheet:
 
 
 def _text_of(event: Event) -> str:
-    """What was asked, replied, run or found at an event; nothing when its caption says all."""
+    """Return the text that was asked, replied, run or found at an event, or ""."""
     return next(
         (
             str(getattr(event, name))
@@ -196,9 +195,7 @@ def _text_of(event: Event) -> str:
 
 
 def story(run: Trace, forks: Sequence[Fork], graph: PropertyGraph, positions: Mapping[str, Place]) -> Picture:
-    """A run in one picture: the question, each step in a line, the answer, what forks came to, and the last
-    graph.
-    """
+    """Draw a run in one picture: question, steps, answer, forks and the final graph."""
     events = run.events
     is_answered = any(isinstance(event, Answered) for event in events)
     mark = run if is_answered else None
@@ -230,7 +227,7 @@ class Line:
 
 
 def _lines(events: Sequence[Event]) -> Iterator[Line]:
-    """The question, the steps, and how the run ended."""
+    """Yield the question, the steps, and how the run ended."""
     yield from (
         Line(line, strong=True)
         for line in textwrap.wrap(shortened(replay.started(events).question, 3 * STRONG), STRONG)
@@ -252,8 +249,9 @@ def _lines(events: Sequence[Event]) -> Iterator[Line]:
 
 
 def _of_forks(run: Trace, forks: Sequence[Fork]) -> Iterator[Line]:
-    """That the run is a fork itself, and for each fork of it what was changed, what that cost, and its
-    answer.
+    """Yield the origin of a run that is a fork, and a line on each fork of it.
+
+    A fork's line has the change, its cost and its answer.
     """
     yield from (Line(line) for line in textwrap.wrap(origin(run), _LETTERS))
     for number, fork in enumerate(forks, start=1):
