@@ -72,7 +72,7 @@ def thought_of(
     delegated: Sequence[Mapping[str, Any]] = (),
     unsaid: Sequence[str] = (),
 ) -> Thought:
-    """The train of thought behind a search and what of it is told."""
+    """Build the train of thought of an answer from its search result and the context put in the prompt."""
     shown = {(node.graph, node.id) for node in told.nodes}
     nodes = []
     for node in found.nodes:

@@ -35,7 +35,7 @@ class CitableNode(NamedTuple):
         return f"{self.graph}:{self.name if self.name and not set(self.name) & set('[];:') and len(self.name) < 100 else self.id}"
 
     def named_in(self, cited: str) -> bool:
-        """Whether one of the parts of a citation, such as "graph:one; graph:two", means this node."""
+        """Return whether a citation, or one of its parts as in "graph:one; graph:two", names this node."""
         parts = {_plain(cited), *(_plain(part) for part in re.split(r"[;,]", cited))}
         return not parts.isdisjoint(self.called)
 
@@ -57,7 +57,7 @@ class Citables:
                 self._called.setdefault(called, []).append(node)
 
     def meant(self, cited: str) -> CitableNode | None:
-        """The node that a citation means; None where it means none, or could mean several."""
+        """Return the node that a citation names, or None if it matches no node or several."""
         found = self._called.get(_plain(cited), [])
         return found[0] if len(found) == 1 else None
 
@@ -65,11 +65,10 @@ class Citables:
 def named_nodes(
     text: str, nodes: Iterable[CitableNode], cited: Collection[CitableNode] = ()
 ) -> tuple[CitableNode, ...]:
-    """The nodes whose names stand in an answer that does not cite them, in the order of the text: found by
-    us, not said by the model.
+    """Return the nodes whose names occur in an answer without being cited, in the order of the text.
 
-    Whole words, whatever their capitals; a name within a longer one that stands there too does not count, nor
-    one of fewer than four letters.
+    The names are matched here; the model did not cite them. Whole words are matched, ignoring case. A name
+    inside a longer name that also occurs does not count, nor does a name of fewer than four characters.
     """
     spans: list[tuple[int, int, CitableNode]] = []
     plain = text.casefold()
@@ -101,7 +100,7 @@ class CitationCheck:
     _held: str = ""
 
     def tell(self, piece: str) -> str:
-        """What can be told on of an answer after one more piece: a citation that is not whole yet is held
+        """Add one piece of an answer and return the text that can be sent; an incomplete citation is held
         back.
         """
         text, self._held = self._held + piece, ""
@@ -126,12 +125,14 @@ class CitationCheck:
         return "".join(out)
 
     def rest(self) -> str:
-        """What was held back when the answer ended."""
+        """Return the text that was still held back when the answer ended."""
         held, self._held = self._held, ""
         return held
 
     def _checked(self, inside: str) -> str:
-        """A citation as it is told: each of its parts that means no node is marked."""
+        """Format a citation with a mark behind each part that names no node, and record cited nodes and false
+        parts.
+        """
         label, _, told = inside.partition(":")
         parts = (
             [told.strip()]
@@ -151,8 +152,9 @@ class CitationCheck:
 
 
 def _end(text: str) -> int:
-    """Where the bracket that a text begins with is closed, -1 where it is not; brackets of its kind may be
-    within.
+    """Return the index of the bracket that closes the one a text begins with, or -1 if it is not closed.
+
+    Brackets of the same kind may be nested.
     """
     opens, closes, depth = text[0], _CLOSES[text[0]], 0
     for place, letter in enumerate(text):
@@ -177,11 +179,11 @@ _MOST_SENTENCES = 4
 
 
 def sentences_schema(nodes: Iterable[CitableNode], *, may_know_nothing: bool) -> Mapping[str, Json]:
-    """The JSON schema of an answer of at most four sentences, each behind the handle of one of some nodes.
+    """Build the JSON schema of an answer of at most four sentences, each with the handle of one of the nodes.
 
-    `may_know_nothing` lets one say, and no more, that it does not know: where the graphs say little of a
-    question. A sentence that rests on nothing may not say anything else, for there a model tells what it
-    makes up.
+    `may_know_nothing` also allows a sentence without a source, whose only text is that the answer is not
+    known. It is for questions that the graphs hardly cover. Such a sentence cannot say anything else, because
+    a model makes up what it says without a source.
     """
     handles: list[Json] = list(dict.fromkeys(node.handle for node in nodes))
     sentence = _sentence({"enum": handles}, {})
@@ -217,7 +219,7 @@ class SentencePieces:
     _told: str = ""
 
     def tell(self, piece: str) -> str:
-        """What can be told on after one more piece."""
+        """Add one piece of a reply and return the text that can be sent."""
         self._read += piece
         begun = self._read.lstrip()
         if not begun:
@@ -227,7 +229,7 @@ class SentencePieces:
         return self._on(_written(_sentences(begun), whole=False))
 
     def rest(self) -> str:
-        """What is left to tell when the reply has ended."""
+        """Return the text that is still to be sent when the reply has ended."""
         return self._on(_written(_sentences(self._read.lstrip()), whole=True) or self._read)
 
     def _on(self, text: str) -> str:
@@ -241,8 +243,9 @@ def _may_be_json(text: str) -> bool:
 
 
 def _sentences(text: str) -> list[tuple[str, str]]:
-    """The sentences of a reply that may not be whole, as (source, text), each empty where it is not there;
-    none of another form.
+    """Parse the sentences of a reply that may be incomplete, as (source, text).
+
+    A missing source or text is empty. A reply of another form has no sentences.
     """
     try:
         said = from_json(text.removeprefix("```json").removesuffix("```"), allow_partial="trailing-strings")
@@ -258,8 +261,9 @@ def _text(value: object) -> str:
 
 
 def _without_its_source(text: str, source: str, done: bool) -> str:
-    """A sentence without the citation of its own source, which stands behind it; while it is written also
-    without what may become one.
+    """Remove from a sentence the citation of its own source, which is added behind it.
+
+    While the sentence is still being written, an unclosed bracket at its end is removed too.
     """
     if not done and "]" not in text[max(text.rfind("["), 0) :]:
         text = text[: text.rfind("[")] if "[" in text else text
@@ -267,8 +271,9 @@ def _without_its_source(text: str, source: str, done: bool) -> str:
 
 
 def _written(sentences: list[tuple[str, str]], *, whole: bool) -> str:
-    """Sentences as text with their citations; the last one without, while it is written, and not while it may
-    repeat an earlier one.
+    """Format sentences as text with their citations, without repeated sentences.
+
+    Unless `whole`, the last sentence has no citation yet, and is left out while it may repeat an earlier one.
     """
     out, said = "", list[str]()
     for place, (source, text) in enumerate(sentences):

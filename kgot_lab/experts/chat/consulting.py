@@ -45,8 +45,10 @@ class Consultants:
     def _fitting(
         self, question: str, named: Sequence[str]
     ) -> tuple[list[tuple[Peer, str]], list[DelegatedAnswer]]:
-        """Of some experts named PEER/EXPERT the one that fits a question best by what it offers; and the experts
-        of which nothing is known, each with the reason that its instance did not say what it offers.
+        """Select, of experts named PEER/EXPERT, the one whose offer fits a question best.
+
+        Also returns an unanswered result for each expert whose instance did not say what it offers, with the
+        reason.
         """
         wanted = [(self.federation.peers.named(name), expert) for name, expert in map(remote_name, named)]
         offered, silent = self._offers({peer.name: peer for peer, _ in wanted})
@@ -64,10 +66,12 @@ class Consultants:
         return [] if best is None else [(best.peer, best.expert.id)], unknown
 
     def ask(self, question: str, named: Sequence[str]) -> tuple[DelegatedAnswer, ...]:
-        """What the fitting one of some experts answers in time, or why it does not; nothing where none fits.
+        """Ask the best-fitting one of the named experts, and return its answer or the reason why there is
+        none in time.
 
-        An expert whose instance does not say what it offers, as one that reads its graphs yet, is told with
-        the reason; so is the log.
+        Returns an empty tuple if no expert fits. An expert whose instance does not say what it offers, for
+        example because it is still loading its graphs, is included with the reason. Missing answers are also
+        logged.
         """
         chosen, unknown = self._fitting(question, named)
         answered = (
@@ -84,7 +88,10 @@ class Consultants:
         return (*answered, *unknown)
 
     def _offers(self, peers: dict[str, Peer]) -> tuple[list[Advertised], dict[str, str]]:
-        """What peers offer, and of those that do not say it the reason."""
+        """Return what peers offer, and the reason for each peer that does not say it.
+
+        Offers are cached. Only peers without a recent one are asked.
+        """
         silent: dict[str, str] = {}
         now = self.clock()
         with self._lock:
@@ -106,7 +113,10 @@ class Consultants:
 
 
 def remote_name(text: str) -> tuple[str, str]:
-    """The peer and the expert of a name such as "clinic/expert_devops"; raises BadInput."""
+    """Split a name such as "clinic/expert_devops" into the peer and the expert.
+
+    Raises BadInput if the name is not PEER/EXPERT.
+    """
     peer, sign, expert = text.partition("/")
     if not sign or not peer or not expert:
         raise BadInput("an expert of another instance is named PEER/EXPERT, as in clinic/expert_devops")
@@ -141,8 +151,9 @@ class Unsaid(NamedTuple):
 
 
 def unsaid_words(question: str, found: SearchResult) -> Unsaid:
-    """The telling words of a question that what was found does not say, in names and descriptions of its
-    nodes.
+    """Return the content words of a question that no node found names or describes.
+
+    Words are compared by stem, with the names and descriptions of the nodes.
     """
     asked = {stem(told): word for word in _WORD.findall(question) for told in content_words(word)}
     index = index_of(found.graph)
@@ -160,8 +171,9 @@ def unsaid_words(question: str, found: SearchResult) -> Unsaid:
 
 
 def format_answers(answers: Sequence[DelegatedAnswer]) -> str:
-    """What others answer, for a prompt: each behind a fence, its citations with the name of its instance
-    before that of the graph.
+    """Format the answers of other instances for a prompt, each in its own fence.
+
+    Citations get the name of the instance before that of the graph.
     """
 
     def named(answer: DelegatedAnswer) -> DelegatedAnswer:
@@ -174,7 +186,7 @@ def format_answers(answers: Sequence[DelegatedAnswer]) -> str:
 
 
 def remote_citables(answers: Sequence[DelegatedAnswer]) -> tuple[CitableNode, ...]:
-    """What the answers of others cite, as it may be cited here: INSTANCE/GRAPH:NODE."""
+    """Return the nodes that remote answers cite, as they can be cited here: INSTANCE/GRAPH:NODE."""
     found = []
     for each in answers:
         for source in each.provenance.sources if each.provenance else ():

@@ -69,7 +69,10 @@ class Playbook:
 
 
 def read_playbook(path: Path) -> Playbook:
-    """The playbook in a file; raises BadInput with what is wrong in it."""
+    """Read a playbook from a file.
+
+    Raises BadInput with what is wrong in the file.
+    """
     import yaml
 
     text = read_regular_text(path).replace("\r\n", "\n")
@@ -109,7 +112,7 @@ def _listed(told: Mapping[str, Any], field: str, path: Path) -> tuple[str, ...]:
 
 @cache
 def authored_playbooks() -> Mapping[str, Playbook]:
-    """The playbooks that come with the package, by name."""
+    """Return the playbooks that come with the package, by name."""
     found = [read_playbook(path) for path in sorted(_FOLDER.glob("*.md"))]
     return {each.name: each for each in found}
 
@@ -117,8 +120,9 @@ def authored_playbooks() -> Mapping[str, Playbook]:
 def matching_sections(
     question: str, allowed: Iterable[str], playbooks: Mapping[str, Playbook], *, intent: str = ""
 ) -> tuple[PlaybookSection, ...]:
-    """The sections, two at most, that a question calls for, of the playbooks that are allowed; unknown names
-    are passed over.
+    """Select at most two sections that match a question, from the allowed playbooks.
+
+    Unknown playbook names are skipped.
     """
     said, asked = _standing(question), _telling(question)
     scored = []
@@ -139,14 +143,12 @@ def matching_sections(
 
 
 def _standing(text: str) -> str:
-    """The words of a text without their endings, each between spaces, so that some of them can be looked up
-    side by side.
-    """
+    """Stem the words of a text and put each between spaces, so that phrases can be found as substrings."""
     return f" {' '.join(map(stem, folded_words(text)))} "
 
 
 def _telling(text: str) -> set[str]:
-    """The words of a text that tell what it is about, without their endings."""
+    """Return the stemmed content words of a text."""
     return {stem(word) for word in folded_words(text) if len(word) > 1 and word not in _ASKING}
 
 
@@ -183,7 +185,7 @@ class PromptContext:
 
 
 def prompt_context(known: KnownGraphs, found: SearchResult) -> PromptContext:
-    """What of a search over the graphs of an expert goes into its prompt."""
+    """Select what a search over the graphs of an expert puts into its prompt."""
     index = index_of(known.graph)
     every = [id for node in found.nodes for id in node.sources]
     hits = every[:MOST_TOLD_NODES]
@@ -218,8 +220,9 @@ def prompt_context(known: KnownGraphs, found: SearchResult) -> PromptContext:
 
 
 def no_context_message(found: int) -> PromptContext:
-    """What is told where the nodes that were found have not a word in common with the question: a likeness of
-    meaning alone misleads.
+    """Build an empty context for nodes that share no word with the question.
+
+    Similarity of embeddings alone would mislead. `found` is the number of nodes left out.
     """
     return PromptContext(
         (), (), (), (), "", "", "", (f"all {found} nodes: none says a word of the question",)
@@ -242,7 +245,7 @@ class PromptQuestion:
 
 
 def expert_prompt(config: ExpertConfig, context: PromptContext, asked: PromptQuestion) -> Prompt:
-    """What a model is asked."""
+    """Build the prompt of an expert for a question."""
     persona = config.persona
     parts = [
         f"You are {_line(persona.name)}. {persona.instructions}".strip(),
@@ -305,8 +308,9 @@ _KNOWS_NOTHING = (
 
 
 def _limits(index: GraphIndex, told: Iterable[str]) -> dict[str, tuple[Limitation, ...]]:
-    """The limitations of nodes, of what helps against those, and so on: whatever a prompt names may be
-    recommended.
+    """Return the limitations of nodes, of their workarounds, and so on, by node id.
+
+    Workarounds are included because anything that a prompt names may be recommended.
     """
     limits: dict[str, tuple[Limitation, ...]] = {}
     seen, ahead = set[str](), list(dict.fromkeys(told))
@@ -371,8 +375,9 @@ def _lines(
 
 
 def _hints(index: GraphIndex, citable: Mapping[str, CitableNode], hits: Sequence[str]) -> Iterator[str]:
-    """The dimensions of nodes that say most: those furthest from the middle, by the catalogue (decision
-    C-D3).
+    """Yield a line for each node with its most informative dimensions (decision C-D3).
+
+    These are the dimensions of the catalogue whose values are furthest from 0.5.
     """
     for id in hits[:_HINTED]:
         known = index.graph.node_properties[index.graph.row(id)]
@@ -410,8 +415,9 @@ _LONGEST = 400  # characters of each that are told
 def recollected(
     question: str, said: Sequence[tuple[str, str, str]], *, limit: int = 5
 ) -> tuple[tuple[str, str], ...]:
-    """Of what was said, as (id, role, content), that which shares most with a question, as (id, text); by
-    BM25, at most `limit`.
+    """Return the earlier messages that match a question best by BM25, as (id, text), at most `limit`.
+
+    `said` has (id, role, content).
     """
     asked = set(content_words(question))
     documents = [

@@ -84,8 +84,10 @@ class ExpertTurn:
     asked_as: str = ""  # the message that holds the question
 
     def events(self) -> Generator[ChatEvent, None, None]:
-        """What happens, in its order; closing it stops the model and keeps what was said. An empty piece says
-        that it is at work.
+        """Yield the events of the turn in order.
+
+        Closing the generator stops the model and stores what was said so far. An empty piece of text means
+        that the model is at work.
         """
         yield ConversationStarted(self.conversation)
         begun = self.services.clock()
@@ -116,9 +118,7 @@ class ExpertTurn:
                 self._keep(answer, stopped=True)
 
     def _prepared(self) -> _Prepared:
-        """Stages 2 to 4: what is remembered, which playbooks help, what the graphs say, and the prompt of it
-        all.
-        """
+        """Run stages 2 to 4: recall, playbooks, graph search, and the prompt built from them."""
         config = self.choice.config if self.choice else self.expert.config
         earlier = self.services.tables.earlier_messages(
             self.expert.id, self.owner, self.conversation, _LOOKED_BACK
@@ -176,7 +176,7 @@ class ExpertTurn:
         return _Prepared(prompt, thought, Citables([*told.citable, *elsewhere]), sources, about)
 
     def _declined(self, thought: Thought, answer: _Answer) -> Iterator[ChatEvent]:
-        """The answer to what is off the expert's topic: said by rule, without the model."""
+        """Decline a question that is off the expert's topic, by rule and without the model."""
         config = self.choice.config if self.choice else self.expert.config
         nothing = f"My {'graph says' if len(config.graphs) == 1 else 'graphs say'} nothing of {', '.join(thought.unsaid)}."
         answer.text = " ".join(filter(None, (nothing, "I do not know the answer.", config.persona.greeting)))
@@ -186,13 +186,13 @@ class ExpertTurn:
         yield ChatDone(kept.id, text=answer.text)
 
     def _consulted(self, config: ExpertConfig) -> tuple[DelegatedAnswer, ...]:
-        """What experts of other instances say, where the own graphs say little."""
+        """Ask experts of other instances, if the expert has any to delegate to."""
         if self.services.consultants is None or not config.delegates_to:
             return ()
         return self.services.consultants.ask(self.question, config.delegates_to)
 
     def _answered(self, prompt: Prompt, answer: _Answer, begun: float) -> Iterator[ChatEvent]:
-        """Stages 5 to 8: the model's words, checked as they come, and what is kept of them."""
+        """Run stages 5 to 8: stream the reply of the model, check its citations and store the answer."""
         answer.form = SentencePieces() if prompt.schema is not None else None
         pieces = streamed(self.llm, prompt)
         try:
@@ -275,18 +275,18 @@ class _Answer:
 
 
 def looked_for(question: str, said: Sequence[tuple[str, str]]) -> str:
-    """What the graphs are searched for: a question that says little by itself, as "And why?", is joined by
-    the one before it.
+    """Return the search query for a question.
+
+    A question with few content words of its own, such as "And why?", is joined with the one before it.
     """
     before = next((text for role, text in reversed(said) if role == "user"), "")
     return f"{question} {before}" if before and len(set(content_words(question))) < _SAYS_ENOUGH else question
 
 
 def chat_history(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
-    """What was said in a conversation as a model is told it, as (role, content): questions that nobody
-    answered are left out.
+    """Return the history of a conversation for a model, as (role, content), without unanswered questions.
 
-    Each answer stands behind its own question, also where two were asked at once.
+    Each answer follows its own question, even if two questions were asked at once.
     """
     pairs: list[tuple[str, str]] = []
     places: dict[Json, int] = {}
@@ -304,5 +304,5 @@ def chat_history(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]
 
 
 def _keepable(piece: str) -> str:
-    """A piece of a reply without what no database keeps: nulls, and halves of surrogate pairs."""
+    """Replace the characters that no database stores: NUL and lone surrogates."""
     return piece.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

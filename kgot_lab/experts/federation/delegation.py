@@ -77,7 +77,7 @@ class SentValue(BaseModel):
             raise BadInput(first_problem(error)) from None
 
     def to_json(self) -> dict[str, Any]:
-        """The value as JSON has it."""
+        """Return the value as JSON-compatible data."""
         return self.model_dump(mode="json")
 
 
@@ -126,7 +126,10 @@ class Federation:
     now: Callable[[], datetime] = utc_now
 
     def opened(self, data: bytes, kind: str) -> tuple[Envelope, Peer]:
-        """What a peer sent, once, of a kind that asks, and the peer; raises RefusedEnvelope."""
+        """Open an envelope of a requesting kind from a peer, once, and return it with the peer.
+
+        Raises RefusedEnvelope if the envelope is not accepted.
+        """
         envelope = opened_envelope(data, self.peers, self.key.public, kind=kind, now=self.now, seen=self.seen)
         peer = self.peers.with_key(envelope.sender)
         if peer is None:
@@ -134,7 +137,7 @@ class Federation:
         return envelope, peer
 
     def reply(self, kind: str, body: Mapping[str, Any], to: Envelope) -> bytes:
-        """The bytes of a signed reply to what was opened."""
+        """Return the bytes of a signed reply to an opened envelope."""
         return signed_envelope(kind, body, self.key, to.sender, in_reply_to=to.digest, now=self.now).wire
 
 
@@ -148,7 +151,10 @@ class DelegatedQuestion:
 
 
 def accepted_question(data: bytes, federation: Federation) -> DelegatedQuestion:
-    """The question in the bytes that a peer sent; raises RefusedEnvelope."""
+    """Open the question in the bytes that a peer sent.
+
+    Raises RefusedEnvelope if the envelope is not accepted or its body is no question.
+    """
     envelope, peer = federation.opened(data, "question")
     try:
         return DelegatedQuestion(peer, RemoteQuestion(**envelope.body), envelope)
@@ -157,17 +163,17 @@ def accepted_question(data: bytes, federation: Federation) -> DelegatedQuestion:
 
 
 def signed_answer(answer: RemoteAnswer, to: DelegatedQuestion, federation: Federation) -> bytes:
-    """The bytes that answer a question."""
+    """Return the signed bytes of an answer to a question."""
     return federation.reply("answer", answer.to_json(), to.envelope)
 
 
 def refusal_json(error: RefusedEnvelope) -> dict[str, str]:
-    """What a peer that was refused is told."""
+    """Return the JSON body sent to a peer that was refused."""
     return {"refused": error.code, "error": str(error)}
 
 
 def refusal_status(error: RefusedEnvelope) -> int:
-    """The HTTP status of a refusal."""
+    """Return the HTTP status of a refusal."""
     return REFUSALS[error.code][0]
 
 
@@ -192,7 +198,7 @@ class DelegationProvenance:
     answered_at: datetime
 
     def to_json(self) -> dict[str, Any]:
-        """The same as JSON has it, to be kept with a message of a chat."""
+        """Return the provenance as JSON-compatible data, to be stored with a chat message."""
         return asdict(self) | {"sources": list(self.sources), "answered_at": self.answered_at.isoformat()}
 
 
@@ -214,7 +220,7 @@ class DelegatedAnswer:
     signed: bytes = field(default=b"", repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The answer as people see it, with its provenance."""
+        """Return the answer as people see it, with its provenance."""
         origin = None if self.provenance is None else self.provenance.to_json()
         return {
             "instance": self.instance,
@@ -234,10 +240,10 @@ def delegate(
     timeout: float = 30.0,
     now: Callable[[], datetime] = utc_now,
 ) -> DelegatedAnswer:
-    """What an expert of a peer answers within so many seconds; a peer that is dead, slow, broken or lies
-    gives a reason instead.
+    """Ask an expert of a peer a question, and return its answer within `timeout` seconds.
 
-    Raises BadInput only for what is asked: a question or an id of an expert that is none, or no time.
+    If the peer is down, slow, broken or dishonest, the result has a reason instead of an answer. Raises
+    BadInput only for the request itself: an invalid question or expert id, or an invalid timeout.
     """
     return delegate_to_all(question, [(peer, expert)], key, timeout=timeout, now=now)[0]
 
@@ -250,8 +256,10 @@ def delegate_to_all(
     timeout: float = 30.0,
     now: Callable[[], datetime] = utc_now,
 ) -> tuple[DelegatedAnswer, ...]:
-    """The same of several experts at once, each with its peer, in their order; all have the same time, and
-    none waits for another.
+    """Ask several experts at once, each with its peer, and return their answers in the same order.
+
+    All have the same `timeout` and none waits for another. A missing answer has a reason, and BadInput is
+    raised, as for `delegate`.
     """
     if len(experts) > MOST_ASKED:
         raise BadInput(f"at most {MOST_ASKED} experts are asked at once: choose among them")
@@ -270,14 +278,15 @@ def delegate_to_all(
 
 
 def joined_answers(answers: Iterable[DelegatedAnswer]) -> str:
-    """The answers of several experts as one text for a model, each in its fence, and a line for each that
-    gave none.
+    """Join the answers of several experts into one text for a model.
+
+    Each answer is in its fence. An expert that gave none has one line.
     """
     return "\n\n".join(each.answer or f"No answer from {each.instance}/{each.expert}." for each in answers)
 
 
 def reason_for(came: object) -> str:
-    """Why there is no answer, in words: of what was raised, or where nothing came in time."""
+    """Explain why there is no answer: the error that was raised, or that nothing came in time."""
     if isinstance(came, RefusedEnvelope):
         return f"what it sent is refused: {came.code}"
     if isinstance(came, LabError):
@@ -288,7 +297,10 @@ def reason_for(came: object) -> str:
 def reply_of(
     peer: Peer, sent: Envelope, path: str, kind: str, seconds: float, now: Callable[[], datetime]
 ) -> Envelope:
-    """The signed reply of a peer to an envelope; raises ToolFailed and RefusedEnvelope."""
+    """Send an envelope to a peer and return its signed reply.
+
+    Raises ToolFailed if the exchange fails, and RefusedEnvelope if the reply is not accepted.
+    """
     came = exchanged(peer.at(path), seconds, MOST_ENVELOPE, sent=sent.wire)
     if came.status != 200:
         raise ToolFailed(_refusal(came), again=came.status >= 500)
@@ -324,7 +336,7 @@ def _asked(
 
 
 def _refusal(came: Exchanged) -> str:
-    """What a peer that refuses says, of which only the codes that we know are repeated."""
+    """Describe the refusal of a peer. Only known refusal codes are repeated."""
     try:
         told = json.loads(came.body)
         code = told.get("refused") if isinstance(told, dict) else None

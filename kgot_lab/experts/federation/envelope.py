@@ -43,20 +43,24 @@ class InstanceKey:
         raise BadInput("the key of an instance is not copied or pickled: open its file where it is needed")
 
     def sign(self, data: bytes) -> str:
-        """The signature of some bytes, in base64url."""
+        """Return the signature of `data` in base64url."""
         return text_of_bytes(self._private.sign(data))
 
 
 def new_instance_key() -> InstanceKey:
-    """A key that is nowhere kept; raises NotInstalled without `cryptography`."""
+    """Generate a key that is not stored.
+
+    Raises NotInstalled without `cryptography`.
+    """
     return InstanceKey(_ed25519().Ed25519PrivateKey.generate())
 
 
 def load_instance_key(path: Path | str) -> InstanceKey:
-    """The key in a file, which is made once with mode 600, whoever comes first.
+    """Load the key in a file, which is created with mode 600 if it does not exist.
 
-    Raises BadInput for a file that others can read, that is another user's, a link or no key, and
-    NotInstalled without `cryptography`.
+    Only one key is created, even if several processes start at once. Raises BadInput if others can read the
+    file, it belongs to another user, it is a link or it holds no key, and NotInstalled without
+    `cryptography`.
     """
     path = Path(path)
     try:
@@ -70,7 +74,10 @@ def load_instance_key(path: Path | str) -> InstanceKey:
 
 
 def is_signed_by(public: str, signature: str, data: bytes) -> bool:
-    """Whether a signature of some bytes is that of a public key; raises NotInstalled without `cryptography`."""
+    """Return whether `signature` is a signature of `data` by a public key.
+
+    Raises NotInstalled without `cryptography`.
+    """
     from cryptography.exceptions import InvalidSignature
 
     try:
@@ -83,7 +90,7 @@ def is_signed_by(public: str, signature: str, data: bytes) -> bool:
 
 
 def is_public_key(text: object) -> bool:
-    """Whether a text is spelt as a public key is."""
+    """Return whether a value has the form of a public key."""
     try:
         return isinstance(text, str) and bool(bytes_of_text(text, _PUBLIC))
     except ValueError:
@@ -91,7 +98,7 @@ def is_public_key(text: object) -> bool:
 
 
 def text_of_bytes(data: bytes) -> str:
-    """Bytes in base64url without the signs that fill it up (RFC 4648, section 5)."""
+    """Encode bytes in base64url without padding (RFC 4648, section 5)."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
@@ -228,15 +235,15 @@ class Envelope:
 
 
 def refused(code: str) -> RefusedEnvelope:
-    """The error for a code of REFUSALS, which tells nothing of what was sent."""
+    """Return the error for a code of REFUSALS. Its message reveals nothing of what was sent."""
     return RefusedEnvelope(code, f"the envelope is refused ({code}): {REFUSALS[code][1]}")
 
 
 def canonical_json(value: object) -> bytes:
-    """A JSON value in one spelling: keys sorted by code point, no spaces, UTF-8; raises BadInput for what
-    JSON cannot say.
+    """Serialize a JSON value in canonical form: keys sorted by code point, no spaces, UTF-8.
 
-    Numbers are spelt as Python does (not as RFC 8785): what is signed is read back by this package.
+    Numbers are written as Python writes them (not as RFC 8785), because only this package reads them back.
+    Raises BadInput if the value cannot be written as JSON.
     """
     try:
         return json.dumps(
@@ -249,15 +256,15 @@ def canonical_json(value: object) -> bytes:
 
 
 def signed_part(fields: Mapping[str, Any]) -> bytes:
-    """The bytes of an envelope that are signed: all its fields but the signature, behind a mark that nothing
-    else has.
+    """Return the bytes of an envelope that are signed: all fields except the signature, behind a unique mark.
     """
     return _MARK + canonical_json(fields)
 
 
 def read_envelope(data: bytes) -> tuple[Envelope, str, bytes]:
-    """An envelope from the bytes that came, not trusted yet, with its signature and the bytes that this is
-    of; raises RefusedEnvelope.
+    """Parse an envelope without trusting it; also return its signature and the signed bytes.
+
+    Raises RefusedEnvelope if it is too large, malformed or unsigned.
     """
     if len(data) > MOST_ENVELOPE:
         raise refused("too large")
@@ -282,9 +289,7 @@ def read_envelope(data: bytes) -> tuple[Envelope, str, bytes]:
 
 
 def _is_sound(fields: Mapping[str, Any]) -> bool:
-    """Whether an envelope has the fields that it has to have, each of its kind, and lives no longer than it
-    may.
-    """
+    """Return whether an envelope has all its fields, each of the right type, and an allowed lifetime."""
     if set(fields) != _FIELDS or fields["version"] != 1 or not isinstance(fields["body"], dict):
         return False
     begin, end, kind, reply = (fields[name] for name in ("issued_at", "expires_at", "kind", "in_reply_to"))

@@ -106,8 +106,9 @@ class FittingExpert(NamedTuple):
 
 
 def signed_capabilities(data: bytes, federation: Federation, experts: Iterable[AdvertisedExpert]) -> bytes:
-    """The signed document of what is offered, in reply to a peer that introduced itself; raises
-    RefusedEnvelope.
+    """Return the signed list of offered experts, in reply to the introduction of a peer.
+
+    Raises RefusedEnvelope if the introduction is not accepted.
     """
     envelope, _ = federation.opened(data, "introduction")
     return federation.reply("capabilities", {"experts": [each.to_json() for each in experts]}, envelope)
@@ -116,8 +117,9 @@ def signed_capabilities(data: bytes, federation: Federation, experts: Iterable[A
 def capabilities_of(
     peers: Iterable[Peer], key: InstanceKey, *, timeout: float = 10.0, now: Callable[[], datetime] = utc_now
 ) -> tuple[Advertised, ...]:
-    """What each peer offers, asked all at once; one that gives nothing sound within so many seconds has a
-    reason instead.
+    """Ask all peers at once what they offer.
+
+    A peer that gives no valid reply within `timeout` seconds has a reason instead.
     """
     asked = list(peers)
 
@@ -132,8 +134,9 @@ def capabilities_of(
 
 
 def best_peer(question: str, advertised: Iterable[Advertised]) -> FittingExpert | None:
-    """The expert on offer whose name, topics, description and graphs share most with a question; None where
-    no telling word is shared.
+    """Return the advertised expert that matches a question best by BM25.
+
+    Its name, topics, description and graphs are compared. Returns None if no content word is shared.
     """
     offers = [(each.peer, expert) for each in advertised for expert in each.experts]
     documents = [
@@ -163,7 +166,7 @@ def _described(expert: AdvertisedExpert) -> str:
 
 
 def _words(text: str) -> str:
-    """The telling words of a text, also those within a name that is joined by underscores."""
+    """Return the content words of a text. Underscores separate words."""
     return " ".join(content_words(text.replace("_", " ")))
 
 
@@ -204,17 +207,18 @@ class _Index(SentValue):
 
 
 def listed_experts(place: Path | str, *, timeout: float = 30.0) -> tuple[ListedExpert, ...]:
-    """The experts of a marketplace, by name; raises BadInput for what is none, StoreUnavailable where it
-    cannot be reached in time.
+    """Return the experts of a marketplace, by name.
+
+    Raises BadInput if `place` is no marketplace, and StoreUnavailable if it cannot be reached in time.
     """
     return _of_index(_read(place, INDEX, MOST_INDEX, timeout))
 
 
 def fetched_expert(place: Path | str, name: str, *, timeout: float = 30.0) -> dict[str, Any]:
-    """The exported expert of a name, as JSON, whose hash is that of the index.
+    """Fetch an exported expert by its name, as JSON, and verify its hash against the index.
 
-    Raises UnknownName, StoreDamaged where its hash is another (always in the same words), and what
-    `listed_experts` does.
+    Raises UnknownName if the name is not listed, StoreDamaged if the hash differs (always with the same
+    message), and what `listed_experts` raises.
     """
     experts = {each.name: each for each in listed_experts(place, timeout=timeout)}
     if name not in experts:

@@ -81,8 +81,9 @@ class SeenNonces(InTables):
 
 
 def open_nonces(place: Path | str = ":memory:", *, most: int = 10_000) -> SeenNonces:
-    """The memory of nonces in an SQLite file, in memory, or in PostgreSQL by its address; raises what
-    `open_tables` does.
+    """Open the store of received nonces: an SQLite file, in memory, or PostgreSQL by its address.
+
+    Raises what `open_tables` raises.
     """
     return SeenNonces(open_tables(NONCES_LAYOUT, place), most=most)
 
@@ -103,7 +104,7 @@ class Exchanged(NamedTuple):
 
 
 def is_plain_url(url: str) -> bool:
-    """Whether a text is http(s)://HOST[:PORT][/PATH], without a password, a query or a fragment."""
+    """Return whether a text is http(s)://HOST[:PORT][/PATH], without password, query or fragment."""
     try:
         parts = urlsplit(url)
         whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
@@ -114,8 +115,9 @@ def is_plain_url(url: str) -> bool:
 
 
 def exchanged(url: str, seconds: float, most: int, *, sent: bytes | None = None) -> Exchanged:
-    """What a server says to a GET, or to a POST of JSON that is `sent`; raises ToolFailed with the reason,
-    without the address.
+    """Send a GET, or a POST if `sent` has a JSON body, and return the response.
+
+    Raises ToolFailed with a reason that does not contain the address. Redirects are not followed.
     """
     library = client_library()
     headers = {"content-type": "application/json", "accept": "application/json"}
@@ -140,11 +142,11 @@ def exchanged(url: str, seconds: float, most: int, *, sent: bytes | None = None)
 
 
 def all_in_time(jobs: Sequence[Callable[[], _Made]], seconds: float) -> list[_Made | Exception | None]:
-    """What each of some jobs made or raised, done side by side; None for one that is not done after so many
-    seconds.
+    """Run jobs in parallel threads and return what each returned or raised, or None if it is not done in
+    time.
 
-    Such a one is left behind in a thread of its own, which the end of this program does not wait for: looking
-    up a name cannot be stopped.
+    `seconds` is the timeout. An unfinished job is left in a daemon thread, because a name lookup cannot be
+    stopped. The program does not wait for it at exit.
     """
     require_amount(seconds, "the seconds to wait", some=True)
     if seconds > MOST_SECONDS:
@@ -212,7 +214,7 @@ class Peer:
             raise BadInput(f"the url of the peer {shortly(self.name)} begins with http://; {told}")
 
     def at(self, path: str) -> str:
-        """The address of one of its routes."""
+        """Return the address of one of the peer's routes."""
         return self.url.rstrip("/") + path
 
 
@@ -235,19 +237,23 @@ class Peers:
         return f"<Peers {', '.join(sorted(self._named)) or 'none'}>"
 
     def named(self, name: str) -> Peer:
-        """A peer by its name; raises UnknownName."""
+        """Return a peer by its name.
+
+        Raises UnknownName if there is none.
+        """
         if name not in self._named:
             raise UnknownName("peer", name, self._named)
         return self._named[name]
 
     def with_key(self, public: str) -> Peer | None:
-        """The peer with a public key, which is None for a stranger's."""
+        """Return the peer with a public key, or None for an unknown key."""
         return self._keyed.get(public)
 
 
 def read_peers(path: Path | str) -> Peers:
-    """The peers of a file `peers.json`: {"peers": [{"name", "url", "public_key"}, …]}; raises BadInput for
-    what is none, or is missing.
+    """Read the peers of a file `peers.json`: {"peers": [{"name", "url", "public_key"}, …]}.
+
+    Raises BadInput if the file is missing or not of this form.
     """
     try:
         told: Any = json.loads(utf8_text(read_regular(path, _MOST_FILE), "peers.json"))
@@ -261,7 +267,10 @@ def read_peers(path: Path | str) -> Peers:
 
 
 def peers_from_json(told: object) -> Peers:
-    """The peers in a JSON value; raises BadInput with what would do."""
+    """Parse peers from a JSON value.
+
+    Raises BadInput with the expected form.
+    """
     listed = told.get("peers") if isinstance(told, Mapping) else None
     if (
         not isinstance(listed, list)
@@ -291,11 +300,10 @@ def signed_envelope(
     life: timedelta = timedelta(minutes=5),
     now: Callable[[], datetime] = utc_now,
 ) -> Envelope:
-    """An envelope of a kind of ENVELOPE_KINDS for the public key of a recipient, signed; `wire` is what is
-    sent, as it is.
+    """Create a signed envelope of a kind of ENVELOPE_KINDS for the public key of a recipient.
 
-    Raises BadInput for what cannot be signed: another kind, no JSON, more than MOST_ENVELOPE bytes, a life
-    longer than LONGEST_LIFE.
+    Its `wire` is sent unchanged. Raises BadInput for another kind, a body that is no JSON or has more than
+    MOST_ENVELOPE bytes, an invalid recipient key, or a life longer than LONGEST_LIFE.
     """
     if (
         kind not in ENVELOPE_KINDS
@@ -330,12 +338,12 @@ def opened_envelope(
     seen: SeenNonces | None = None,
     in_reply_to: str = "",
 ) -> Envelope:
-    """The envelope in some bytes, where all of it holds: its signature is a peer's, it is for `me`, of this
-    kind, in time, and new.
+    """Verify an envelope and return it.
 
-    Only what is a reply may be opened without `seen`: it is bound to the digest of a question that was asked
-    once. Raises RefusedEnvelope with one of the codes of REFUSALS. Nothing but its sender is looked at before
-    the signature is known to be right.
+    It must be signed by one of `peers`, addressed to `me`, of this kind, unexpired and new. Only a reply may
+    be opened without `seen`, because it is bound to the digest of a question that was asked once. Only the
+    sender is looked at before the signature is verified. Raises RefusedEnvelope with one of the codes of
+    REFUSALS.
     """
     if ENVELOPE_KINDS.get(kind) != bool(in_reply_to) or (seen is None and not in_reply_to):
         raise BadInput(
