@@ -66,8 +66,7 @@ class Consultants:
         return [] if best is None else [(best.peer, best.expert.id)], unknown
 
     def ask(self, question: str, named: Sequence[str]) -> tuple[DelegatedAnswer, ...]:
-        """Ask the best-fitting one of the named experts, and return its answer or the reason why there is
-        none in time.
+        """Ask the best-fitting one of the named experts, and return its answer or why there is none in time.
 
         Returns an empty tuple if no expert fits. An expert whose instance does not say what it offers, for
         example because it is still loading its graphs, is included with the reason. Missing answers are also

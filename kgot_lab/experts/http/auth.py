@@ -43,8 +43,10 @@ class RequestRefused(Exception):
 
 
 async def whole_body(receive: Receive, most: int, seconds: float) -> bytes | None:
-    """The body, `most` bytes at most; None where the client left before its end. Raises RequestRefused: 413,
-    or 408 after so many seconds.
+    """Read a request body of at most `most` bytes.
+
+    Returns None if the client disconnects before the end. Raises RequestRefused with status 413 if the body
+    is too large, or 408 if it is not complete after `seconds`.
     """
     parts: list[bytes] = []
     size = 0
@@ -67,8 +69,7 @@ async def whole_body(receive: Receive, most: int, seconds: float) -> bytes | Non
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """What an application receives in the place of a body that was read: all of it at once, and then what
-    comes after.
+    """Return a receive function that first delivers a body that was already read, then what comes after it.
     """
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -128,8 +129,9 @@ class GuardRules:
             )
 
     def may_be_called(self, host: str) -> bool:
-        """Whether a Host header names this server; one that listens everywhere is called anything, and
-        demands tokens.
+        """Return whether a Host header names this server.
+
+        A server that listens on all addresses accepts every name, because it requires tokens.
         """
         try:
             name = (
@@ -144,7 +146,7 @@ class GuardRules:
 
 
 def is_local_host(host: str) -> bool:
-    """Whether a host is this computer alone: 127.0.0.1, ::1, localhost."""
+    """Return whether a host is this computer only: 127.0.0.1, ::1, localhost."""
     return is_loopback(f"http://[{host}]" if ":" in host else f"http://{host}")
 
 
@@ -190,7 +192,10 @@ class AuthMiddleware:
                 await _refuse(sending, RequestRefused(500, "failed", PART_AWAY), str(scope["path"]))
 
     async def _admitted(self, scope: Scope) -> Tenant | None:
-        """Who asks; None for a page, which nobody in particular asks for. Raises RequestRefused."""
+        """Check a request and return its tenant, or None for a page, which needs no tenant.
+
+        Raises RequestRefused if the request is not allowed.
+        """
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
         }
@@ -272,7 +277,7 @@ async def _refuse(send: Send, refusal: RequestRefused, path: str) -> None:
 
 
 def error_body(path: str, status: int, code: str, why: str) -> dict[str, Any]:
-    """An error as the protocol of a path has it."""
+    """Build the JSON body of an error in the format of the protocol that a path belongs to."""
     if path.startswith("/v1"):
         kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
         kind = kinds.get(status, "server_error" if status >= 500 else "invalid_request_error")

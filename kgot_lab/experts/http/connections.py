@@ -136,10 +136,10 @@ class _LimitedConnection(H11Protocol):
 
 
 def listening_socket(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """A socket that listens; `shared` lets other processes that say so too listen there, and the system gives
-    each some of what comes.
+    """Bind a socket to listen on.
 
-    Raises BadInput where the port is taken, or a system cannot share one.
+    With `shared`, other processes that also pass it can listen on the same port, and the system distributes
+    connections among them. Raises BadInput if the port is taken or the system cannot share one.
     """
     if shared and not hasattr(socket, "SO_REUSEPORT"):
         raise BadInput("this system cannot share a port: let a proxy stand before several servers")

@@ -58,12 +58,12 @@ class GapsShown(BaseModel):
 
 
 def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue: ReviewQueue) -> APIRouter:
-    """The routes of learning."""
+    """Build the routes of learning."""
     router = APIRouter(prefix="/api/experts/{id}", tags=["learning"])
 
     @router.get("/gaps", response_model=GapsShown, responses=NOT_FOUND)
     def get_gaps(who: Caller, id: _Id) -> Any:
-        """Why the caller's own questions to an expert failed."""
+        """Explain why the caller's own questions to an expert failed."""
         expert = service.expert(id)
         name = expert.graphs[0]
         asked = questions_of(service.tables, id, who.name, name)
@@ -90,7 +90,7 @@ def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue:
 
     @router.get("/proposals", response_model=list[ProposalShown], responses=NOT_FOUND)
     def list_proposals(who: Admin, id: _Id) -> Any:
-        """What waits for the graphs of an expert, first what most people said."""
+        """List the proposals waiting for the graphs of an expert, those stated by most people first."""
         return [
             shown_proposal(each, who.name)
             for name in service.expert(id).graphs
@@ -99,7 +99,7 @@ def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue:
 
     @router.get("/decisions", response_model=list[DecisionShown], responses=NOT_FOUND)
     def list_decisions(who: Admin, id: _Id) -> Any:
-        """The last decisions on the graphs of an expert, the latest first."""
+        """List the last decisions on the graphs of an expert, the latest first."""
         made = [each for name in service.expert(id).graphs for each in review_queue.ledger.decided(name)]
         return sorted(made, key=lambda each: -each.number)
 
@@ -128,7 +128,7 @@ def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue:
 
 
 def shown_proposal(kept: StoredProposal, owner: str) -> dict[str, Any]:
-    """A proposal as a door shows it to somebody."""
+    """Format a proposal for an API response, with the quotes of `owner` only."""
     quotes = [each.quote for each in kept.said if each.said_by == owner and each.quote]
     about = {"id": kept.proposal.id, "graph": kept.proposal.graph, "says": str(kept.proposal)}
     return about | {"standing": kept.standing, "people": kept.people, "quotes": quotes}
@@ -177,13 +177,14 @@ class DriftCorrection(BaseModel):
 
 
 def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter:
-    """The routes of dimensions that drift."""
+    """Build the routes of drifting dimensions."""
     router = APIRouter(prefix="/api/experts/{id}/drift", tags=["learning"])
 
     @router.get("", response_model=DriftsShown, responses=NOT_FOUND)
     def get_drift(who: Admin, id: _Id, days: _Days = DRIFT_DAYS) -> Any:
-        """The values of dimensions that people who talk to an expert contradict; it reads everybody's words
-        and tells numbers.
+        """Report the dimension values that people who talk to an expert contradict.
+
+        All messages are read. The response has counts, and quotes of the caller only.
         """
         reports = drift_of_expert(service, id, days=days)
         drifted = [

@@ -55,10 +55,10 @@ def expert_tools(
     owner: Callable[[], str] = lambda: LOCAL_OWNER,
     limiter: StreamLimiter | None = None,
 ) -> MCPServer[Any]:
-    """A server of the experts of an service that is not yet running; `owner` says whose the conversations are,
-    `limiter` how many go on.
+    """Build an MCP server for the experts of a service. It is not started.
 
-    Raises NotInstalled without the protocol's package.
+    `owner` returns the owner of the conversations, and `limiter` limits how many answers run at once. Raises
+    NotInstalled without the `mcp` package.
     """
     try:
         from mcp.server import MCPServer
@@ -78,7 +78,7 @@ def expert_tools(
 
     @server.tool(annotations=reads)
     def list_experts() -> list[ExpertListed]:
-        """Which experts there are, and what each knows."""
+        """List the experts, and what each knows."""
         return [
             ExpertListed(id=each.id, name=each.name, description=each.description, graphs=list(each.graphs))
             for each in service.tables.experts()
@@ -113,7 +113,7 @@ def expert_tools(
 
     @server.tool(annotations=reads)
     def search_expert(expert: _Expert, query: Annotated[str, Field(description="what is looked for")]) -> str:
-        """What the graphs of an expert hold on something, as text, without asking a model."""
+        """Search the graphs of an expert, and return what they hold as text, without asking a model."""
 
         def search() -> str:
             config = service.expert(expert).config
@@ -133,8 +133,8 @@ def expert_tools(
             str, Field(description="the answer that ask_expert told; empty for the last one")
         ] = "",
     ) -> dict[str, Any]:
-        """How an answer came about: the intent, what was searched and followed, scores by lane, what was
-        told, cited and cut.
+        """Explain how an answer came about: intent, searches, expansion, scores by retriever, and the nodes
+        that were in the prompt, cited or cut.
         """
 
         def metadata() -> dict[str, Any]:
@@ -148,7 +148,7 @@ def expert_tools(
 
 
 def _with_mcp_errors(make: Callable[[], _Made]) -> _Made:
-    """What a function gives; of an error an assistant is told what every door tells."""
+    """Call a function and turn its error into a ToolError with the same message as in the other protocols."""
     from mcp.server.mcpserver.exceptions import ToolError
 
     try:

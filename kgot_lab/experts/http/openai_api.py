@@ -66,12 +66,12 @@ class CompletionRequest(_Loose):
 
 
 def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
-    """The routes under /v1."""
+    """Build the routes under /v1."""
     router = APIRouter(prefix="/v1", tags=["openai"])
 
     @router.get("/models", response_model=dict[str, Any])
     def list_models(who: Caller) -> Any:
-        """The experts, each as a model."""
+        """List the experts, each as a model."""
         return {
             "object": "list",
             "data": [_model(each.id, each.created_at.timestamp()) for each in service.tables.experts()],
@@ -79,7 +79,7 @@ def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRou
 
     @router.get("/models/{id}", response_model=dict[str, Any], responses=NOT_FOUND)
     def get_model(who: Caller, id: Annotated[str, Path(max_length=200)]) -> Any:
-        """An expert as a model."""
+        """Return an expert as a model."""
         found = service.expert(id)
         return _model(found.id, found.created_at.timestamp())
 
@@ -103,7 +103,8 @@ def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRou
 
 
 def _told(messages: Sequence[CompletionMessage]) -> tuple[str, list[tuple[str, str]], str]:
-    """The question, what was said before it, and what the client wishes of the manner (its system messages)."""
+    """Split messages into the question, the history, and the client's wishes for style (its system messages).
+    """
     said = [(each.role, each.text) for each in messages]
     wishes = "\n".join(text for role, text in said if role in ("system", "developer"))
     talk = [
@@ -190,7 +191,9 @@ def _usage(done: ChatDone) -> dict[str, int]:
 
 
 def _annotations(text: str, cited: Sequence[CitableNode], base: str) -> list[dict[str, Any]]:
-    """Each citation in a text: where it stands, and an address that shows the node."""
+    """Return a url_citation annotation for each citation in a text: its offsets, and an address that shows
+    the node.
+    """
     found = []
     for match in CITED.finditer(text):
         for node in cited:

@@ -78,7 +78,10 @@ class MarketAway(LabError):
 
 
 def tenant(request: Request) -> Tenant:
-    """Who asks; the guard has seen to it that there is somebody."""
+    """Return the tenant of a request.
+
+    Raises Forbidden if there is none.
+    """
     found: Tenant | None = request.scope.get("tenant")
     if found is None:
         raise Forbidden("this needs a token")
@@ -86,7 +89,10 @@ def tenant(request: Request) -> Tenant:
 
 
 def may_change(request: Request) -> Tenant:
-    """Who asks, if they may change experts."""
+    """Return the tenant of a request if it may change experts.
+
+    Raises Forbidden if the tenant is no admin.
+    """
     found = tenant(request)
     if found.role != "admin":
         raise Forbidden("only an admin changes experts: ask for a token of that role")
@@ -99,7 +105,7 @@ ExpertId = Annotated[str, Path(max_length=200, description="the id of an expert"
 
 
 def error_response(error: LabError) -> tuple[int, str, str]:
-    """The status, the word and the sentence of an error of ours."""
+    """Return the status, code and message for a LabError."""
     status, code = next((told for kind, told in _STATUSES.items() if isinstance(error, kind)), _UNAVAILABLE)
     words_for_caller = isinstance(error, BadInput | Forbidden | TooBusy | MarketAway | TurnFailed)
     return status, code, str(error) if words_for_caller else failure_message(error)
@@ -136,7 +142,7 @@ def tell_errors(app: FastAPI) -> None:
 
 
 def _unfit(first: Mapping[str, Any]) -> str:
-    """What is wrong with a request: which field, and why."""
+    """Describe a validation error of a request: the field, and what is wrong with it."""
     if first["type"] == "json_invalid":
         return "the body is no JSON"
     is_object = first["type"] in ("dict_type", "model_attributes_type")
@@ -202,8 +208,9 @@ class StreamLimiter:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def begin(self, ask: Callable[[], ExpertTurn]) -> tuple[ExpertTurn, Pour]:
-        """A question that is asked, and its answer as it begins; raises TooBusy where there is no place, and
-        what asking raises.
+        """Start a question and return its turn and its running answer.
+
+        Raises TooBusy if the limit is reached, and what `ask` raises.
         """
         if not self.take():
             raise TooBusy
@@ -288,7 +295,10 @@ class Pour:
         done.cancel()
 
     async def whole(self) -> WholeAnswer:
-        """The answer once it is whole; raises TurnFailed where there is none."""
+        """Wait for the complete answer.
+
+        Raises TurnFailed if there is none.
+        """
         text, sources, done = "", tuple[SourceNode, ...](), ChatDone("")
         async with aclosing(self.events()) as events:
             async for event in events:
@@ -304,7 +314,7 @@ class Pour:
         return WholeAnswer(text, sources, done)
 
     async def events(self) -> AsyncGenerator[ChatEvent, None]:
-        """The events as they come."""
+        """Yield the events as they come, and stop the model if the time is over or the client leaves."""
         until = self._loop.time() + self._seconds
         try:
             while True:

@@ -74,7 +74,7 @@ _PAGE = 50  # experts of a page, where nobody says how many
 
 
 def rest_routers(service: ExpertService, limiter: StreamLimiter) -> tuple[APIRouter, ...]:
-    """The routes under /api: experts, chats, graphs."""
+    """Build the routes under /api: experts, chats, graphs."""
     return _experts(service), _chats(service, limiter), _direct(service)
 
 
@@ -111,7 +111,7 @@ def _experts(service: ExpertService) -> APIRouter:
 
     @router.get("/{id}", response_model=shapes.ExpertWhole, responses=NOT_FOUND)
     def get_expert(who: Caller, id: ExpertId) -> Any:
-        """An expert with all that is set of it."""
+        """Return an expert with all its settings."""
         return _whole(service.expert(id))
 
     @router.put("/{id}", response_model=shapes.ExpertWhole, responses=NOT_FOUND)
@@ -133,7 +133,7 @@ def _experts(service: ExpertService) -> APIRouter:
 
     @router.post("/{id}/duplicate", response_model=shapes.ExpertMade, status_code=201, responses=NOT_FOUND)
     def duplicate_expert(who: Admin, id: ExpertId, copy: shapes.Duplicated) -> Any:
-        """A copy under another name, with some fields of its own."""
+        """Copy an expert under another name, with some fields changed."""
         return service.duplicate(id, copy.new_name, copy.overrides)
 
     return router
@@ -166,8 +166,9 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=200)] = 20,
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
     ) -> Any:
-        """The caller's conversations with an expert, the last first; also with one that was deleted and left
-        them.
+        """List the caller's conversations with an expert, the latest first.
+
+        Conversations with a deleted expert are listed too, if they were not deleted with it.
         """
         found, total = service.conversations(id, who.name, limit=limit, offset=offset)
         return {"conversations": found, "total": total, "limit": limit, "offset": offset}
@@ -179,8 +180,9 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=200)] = 20,
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
     ) -> Any:
-        """The caller's conversations with all experts, the last first; each is read and deleted under the id
-        of its expert.
+        """List the caller's conversations with all experts, the latest first.
+
+        Each is read and deleted under the id of its expert.
         """
         found, total = service.tables.owned_conversations(who.name, gone=gone, limit=limit, offset=offset)
         return {"conversations": found, "total": total, "limit": limit, "offset": offset}
@@ -189,7 +191,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         "/experts/{id}/conversations/{cid}", response_model=shapes.ConversationWhole, responses=NOT_FOUND
     )
     def get_conversation(who: Caller, id: ExpertId, cid: _ConversationId) -> Any:
-        """A conversation with all messages, and what each answer rests on."""
+        """Return a conversation with all messages, and the evidence of each answer."""
         conversation, messages = service.conversation(cid, id, who.name)
         thumbs = service.tables.thumbs(cid)
         shown = [
@@ -278,7 +280,7 @@ def _direct(service: ExpertService) -> APIRouter:
 
     @router.post("/impact/{db_id}/{node_id:path}", response_model=_Json, responses=NOT_FOUND)
     def impact(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: shapes.ImpactSent) -> Any:
-        """What a change of a node reaches, by depth, with risks."""
+        """Return what a change of a node reaches, by depth, with risks."""
         graph = _graph(service, db_id)
         _there(graph, node_id)
         found = impact_analysis(graph, node_id, direction=asked.direction, max_depth=asked.max_depth)
@@ -300,13 +302,13 @@ def _direct(service: ExpertService) -> APIRouter:
 
     @router.post("/compose/{db_id}", response_model=_Json, responses=NOT_FOUND)
     def compose(who: Caller, db_id: _GraphName, asked: shapes.ComposeSent) -> Any:
-        """A plan for a goal of several steps."""
+        """Plan the steps to reach a goal."""
         graph = _graph(service, db_id)
         return _composed(graph, compose_for(graph, asked.goal, max_tools=asked.max_tools))
 
     @router.post("/similar/{db_id}/{node_id:path}", response_model=_Json, responses=NOT_FOUND)
     def similar(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: shapes.SimilarSent) -> Any:
-        """Nodes whose neighbours, type and name are like those of a node."""
+        """Find nodes whose neighbours, type and name are similar to those of a node."""
         graph = _graph(service, db_id)
         _there(graph, node_id)
         rows = [
@@ -323,15 +325,17 @@ def _direct(service: ExpertService) -> APIRouter:
 
     @router.get("/graphs/{db_id}", response_model=shapes.GraphShown, responses=NOT_FOUND)
     def graph_size(who: Caller, db_id: _GraphName) -> Any:
-        """How large a graph is, and which types of nodes it has most of, at most 12."""
+        """Return the size of a graph and its most frequent node types, at most 12."""
         graph = _graph(service, db_id)
         types = dict(Counter(index_of(graph).kinds).most_common(12))
         return whole({"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types})
 
     @router.get("/node/{db_id}/{node_id:path}", response_model=shapes.NodeSeen, responses=NOT_FOUND)
     def node_seen(who: Caller, db_id: _GraphName, node_id: _NodeId) -> Any:
-        """A node with its properties, its limitations, and at most 40 neighbours, the best linked first,
-        placed for a drawing.
+        """Return a node with its properties, its limitations and at most 40 neighbours, laid out for a
+        drawing.
+
+        The neighbours with the most edges come first.
         """
         graph = _graph(service, db_id)
         _there(graph, node_id)
@@ -353,7 +357,7 @@ def _direct(service: ExpertService) -> APIRouter:
 
     @router.get("/dimensions", response_model=shapes.DimensionsShown)
     def list_dimensions(who: Caller) -> Any:
-        """The 56 dimensions, and what the ends of each mean."""
+        """List the 56 dimensions, and what the ends of each mean."""
         shown = [
             {
                 "name": each.name,
@@ -372,7 +376,10 @@ def _direct(service: ExpertService) -> APIRouter:
 
 
 async def _lines(pour: Pour, *, trace: bool) -> AsyncIterator[str]:
-    """Each event in a line of its own (decision C-E8)."""
+    """Format each event as one `data:` line of a server-sent-event stream (decision C-E8).
+
+    Events of the train of thought are left out without `trace`.
+    """
     async for event in pour.events():
         if trace or not isinstance(event, ThoughtEvent):
             yield f"data: {json.dumps(event.to_json())}\n\n"  # in ASCII: some clients take other signs for ends of lines

@@ -60,7 +60,10 @@ class PageFile(NamedTuple):
 
 @cache
 def page_file(name: str) -> PageFile:
-    """One of the files of the pages by its name; raises NotFound for every other."""
+    """Return a file of the web pages by its name.
+
+    Raises NotFound for any other name.
+    """
     path = _FILES.get(name)
     if path is None:
         raise NotFound("page")
@@ -69,7 +72,7 @@ def page_file(name: str) -> PageFile:
 
 
 def pages_router() -> APIRouter:
-    """The routes / (the chat) and /pages/NAME."""
+    """Build the routes / (the chat) and /pages/NAME."""
     router = APIRouter(include_in_schema=False)
 
     @router.api_route("/", methods=["GET", "HEAD"])
@@ -84,7 +87,7 @@ def pages_router() -> APIRouter:
 
 
 def _served(request: Request, name: str) -> Response:
-    """A file, or that it is still the one which the browser has."""
+    """Return a page file, or status 304 if the browser has the current version."""
     file = page_file(name)
     # kept, and asked about: another version of the package shows at once
     headers = {"etag": file.tag, "cache-control": "no-cache"}
@@ -101,9 +104,9 @@ _ASKING: ContextVar[str] = ContextVar("asking", default=LOCAL_OWNER)
 def expert_app(
     service: ExpertService, rules: GuardRules = _ON_LOOPBACK, review_queue: ReviewQueue | None = None
 ) -> FastAPI:
-    """An ASGI application that serves the experts of an service behind the rules.
+    """Build an ASGI application that serves the experts of a service behind the rules of the guard.
 
-    Pages are at /, REST is under /api, the protocol of OpenAI under /v1, MCP at /mcp.
+    Pages are at /, REST is under /api, the OpenAI protocol under /v1, MCP at /mcp.
     """
     limiter = StreamLimiter(rules.limits.streams, rules.limits.answer_seconds)
     from mcp.server.transport_security import TransportSecuritySettings
@@ -147,7 +150,7 @@ def expert_app(
 
     @app.get("/health", tags=["server"])
     def health() -> dict[str, Any]:
-        """Whether the server is up, and how many chats are going on."""
+        """Return whether the server is up, and the number of running chats."""
         return {"up": True, "chats": limiter.open}
 
     async def tenant_middleware(scope: Scope, receive: Receive, send: Send) -> None:

@@ -106,12 +106,12 @@ def _imported(service: ExpertService, told: object, sent: ImportSent | MarketImp
 
 
 def sharing_router(service: ExpertService) -> APIRouter:
-    """The routes of experts that are shared."""
+    """Build the routes for sharing experts."""
     router = APIRouter(prefix="/api", tags=["sharing"])
 
     @router.get("/experts/{id}/export", response_model=_Json, responses=NOT_FOUND)
     def export_expert(who: Caller, id: _Id) -> Any:
-        """An expert as portable JSON, without its graphs, with a hash."""
+        """Export an expert as portable JSON with a hash, without its graphs."""
         return exported(service.expert(id), service.graphs)
 
     @router.post("/import", response_model=ImportedExpert, status_code=201)
@@ -121,24 +121,24 @@ def sharing_router(service: ExpertService) -> APIRouter:
 
     @router.get("/experts/{id}/scores", response_model=_Json, responses=NOT_FOUND)
     def get_scores(who: Caller, id: _Id) -> Any:
-        """What was measured of an expert, and what came of its answers so far."""
+        """Return the benchmark scores of an expert, and the outcomes of its answers so far."""
         return expert_scores(service, id)
 
     @router.get("/experts/{id}/conversations/{cid}/spans", response_model=_Json, responses=NOT_FOUND)
     def get_spans(who: Caller, id: _Id, cid: _Id) -> Any:
-        """A conversation as OpenTelemetry spans (OTLP JSON), without words."""
+        """Return a conversation as OpenTelemetry spans (OTLP JSON), without its text."""
         return genai_spans(service.expert(id), *service.conversation(cid, id, who.name))
 
     return router
 
 
 def trials_router(service: ExpertService) -> APIRouter:
-    """The routes of experts that are compared."""
+    """Build the routes for comparing configurations of an expert."""
     router = APIRouter(prefix="/api/experts/{id}/trials", tags=["trials"])
 
     @router.get("", response_model=list[TrialShown], responses=NOT_FOUND)
     def list_trials(who: Caller, id: _Id) -> Any:
-        """The trials of an expert, and what each shows so far."""
+        """List the trials of an expert, and what each shows so far."""
         service.expert(id)
         return [_shown(service, id, each) for each in service.tables.trials(id)]
 
@@ -150,7 +150,7 @@ def trials_router(service: ExpertService) -> APIRouter:
 
     @router.delete("/{tid}", response_model=TrialShown, responses=NOT_FOUND)
     def end_trial(who: Admin, id: _Id, tid: _Id) -> Any:
-        """End a trial; what it showed stays."""
+        """End a trial. Its results are kept."""
         verdict_on(service.tables, id, tid, service.tables.now())
         service.tables.end_trial(tid)
         (trial,) = (each for each in service.tables.trials(id) if each.id == tid)
@@ -223,12 +223,12 @@ class MarketImport(BaseModel):
 
 
 def trading_router(service: ExpertService, market: pathlib.Path | str) -> APIRouter:
-    """The routes of a marketplace: a folder, or an address."""
+    """Build the routes of a marketplace: a folder or an address."""
     router = APIRouter(prefix="/api/market", tags=["sharing"])
 
     @router.get("", response_model=list[OfferedExpert])
     def list_market(who: Admin) -> Any:
-        """The experts of the marketplace of this server."""
+        """List the experts of the marketplace of this server."""
         try:
             return [each.to_json() for each in listed_experts(market, timeout=_SECONDS)]
         except LabError as error:
@@ -251,8 +251,9 @@ def trading_router(service: ExpertService, market: pathlib.Path | str) -> APIRou
 
 
 def _away(error: LabError) -> MarketAway:
-    """What is told of a marketplace that fails: that a file was changed, or else nothing that says where it
-    lies.
+    """Log a failure of the marketplace and return the error for the caller.
+
+    Its message says that a hash does not match, or else nothing that reveals the location of the marketplace.
     """
     log.warning("the marketplace: %s: %s", type(error).__name__, reason_logged(error))
     return MarketAway(HASH_MISMATCH if str(error) == HASH_MISMATCH else _AWAY)
@@ -265,8 +266,9 @@ _MOST_TOPICS = 50
 
 
 def federation_router(service: ExpertService, limiter: StreamLimiter, federation: Federation) -> APIRouter:
-    """The two routes of a federation; they are no part of the API that is described, since only signed bytes
-    pass through.
+    """Build the two routes of a federation.
+
+    They are not part of the described API, because only signed bytes are exchanged.
     """
     router = APIRouter(include_in_schema=False)
 
@@ -297,8 +299,9 @@ def federation_router(service: ExpertService, limiter: StreamLimiter, federation
 async def answered_for_peer(
     service: ExpertService, limiter: StreamLimiter, question: DelegatedQuestion
 ) -> RemoteAnswer:
-    """What an expert answers to a peer, whose conversations are apart from all others, or why there is no
-    answer, without the inside.
+    """Answer the question of a peer, or return the reason why there is no answer, without internals.
+
+    Conversations of peers are separate from all others.
     """
     expert, owner = question.asked.expert, f"{PEER_OWNER}{question.peer.name}"
     try:
@@ -314,7 +317,7 @@ async def answered_for_peer(
 
 
 def advertised(service: ExpertService) -> list[AdvertisedExpert]:
-    """The experts as they are offered to peers: what each is for, and how large its graphs are."""
+    """Describe the experts for peers: the purpose of each, and the sizes of its graphs."""
     offered = []
     for each in service.tables.experts():
         graphs = {name: service.graphs.graph(name) for name in each.graphs}
@@ -340,7 +343,7 @@ def advertised(service: ExpertService) -> list[AdvertisedExpert]:
 
 
 def _best_linked(graph: PropertyGraph, most: int) -> list[str]:
-    """The names of the best linked nodes, which say what a graph is about."""
+    """Return the names of the nodes with the most edges, as the topics of a graph."""
     index = index_of(graph)
     rows = sorted(range(len(graph)), key=lambda row: (-int(index.degrees[row]), index.names[row]))[:most]
     return [harmless(" ".join(index.names[row].split()))[:200] for row in rows]

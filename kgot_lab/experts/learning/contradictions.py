@@ -31,15 +31,16 @@ _KEPT = "_learning_names"
 
 
 def named_node(graph: PropertyGraph, name: str) -> tuple[str, ...]:
-    """The ids of the nodes that are called so; an id itself names its node."""
+    """Return the ids of the nodes with a name. The id of a node names that node alone."""
     if name in graph:
         return (name,)
     return tuple(graph.ids[row] for row in _names(graph).get(content_stems(name), ()))
 
 
 def nodes_named_in(graph: PropertyGraph, text: str) -> tuple[int, ...]:
-    """The rows of the nodes whose whole name stands in a text, in the order of the text; of names within
-    names the longest.
+    """Return the rows of the nodes whose full names occur in a text, in the order of the text.
+
+    Of overlapping names the longest counts.
     """
     names, words = _names(graph), content_stems(text)
     longest = max((len(name) for name in names), default=0)
@@ -141,7 +142,7 @@ class DimensionEvidence:
 def stated_dimensions(
     graph: PropertyGraph, text: str, *, by: str, message: str = "", at: datetime | None = None
 ) -> tuple[DimensionEvidence, ...]:
-    """What a message says of dimensions of nodes that have them, sentence by sentence."""
+    """Extract what a message says about dimensions of nodes that have them, sentence by sentence."""
     found = []
     for sentence in rough_sentences(text):
         stems = in_stems(sentence)
@@ -175,13 +176,13 @@ def stated_dimensions(
 def filter_evidence(
     graph: PropertyGraph, right: str, filters: Filters, said: DimensionEvidence
 ) -> tuple[DimensionEvidence, ...]:
-    """What it says that filters of an expert exclude the right answer: for each that does, evidence that the
-    value belongs inside.
+    """Return evidence that the dimension filters of an expert exclude the right answer, one for each such
+    filter.
 
-    `said` tells who asked, with which words and when; its node, dimension and end are not looked at. Such
-    evidence only ever speaks against a value: a wrong answer that many take for right is told as drift, so
-    its words are to be read. Raises UnknownName for a node that is not there, BadInput for filters that make
-    no sense.
+    Each says that the value of the node `right` should be within the filter. `said` gives who asked, with
+    which words and when. Its node, dimension and end are ignored. Such evidence only speaks against a value:
+    if many people take a wrong answer for right, it is reported as drift, so its words must be read. Raises
+    UnknownName if the node is not in the graph, and BadInput for invalid filters.
     """
     if right not in graph:
         raise UnknownName("node", right, ())
@@ -197,8 +198,9 @@ def filter_evidence(
 
 
 def _phrases_in(stems: tuple[str, ...]) -> Iterator[tuple[frozenset[int], set[tuple[str, DimensionEnd]]]]:
-    """The phrases for ends of dimensions in a sentence, of phrases within phrases the longest: their places,
-    and the ends.
+    """Yield the phrases for ends of dimensions in a sentence: their positions, and the ends.
+
+    Of overlapping phrases the longest counts.
     """
     at = 0
     while at < len(stems):
@@ -211,13 +213,13 @@ def _phrases_in(stems: tuple[str, ...]) -> Iterator[tuple[frozenset[int], set[tu
 
 
 def _places(name: tuple[str, ...], stems: tuple[str, ...]) -> frozenset[int]:
-    """Where the words of a name stand in a sentence."""
+    """Return the positions of the words of a name in a sentence."""
     starts = [at for at in range(len(stems)) if name and stems[at : at + len(name)] == name]
     return frozenset(at + step for at in starts for step in range(len(name)))
 
 
 def _is_negated(stems: tuple[str, ...], places: frozenset[int], name: frozenset[int]) -> bool:
-    """Whether one of the words shortly before a phrase negates it; those of the node's own name do not."""
+    """Return whether a word shortly before a phrase negates it. Words of the node's own name do not count."""
     first = min(places)
     return any(stems[at] in _NEGATED for at in range(max(0, first - _BEFORE), first) if at not in name)
 
@@ -278,15 +280,14 @@ def contradicted_dimensions(
     middle: float = 0.1,
     since: datetime | None = None,
 ) -> ContradictionReport:
-    """The values whose other end more people speak for than err.
+    """Find the dimension values that more people contradict than errors explain.
 
-    Of each person the last word on a value counts, and only one that is not older than `since` and than the
-    mark of whoever changed the node by hand. Where the value is right, a person contradicts it at most at the
-    rate `error_rate`; reported is what is contradicted more often than that explains: P(X >= against) for X ~
-    Bin(against + agreeing, error_rate), corrected over all values that were spoken of so that at most a share
-    `alpha` of what is reported is wrong on average, and that where nothing drifted a report is silent as
-    often as 1 - alpha (Benjamini and Hochberg 1995). A value within `middle` of .5 is at neither end, so
-    nothing contradicts it. Raises BadInput.
+    For each person and value only the last statement counts, and only if it is not older than `since` and the
+    mark of the last manual change of the node. If a value is right, a person contradicts it with probability
+    at most `error_rate`. The p-value is P(X >= against) for X ~ Bin(against + agreeing, error_rate). It is
+    corrected over all values mentioned, so that the false discovery rate is at most `alpha`, and a report
+    without any drift is empty with probability 1 - alpha (Benjamini and Hochberg 1995). A value within
+    `middle` of .5 is at neither end, so nothing contradicts it. Raises BadInput if a rate is out of range.
     """
     if not 0 < error_rate < 0.5 or not 0 < alpha < 1 or not 0 <= middle < 0.5:
         raise BadInput("error_rate and middle lie between 0 and .5, alpha between 0 and 1")
@@ -316,8 +317,9 @@ def contradicted_dimensions(
 
 
 def contradiction_proposal(graph: str, contradicted: ContradictedDimension, value: float) -> GraphProposal:
-    """The proposal to give a contradicted value another one, which a person says; raises BadInput for one
-    that goes the other way.
+    """Create the proposal to replace a contradicted value by one that a person gives.
+
+    Raises BadInput if the new value lies in the other direction or is not from 0 to 1.
     """
     if (
         not 0 <= value <= 1
@@ -345,8 +347,9 @@ def _judged(
 
 
 def false_discovery(ps: Sequence[float]) -> list[float]:
-    """p-values corrected for the share of false discoveries, in the order given: the i-th smallest times n /
-    i, never decreasing.
+    """Correct p-values for the false discovery rate (Benjamini-Hochberg), in the order given.
+
+    The i-th smallest is multiplied by n / i, and the result is made monotone.
     """
     order, least, corrected = sorted(range(len(ps)), key=ps.__getitem__), 1.0, [0.0] * len(ps)
     for rank in range(len(ps), 0, -1):
@@ -363,8 +366,9 @@ def upper_tail(least: int, of: int, rate: float) -> float:
 
 
 def _is_stale(graph: PropertyGraph, each: DimensionEvidence, since: datetime | None) -> bool:
-    """Whether words are too old, or older than the last change of the node by hand; words without a time are
-    never.
+    """Return whether a statement is older than `since` or than the last manual change of the node.
+
+    A statement without a time is never stale.
     """
     if each.at is None:
         return False
@@ -389,11 +393,12 @@ _MOST = 20_000  # messages that are read, the last ones
 def drift_of_expert(
     service: ExpertService, id: str, *, days: int = DRIFT_DAYS
 ) -> dict[str, ContradictionReport]:
-    """What is contradicted in each graph of an expert by what people said to it in the last days; raises
-    NotFound and BadInput.
+    """Report the contradicted dimension values of each graph of an expert, from the messages of the last
+    days.
 
-    A person is whoever a conversation belongs to, so on a server without tokens all are one, and one is never
-    believed alone. The reports hold the words of everybody: whoever shows them to others leaves those out.
+    A person is the owner of a conversation. On a server without tokens all people are therefore one, and one
+    person is never enough. The reports hold everybody's words, which must be removed before others see them.
+    Raises NotFound if there is no such expert, and BadInput if `days` is below 1.
     """
     require_count(days, 1, "days")
     known = service.expert(id)

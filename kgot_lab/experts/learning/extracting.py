@@ -66,7 +66,7 @@ class StatedChanges(BaseModel):
 
 
 def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
-    """What a model is asked of a message."""
+    """Build the prompt that asks a model for the changes in a message."""
     index = index_of(graph)
     known = ", ".join(index.names[row] for row in nodes_named_in(graph, message)) or "none"
     told = f"Types: {', '.join(graph.labels())}.\nRelations: {', '.join(graph.types())}.\n"
@@ -92,12 +92,11 @@ class _NotTaken(Exception):
 
 
 def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) -> ExtractedChanges:
-    """The proposals that a message makes for a graph, by its name among others, read by one call of a model.
-    Raises LLMError.
+    """Extract the proposals that a message makes for a graph, with one call of a model.
 
-    A phrase counts only if it stands in the message word for word, a relation and a type only if the graph
-    has them. A new node and its edges are one proposal. What the model makes of the message is proposed and
-    no more: nothing it writes is carried out.
+    `name` is the name of the graph among others. A phrase counts only if it occurs verbatim in the message, a
+    relation or a type only if the graph has it. A new node and its edges are one proposal. The result is only
+    proposed, and nothing that the model writes is executed. Raises LLMError if the model fails.
     """
     noted = structured(llm, changes_prompt(message, graph), StatedChanges).changes
     reader = _Reader(graph, shorten(message, MOST_OF_MESSAGE))
@@ -142,8 +141,9 @@ def learn_from_message(
 
 
 def original_spelling(phrase: str, text: str) -> str:
-    """A phrase as a text spells it, where it stands there word for word and sign for sign but for capitals
-    and spaces; else "".
+    """Return a phrase as a text spells it, or "" if it does not occur verbatim.
+
+    Case and whitespace are ignored.
     """
     words = phrase.split()
     found = (
@@ -228,8 +228,9 @@ class _Reader:
 
 
 def _read_values(noted: StatedChange, before: Json) -> Iterator[Json]:
-    """The value of a property that the quotation says, where such a property may have it: a dimension, a
-    description, a number, a text.
+    """Yield the value of a property that the quotation states, if such a property can have it.
+
+    Properties are dimensions, descriptions, numbers and texts.
     """
     number = isinstance(before, int | float) and not isinstance(before, bool)
     if noted.property in BY_NAME or number:

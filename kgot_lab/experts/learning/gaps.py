@@ -70,17 +70,17 @@ class QuestionRecord:
 
 
 def admits_not_knowing(answer: str) -> bool:
-    """Whether an answer says, in English, that it does not know or that the graph does not say it."""
+    """Return whether an answer says, in English, that it does not know or that the graph does not say it."""
     return _DOES_NOT_KNOW.search(answer) is not None
 
 
 def question_records(
     messages: Sequence[ChatMessage], thumbs: Mapping[str, int], graph: str
 ) -> tuple[QuestionRecord, ...]:
-    """The questions of a conversation with what came of them, as one graph of the expert has it; `thumbs` are
-    by the id of the answer.
+    """Return the questions of a conversation with their outcomes, as seen by one graph of the expert.
 
-    An answer that was stopped, or that a model failed to give, says nothing of the graph and is left out.
+    `thumbs` are by the id of the answer. An answer that was stopped or that failed says nothing about the
+    graph and is left out.
     """
     found = []
     for before, answer in pairwise(messages):
@@ -107,10 +107,10 @@ def question_records(
 def questions_of(
     tables: ExpertTables, expert: str, owner: str, graph: str, *, most: int = 200
 ) -> tuple[QuestionRecord, ...]:
-    """The questions of somebody to an expert, of at most so many conversations, the last first.
+    """Return the questions of an owner to an expert, from at most `most` conversations, the latest first.
 
-    What several people asked is the sum of these; whoever joins them shows the words of one to whoever reads
-    the report.
+    The questions of several people are the union of these. Joining them shows the words of one person to
+    everyone who reads the report.
     """
     thumbs = {each.message: each.thumb for each in tables.judged(expert) if each.thumb is not None}
     talks, _ = tables.conversations(expert, owner, limit=most)
@@ -141,12 +141,13 @@ class FailurePattern:
 def failure_patterns(
     asked: Sequence[QuestionRecord], *, alpha: float = 0.05, least: int = 3
 ) -> tuple[FailurePattern, ...]:
-    """The intents, and words of questions, of which at least `least` failed, and more than chance explains;
-    the surest first.
+    """Find the intents and question words with more failures than chance explains, the most significant
+    first.
 
-    Fisher's exact test, one-sided: the chance that of k questions so many are among the failed f of n, drawn
-    without replacement, corrected by Holm over every intent and word that at least `least` questions have.
-    Raises BadInput.
+    At least `least` of their questions must have failed. The test is Fisher's exact test, one-sided: the
+    chance that of k questions so many are among the f failed of n, drawn without replacement. It is corrected
+    by Holm over every intent and word that at least `least` questions have. Raises BadInput if `alpha` or
+    `least` is out of range.
     """
     require_count(least, 1, "least")
     if not 0 < alpha < 1:
@@ -283,14 +284,14 @@ def gap_report(
     settings: GapSettings | None = None,
     matches: NodeMatches | None = None,
 ) -> GapReport:
-    """Why the failed of some questions failed, and what to add to the graph; `config` is how the expert
-    searches.
+    """Explain why questions failed, and propose what to add to the graph.
 
-    A failed question is one of a misconfiguration where another setting, the usual one, puts a node among its
-    first three that was not told and is the first or matches as well as what was told; or where any node
-    matches clearly better than what was told. Else it is unexplained where its citations alone were false,
-    and a gap where they were not. A gap proposes a node next to what was told; gaps that share ends or words
-    are one. Patterns are told of all failed questions.
+    `config` is how the expert searches. A failed question is attributed to a misconfiguration if changing one
+    setting to its default puts a node that was not in the prompt among the first three results, where it is
+    first or matches as well as the nodes in the prompt. The same holds if any node matches clearly better
+    than those. Otherwise it is unexplained if only its citations were false, and else a gap. A gap proposes a
+    node next to those in the prompt. Gaps that share ends or words are merged. Patterns cover all failed
+    questions.
     """
     settings, config = settings or GapSettings(), config or _USUAL
     matches = matches or NodeMatches(graph, embedder)
@@ -331,8 +332,9 @@ def _filtered_nodes(
     strengths: NDArray[np.float64],
     told_match: float,
 ) -> tuple[str, str]:
-    """The first setting whose usual value would have told a node that may be the answer, and the node; two
-    empty texts where none would.
+    """Return the first setting whose default would have found a node that may be the answer, and the node.
+
+    Returns two empty strings if there is none.
     """
     told = frozenset(asked.told)
     for name, other in _variants(config):
@@ -344,7 +346,7 @@ def _filtered_nodes(
 
 
 def _variants(config: RetrievalConfig) -> Iterator[tuple[str, RetrievalConfig]]:
-    """The configurations that differ from one in a setting that is not as usual."""
+    """Yield configurations in which one non-default setting is replaced by its default, with its name."""
     if config.dimension_filters:
         yield "filters", replace(config, dimension_filters={})
     if config.boost_types is not None:

@@ -36,7 +36,7 @@ class NodeMatches:
         self._meaning = self._index.meaning(embedder) if embedder is not None else None
 
     def of(self, question: str) -> NDArray[np.float64]:
-        """The match of each node by row, shape (nodes,)."""
+        """Return the match of each node with a question, shape (nodes,)."""
         found = np.zeros(len(self.graph))
         if self._meaning is not None:
             for id, score in self._meaning.search(question).hits:
@@ -51,7 +51,7 @@ class NodeMatches:
         return found / total if total else found
 
     def unknown(self, question: str) -> tuple[str, ...]:
-        """The words of a question that no node holds, in their order."""
+        """Return the words of a question that no node contains, in order."""
         return tuple(
             dict.fromkeys(word for word in searched_words(question) if stem(word) not in self._index.of_stem)
         )
@@ -103,8 +103,9 @@ class ProposedRegion:
 def proposed_region(
     matches: NodeMatches, question: str, message: str, told: Sequence[str] = ()
 ) -> ProposedRegion:
-    """Where the answer to a question seems to be missing: next to what was told, the best first, or else to
-    what matches best.
+    """Propose where the answer to a question is missing from the graph.
+
+    The region is next to the nodes in the prompt, the best first, and then those that match best.
     """
     graph, strengths = matches.graph, matches.of(question)
     order = [int(row) for row in np.argsort(-strengths, kind="stable") if strengths[row] > 0]
@@ -123,8 +124,9 @@ def proposed_region(
 
 
 def usual_edge(graph: PropertyGraph, type: str, end: str) -> ProposedEdge:
-    """The edge that nodes of a type most often have with nodes of the type of `end`; where none has, the most
-    frequent of the graph.
+    """Return the most frequent edge between nodes of a type and nodes of the type of `end`.
+
+    If there is none, it is the most frequent edge type of the graph.
     """
     counted: Counter[tuple[str, bool]] = Counter()
     for label in dict.fromkeys(graph.node(end).labels):
@@ -140,7 +142,7 @@ def usual_edge(graph: PropertyGraph, type: str, end: str) -> ProposedEdge:
 
 
 def _edges_by_types(graph: PropertyGraph) -> Counter[tuple[str, str, str]]:
-    """How many edges of each type join nodes of each two types."""
+    """Count the edges by source type, edge type and target type. The counts are cached with the graph."""
     kept: Counter[tuple[str, str, str]] | None = vars(graph).get(_KEPT)
     if kept is None:
         kept = Counter()
@@ -156,7 +158,10 @@ def _edges_by_types(graph: PropertyGraph) -> Counter[tuple[str, str, str]]:
 
 
 def joined_regions(regions: Sequence[ProposedRegion]) -> tuple[ProposedRegion, ...]:
-    """Regions in their order, those as one that share two of their ends, or a word that no node holds."""
+    """Merge regions that share two of their ends, or a word that no node contains.
+
+    Regions with the most questions come first, otherwise their order is kept.
+    """
     made: list[ProposedRegion] = []
     for each in regions:
         for place, other in enumerate(made):
@@ -193,11 +198,10 @@ def _joined(one: ProposedRegion, other: ProposedRegion) -> ProposedRegion:
 def region_proposal(
     graph: PropertyGraph, name: str, region: ProposedRegion, *, called: str, type: str
 ) -> GraphProposal:
-    """The proposal to add the node of a region to a graph, by its name among others, once somebody says what
-    it is called and its type.
+    """Create the proposal to add the node of a region to a graph, with a name and a type that a person gives.
 
-    Its edges are those usual for that type. Raises BadInput for a type that the graph has not, and for a name
-    that is blank or taken.
+    `name` is the name of the graph among others. The edges are the usual ones of that type. Raises BadInput
+    if the graph has no such type, or the node's name is blank or taken.
     """
     if type not in graph.labels():
         raise BadInput(f"the graph has no type {type[:40]!r}; it has {', '.join(graph.labels())}")

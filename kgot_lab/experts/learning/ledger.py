@@ -157,13 +157,13 @@ class GraphProposal:
         return "; ".join(map(str, self.edits))
 
     def to_text(self) -> str:
-        """The proposal as JSON."""
+        """Return the proposal as JSON text."""
         edits = [{"edit": type(each).__name__, **asdict(each)} for each in self.edits]
         return json.dumps({"graph": self.graph, "edits": edits}, sort_keys=True)
 
     @staticmethod
     def of_text(text: str) -> GraphProposal:
-        """The proposal that `to_text` wrote."""
+        """Parse a proposal that `to_text` wrote."""
         told = json.loads(text)
         edits = ({name: value for name, value in each.items() if name != "edit"} for each in told["edits"])
         kinds = (_KINDS[each["edit"]] for each in told["edits"])
@@ -186,11 +186,11 @@ class PlannedChange:
 def planned_change(
     graph: PropertyGraph, edits: Sequence[GraphEdit], *, by: str, now: Callable[[], datetime] = utc_now
 ) -> PlannedChange:
-    """What some edits would make of a graph, as the Editor makes them one after another, marked as made by
-    hand; nothing is written.
+    """Compute what edits would change in a graph, marked as made by hand, without writing anything.
 
-    Raises BadInput for what a rule forbids, for what is there already, and where a property has another value
-    than when the change was proposed; UnknownName for a node or an edge that is not there.
+    The Editor makes them one after another. Raises BadInput if a rule forbids an edit, its result exists
+    already, or a property has another value than when the change was proposed, and UnknownName if a node or
+    an edge does not exist.
     """
     editor = Editor(graph, by=by, now=now)
     broken: set[Fault] = set()
@@ -219,7 +219,7 @@ def _made(editor: Editor, edit: GraphEdit) -> Any:
 
 
 def diff_as_text(diff: Diff) -> str:
-    """A change as JSON, which `kgot_lab.loop.events.diff_from_json` reads."""
+    """Return a change as JSON text, which `kgot_lab.loop.events.diff_from_json` reads."""
     return json.dumps({name: [_plain(each) for each in value] for name, value in vars(diff).items()})
 
 
@@ -311,7 +311,10 @@ class ProposalLedger(InTables):
             return self.proposal(proposal.id)
 
     def proposal(self, id: str) -> StoredProposal:
-        """A proposal by its id; raises BadInput where there is none."""
+        """Return a proposal by its id.
+
+        Raises BadInput if there is none.
+        """
         with self.storage.reading():
             found = self.storage.rows(PROPOSAL, {"id": id})
             if not found:
@@ -319,7 +322,7 @@ class ProposalLedger(InTables):
             return self._kept(found[0])
 
     def queue(self, graph: str) -> tuple[StoredProposal, ...]:
-        """What waits for a graph: first what most people said, then what was said first."""
+        """Return the proposals waiting for a graph, those stated by most people first, then the oldest."""
         with self.storage.reading():
             kept = [self._kept(row) for row in self.storage.rows(WAITING_PROPOSALS, {"graph": graph})]
         return tuple(sorted(kept, key=lambda each: -each.people))
@@ -348,23 +351,26 @@ class ProposalLedger(InTables):
     # --- what was decided ---
 
     def decided(self, graph: str, most: int = 20) -> tuple[ProposalVerdict, ...]:
-        """The last decisions on a graph, at most so many, the latest first."""
+        """Return at most `most` of the last decisions on a graph, the latest first."""
         require_count(most, 1, "most")
         return tuple(map(_verdict, self.storage.rows(VERDICTS, {"graph": graph, "most": most})))
 
     def verdict(self, number: int) -> ProposalVerdict:
-        """A decision by its number; raises BadInput where there is none."""
+        """Return a decision by its number.
+
+        Raises BadInput if there is none.
+        """
         found = self.storage.rows(VERDICT, {"number": number})
         if not found:
             raise BadInput(f"there is no decision {number}: decided() lists them")
         return _verdict(found[0])
 
     def undone(self, number: int) -> bool:
-        """Whether a decision was taken back."""
+        """Return whether a decision was undone."""
         return bool(self.storage.rows(UNDONE_BY, {"number": number}))
 
     def unsettled(self, graph: str) -> tuple[ProposalVerdict, ...]:
-        """The decisions of which it is not on file whether they reached the graph."""
+        """Return the decisions for which it is not recorded whether they reached the graph."""
         return tuple(map(_verdict, self.storage.rows(UNSETTLED, {"graph": graph})))
 
     def note(
@@ -411,7 +417,10 @@ class ProposalLedger(InTables):
 def open_proposals(
     place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
 ) -> ProposalLedger:
-    """The ledger in an SQLite file, in memory, or in PostgreSQL; raises what `open_tables` does."""
+    """Open the ledger in an SQLite file, in memory, or in PostgreSQL.
+
+    Raises what `open_tables` raises.
+    """
     return ProposalLedger(open_tables(PROPOSALS_LAYOUT, place, namespace=namespace), now=now)
 
 

@@ -41,8 +41,10 @@ class TaughtGraph(Protocol):
 def graph_with_decisions(
     ledger: ProposalLedger, graph: str, base: PropertyGraph
 ) -> tuple[PropertyGraph, tuple[int, ...]]:
-    """A graph, by its name and as it was read, with all that was accepted for it and not undone; and the
-    numbers of the decisions that fit it no more, since it was changed otherwise.
+    """Apply to a graph all changes that were accepted for it and not undone.
+
+    `graph` is its name and `base` the graph as read. Also returns the numbers of the decisions that no longer
+    fit, because the graph was changed otherwise.
     """
     decided = [each for each in reversed(ledger.decided(graph, most=_ALL)) if each.settled]
     undone, misfits = {each.undoes for each in decided}, []
@@ -70,7 +72,10 @@ class GraphReviewer:
         self.settle()
 
     def planned(self, id: str) -> PlannedChange:
-        """What a proposal would make of the graph; raises BadInput and UnknownName where it cannot be made."""
+        """Compute what a proposal would change in the graph.
+
+        Raises BadInput and UnknownName if it cannot be applied.
+        """
         return planned_change(self.taught.graph(), self._of_graph(id), by=self.by, now=self.ledger.now)
 
     def accept(self, id: str) -> ProposalVerdict:
@@ -132,7 +137,8 @@ class GraphReviewer:
         return tuple(withdrawn)
 
     def _has_reached(self, verdict: ProposalVerdict) -> bool:
-        """Whether the graph holds what a decision did; also where others have changed something else since."""
+        """Return whether the graph holds the change of a decision, even if something else has changed since.
+        """
         graph = self.taught.graph()
         if graph.digest in (verdict.digest_before, verdict.digest_after):
             return graph.digest == verdict.digest_after
@@ -200,8 +206,9 @@ class ReviewQueue:
         self.service.forgetting = self.ledger.forget
 
     def learnt(self, name: str, base: PropertyGraph) -> PropertyGraph:
-        """A graph with all that was accepted for it; where its file was changed since, with what still fits
-        it, and the log says so.
+        """Return a graph with all changes that were accepted for it.
+
+        If its file was changed since, the changes that still fit are applied, and the others are logged.
         """
         decided = self.ledger.decided(name, most=1)
         if not decided:
@@ -228,7 +235,10 @@ class ReviewQueue:
         return found
 
     def reviewer(self, graph: str, by: str) -> GraphReviewer:
-        """Who decides on what waits for a graph; raises UnknownName."""
+        """Return the reviewer who decides on the proposals for a graph.
+
+        Raises UnknownName if there is no such graph.
+        """
         return GraphReviewer(self.ledger, _OfLedger(self.service.graphs, graph), graph, by)
 
     def learn(self, expert: str, conversation: str, owner: str) -> tuple[StoredProposal, ...]:

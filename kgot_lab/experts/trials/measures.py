@@ -22,12 +22,11 @@ EVEN = (0.5, 0.5)
 
 
 def variant_of(test_id: str, unit: str, shares: tuple[float, float] = EVEN) -> TrialVariant:
-    """The variant of a unit (the id of a conversation) in a test: the same each time, and independent of its
-    variant in other tests.
+    """Assign a unit (the id of a conversation) to a variant of a test, by a hash.
 
-    SHA-256 of both ids, read as a number from 0 to 1, is below the share of "a" or not. Shares that are
-    changed while a test runs move units from one variant to the other: begin a new test instead. Raises
-    BadInput for an empty id, or shares that are no shares.
+    The variant is always the same, and independent of that in other tests. SHA-256 of both ids, read as a
+    number from 0 to 1, is compared with the share of "a". Changing the shares of a running test moves units
+    between variants, so begin a new test instead. Raises BadInput for an empty id or invalid shares.
     """
     for what, text in (("the id of a test", test_id), ("the id of a conversation", unit)):
         require(text, str, f"{what} is a text")
@@ -112,7 +111,7 @@ class TrialMeasure:
     ranked: bool = False
 
     def better(self, favours_higher: TrialVariant | None) -> TrialVariant | None:
-        """The better variant where it is known which has the higher values."""
+        """Return the better variant, given the one with the higher values, or None if that is not known."""
         if favours_higher is None or self.more_is_better:
             return favours_higher
         return "a" if favours_higher == "b" else "b"
@@ -149,26 +148,28 @@ TRIAL_MEASURES = {
 
 
 def trial_measure(name: str) -> TrialMeasure:
-    """A measure by its name; raises UnknownName."""
+    """Return a measure by its name.
+
+    Raises UnknownName if there is none.
+    """
     if name not in TRIAL_MEASURES:
         raise UnknownName("measure of a trial", name, TRIAL_MEASURES)
     return TRIAL_MEASURES[name]
 
 
 def settled_order(outcomes: Sequence[TrialOutcome]) -> list[TrialOutcome]:
-    """Outcomes by the time they were settled; of those settled at the same time by conversation and content,
-    however they were given.
-    """
+    """Sort outcomes by the time they were settled, then by conversation and content."""
     return sorted(outcomes, key=lambda each: (each.at, each.unit, repr(each)))
 
 
 def values_by_variant(
     outcomes: Sequence[TrialOutcome], measure: TrialMeasure
 ) -> dict[TrialVariant, list[float]]:
-    """For each variant one value a conversation, in the order given: that of its first outcome that has one.
+    """Return for each variant one value a conversation, in the order given: that of its first outcome with
+    one.
 
-    Answers of one conversation are no independent draws, and how many there are may be an effect of the
-    variant; the first is neither.
+    Answers of one conversation are not independent, and their number may be an effect of the variant. The
+    first answer has neither problem.
     """
     seen: dict[TrialVariant, dict[str, float]] = {variant: {} for variant in VARIANTS}
     for outcome in outcomes:
@@ -275,11 +276,10 @@ def ranked_comparison(
 
 
 def log_capitals(differences: ArrayLike, supposed: float = 0.0) -> tuple[Capital, Capital]:
-    """The logarithm of K+ / 2 and of K- / 2 after each pair, for differences from -1 to 1, shape (...,
-    pairs), against a supposed mean.
+    """Return log(K+ / 2) and log(K- / 2) after each pair, for differences from -1 to 1, shape (..., pairs).
 
-    The first grows where the differences are above the supposed one, the second where they are below. Raises
-    BadInput for differences that lie outside, or a supposed one that is not between -1 and 1.
+    The first grows if the differences are above the supposed mean, the second if they are below. Raises
+    BadInput if differences are out of range, or the supposed mean is not between -1 and 1.
     """
     given = np.asarray(differences, np.float64)
     if not (np.abs(given) <= 1).all() or not -1 < supposed < 1:
@@ -338,7 +338,7 @@ def _compared(
 
 
 def _above(gaps: Capital, supposed: float) -> Capital:
-    """log K+ / 2 after each pair."""
+    """Return log(K+ / 2) after each pair."""
     mean = (supposed + 1) / 2
     growth = ((gaps + 1) / 2 / mean - 1)[..., None] * _FRACTIONS
     wealth = np.cumsum(np.log1p(growth), axis=-2)
@@ -348,8 +348,9 @@ def _above(gaps: Capital, supposed: float) -> Capital:
 
 
 def _end(gaps: Capital, bar: float, *, ever: bool) -> float:
-    """The largest supposed difference that K+ / 2 excludes, at any time so far or now: the lower end of the
-    interval.
+    """Return the largest supposed difference that K+ / 2 excludes, which is the lower end of the interval.
+
+    With `ever`, an exclusion at any time so far counts, otherwise only one now.
     """
     low, high = -1.0, 1.0
     for _ in range(_HALVINGS):
