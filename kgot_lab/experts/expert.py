@@ -23,8 +23,9 @@ _MOST_TEXT, _MOST_LIST = 20_000, 100
 
 
 def _spoken(text: str) -> str:
-    """A text that can be kept and shown: not blank, no control characters but tabs and line ends, no half of
-    a surrogate pair.
+    """Validate a text that is stored and shown.
+
+    It must not be blank, nor contain lone surrogates or control characters other than tabs and line ends.
     """
     if not text.strip():
         raise ValueError("it is blank")
@@ -169,7 +170,10 @@ class ExpertConfig(ExpertPart):  # 16 fields: the JSON form of an expert
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     def search_config(self) -> RetrievalConfig:
-        """How `intent_search` is to search for it; raises BadInput and UnknownName."""
+        """Return the configuration for `intent_search`.
+
+        Raises BadInput and UnknownName if a setting is invalid.
+        """
         how = self.retrieval
         return RetrievalConfig(
             weights=Weights(how.alpha, how.beta, how.gamma, how.delta),
@@ -203,8 +207,9 @@ class Expert(ExpertConfig):
 
 
 def expert_config(told: object) -> ExpertConfig:
-    """The configuration that somebody wrote, a mapping as JSON has it; raises BadInput with the field and
-    what would do.
+    """Validate a configuration given as a JSON mapping.
+
+    Raises BadInput with the field that is wrong and what is expected.
     """
     if not isinstance(told, Mapping):
         raise BadInput("an expert is a JSON object with name, persona and kg_db_id")
@@ -215,7 +220,7 @@ def expert_config(told: object) -> ExpertConfig:
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first field that is wrong, and why; never its value, which may be anything."""
+    """Describe the first field that is wrong, and why, but never its value, which may hold anything."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     where = ".".join(str(step) for step in first["loc"])
     said = str(first["msg"]).removeprefix("Value error, ")
@@ -223,10 +228,10 @@ def first_problem(error: ValidationError) -> str:
 
 
 def changed_config(config: ExpertConfig, change: object) -> ExpertConfig:
-    """A configuration with a partial change: objects are merged field by field, lists are replaced, null
-    takes away (C-E2).
+    """Apply a partial change to a configuration (C-E2).
 
-    Raises BadInput where the change, or what would come of it, is none.
+    Objects are merged field by field, lists are replaced, and null removes a field. Raises BadInput if the
+    change or its result is invalid.
     """
     if not isinstance(change, Mapping):
         raise BadInput("a change of an expert is a JSON object with the fields that change")
@@ -234,7 +239,7 @@ def changed_config(config: ExpertConfig, change: object) -> ExpertConfig:
 
 
 def merged(before: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """Two JSON objects in one, as RFC 7396 (JSON Merge Patch) says."""
+    """Merge two JSON objects by JSON Merge Patch (RFC 7396)."""
     after = dict(before)
     for name, value in change.items():
         if value is None:
@@ -248,7 +253,8 @@ def merged(before: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, An
 
 
 def slug(text: str) -> str:
-    """A name as a part of an id: small letters and digits of ASCII, joined by underscores; "expert" where
-    nothing is left.
+    """Convert a name to a part of an id: lower-case ASCII letters and digits, joined by underscores.
+
+    Returns "expert" if nothing is left.
     """
     return re.sub(r"[^a-z0-9]+", "_", text.casefold()).strip("_")[:60].strip("_") or "expert"

@@ -27,7 +27,10 @@ from kgot_lab.types import Edge
 
 
 def read_graph_in_worker(folder: Path) -> PropertyGraph:
-    """The graph of a folder; raises BadInput where it cannot be read."""
+    """Read the graph of a folder in a worker process.
+
+    Raises BadInput if it cannot be read.
+    """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as apart:
         try:
             return apart.submit(opened_graph, str(folder)).result()
@@ -52,7 +55,7 @@ class KnownGraphs:
         return self.asked.graph if isinstance(self.asked, SeveralGraphs) else self.asked
 
     def split_id(self, id: str) -> tuple[str, str]:
-        """The graph that a node is of, and its id there."""
+        """Return the graph of a node, and its id in that graph."""
         if not isinstance(self.asked, SeveralGraphs):
             return self.names[0], id
         name, _, own = id.partition(SEPARATOR)
@@ -88,12 +91,13 @@ class GraphFolder:
         ] = {}  # one a graph, so that a large one keeps nobody waiting for another
 
     def names(self) -> tuple[str, ...]:
-        """The ids of all graphs."""
+        """Return the ids of all graphs."""
         return tuple(sorted({*self._more, *self._files()}))
 
     def passed_over(self) -> tuple[str, ...]:
-        """What lies in the folder and is offered as no graph, each with the reason; hidden files are not
-        told.
+        """Return the entries of the folder that are not offered as graphs, each with the reason.
+
+        Hidden files are left out.
         """
         offered, told = set(self._files().values()), []
         for path in self._inside():
@@ -111,8 +115,9 @@ class GraphFolder:
         return tuple(told)
 
     def graph(self, name: str) -> PropertyGraph:
-        """A graph by its id, with what was learnt; raises UnknownName, and BadInput for a file that is no
-        graph.
+        """Return a graph by its id, with the learned changes.
+
+        Raises UnknownName if there is none, and BadInput if its file is no graph.
         """
         read = self._as_it_lies(name)
         return read if self.learnt is None else self.learnt(name, read)
@@ -150,7 +155,10 @@ class GraphFolder:
             return self._reading.setdefault(name, threading.Lock())
 
     def known_to(self, config: ExpertConfig) -> KnownGraphs:
-        """The graphs of an expert, joined; raises UnknownName and BadInput."""
+        """Return the joined graphs of an expert.
+
+        Raises UnknownName for an unknown graph, and BadInput if one cannot be read or joined.
+        """
         graphs = {name: self.graph(name) for name in config.graphs}
         digest = hashlib.sha256(
             "".join(f"{name}={graph.digest};" for name, graph in graphs.items()).encode()
@@ -169,8 +177,9 @@ class GraphFolder:
             return self._joined[key]
 
     def _files(self) -> dict[str, Path]:
-        """The files and folders that may be graphs, by id; links are passed over, since they may lead out of
-        the folder.
+        """Return the files and folders that may be graphs, by id.
+
+        Links are skipped, because they may lead out of the folder.
         """
         found = self._inside()
         return {

@@ -47,11 +47,11 @@ class Surroundings:
 
 
 def surroundings(graph: PropertyGraph, id: str, *, most: int = MOST_AROUND) -> Surroundings:
-    """A node with its limitations and at most so many neighbours, placed; the same graph always gives the
-    same places.
+    """Return a node with its limitations and at most `most` neighbours, with positions for a drawing.
 
-    Neighbours stand on both sides of the node, those joined to it by the same type of edge next to each
-    other, so that a caption has room beside each. Raises UnknownName and BadInput.
+    The same graph always gives the same positions. Neighbours are on both sides of the node, grouped by edge
+    type, so that each has room for a caption. Raises UnknownName if there is no such node, and BadInput if
+    `most` is negative.
     """
     require_count(most, 0, "most")
     index = index_of(graph)
@@ -91,8 +91,9 @@ def _placed(index: GraphIndex, row: int, place: tuple[float, float]) -> PlacedNo
 def _places(
     index: GraphIndex, id: str, rows: Sequence[int], edges: Sequence[Edge]
 ) -> dict[int, tuple[float, float]]:
-    """Where each neighbour stands: first down the right side, then up the left, in the order of what joins it
-    to the node.
+    """Compute the position of each neighbour: first down the right side, then up the left.
+
+    Neighbours are ordered by the edge that joins them to the node.
     """
     joined: dict[str, tuple[str, bool]] = {}
     for edge in edges:
@@ -111,8 +112,9 @@ def _places(
 
 
 def _on_side(number: int, count: int, side: int) -> tuple[float, float]:
-    """One of so many places on a bulging line from top to bottom, evenly far from each other; to the right
-    for 1, to the left for -1.
+    """Return one of `count` evenly spaced positions on a curved line from top to bottom.
+
+    `side` is 1 for the right side and -1 for the left.
     """
     height = (2 * number + 1) / count - 1  # from -1 to 1
     return 0.5 + side * (0.34 + 0.16 * sqrt(1 - height * height)), 0.5 + height / 2

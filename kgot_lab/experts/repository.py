@@ -191,15 +191,15 @@ class ExpertTables(InTables):
     # --- experts ---
 
     def experts(self) -> tuple[Expert, ...]:
-        """All experts, the oldest first."""
+        """Return all experts, the oldest first."""
         return tuple(map(_expert, self.storage.rows(EXPERTS)))
 
     def experts_after(self, after: str | None, limit: int) -> tuple[tuple[Expert, ...], bool]:
-        """At most so many experts, the oldest first, from the one after an id on, and whether there are more;
-        raises BadInput.
+        """Return a page of at most `limit` experts, the oldest first, and whether there are more.
 
-        The id may be that of an expert that is gone meanwhile. No page repeats an expert or leaves one out
-        that is there all the time.
+        The page begins behind the expert with the id `after`, which may have been deleted meanwhile. No page
+        repeats an expert or omits one that exists throughout. Raises BadInput if there never was an expert
+        `after`.
         """
         with self.storage.reading():
             before = self.storage.rows(CREATED, {"id": after}) if after is not None else [(-1,)]
@@ -212,7 +212,10 @@ class ExpertTables(InTables):
         return tuple(map(_expert, rows[:limit])), len(rows) > limit
 
     def expert(self, id: str) -> Expert:
-        """An expert by its id; raises NotFound."""
+        """Return an expert by its id.
+
+        Raises NotFound if there is none.
+        """
         found = self.storage.rows(EXPERT, {"id": id})
         if not found:
             raise NotFound("expert")
@@ -256,7 +259,10 @@ class ExpertTables(InTables):
         return tuple(map(str, ids))
 
     def activity(self, owner: str, experts: Sequence[str] | None = None) -> dict[str, tuple[int, datetime]]:
-        """For each expert that somebody talked to, or of some: in how many conversations, and when last."""
+        """Return the number of an owner's conversations with each expert, and the time of the last.
+
+        Only the given `experts` are counted, or all that the owner talked to.
+        """
         told = {"owner": owner} if experts is None else {"owner": owner, "experts": list(experts)}
         rows = self.storage.rows(ACTIVE if experts is None else ACTIVE_WITH, told)
         return {expert: (int(count), moment(last)) for expert, count, last in rows}
@@ -266,15 +272,18 @@ class ExpertTables(InTables):
     def conversations(
         self, expert: str, owner: str, *, limit: int = 20, offset: int = 0
     ) -> tuple[tuple[ChatConversation, ...], int]:
-        """The conversations of somebody with an expert, the last first, and how many there are in all."""
+        """Return a page of an owner's conversations with an expert, the latest first, and their total number.
+        """
         asked = {"expert": expert, "owner": owner}
         return self._page(CONVERSATIONS, COUNT_CONVERSATIONS, asked, limit, offset)
 
     def owned_conversations(
         self, owner: str, *, gone: bool = False, limit: int = 20, offset: int = 0
     ) -> tuple[tuple[ChatConversation, ...], int]:
-        """The conversations of somebody with all experts, or with those alone that are `gone`, the last
-        first, and how many in all.
+        """Return a page of an owner's conversations with all experts, the latest first, and their total
+        number.
+
+        With `gone`, only those with deleted experts count.
         """
         shown, count = (LEFT_BEHIND, COUNT_LEFT_BEHIND) if gone else (OWNED, COUNT_OWNED)
         return self._page(shown, count, {"owner": owner}, limit, offset)
@@ -288,22 +297,23 @@ class ExpertTables(InTables):
         return tuple(map(_conversation, rows)), int(total)
 
     def conversation(self, id: str, expert: str, owner: str) -> ChatConversation:
-        """A conversation of somebody with an expert; raises NotFound, also for one of somebody else."""
+        """Return a conversation of an owner with an expert.
+
+        Raises NotFound if there is none, or it belongs to another owner.
+        """
         found = self.storage.rows(CONVERSATION, {"id": id, "expert": expert, "owner": owner})
         if not found:
             raise NotFound("conversation")
         return _conversation(found[0])
 
     def continued(self, expert: str, owner: str, said: Sequence[tuple[str, str]]) -> str | None:
-        """The conversation in which exactly this was said so far, as (role, content); None where there is
-        none.
-        """
+        """Find the conversation whose messages so far are exactly `said`, as (role, content), or None."""
         asked = {"chain": chain_of(said), "expert": expert, "owner": owner}
         found = self.storage.rows(CONTINUED, asked) if said else []
         return found[0][0] if found else None
 
     def begin(self, expert: str, owner: str, question: str, said: Sequence[tuple[str, str]] = ()) -> str:
-        """The id of a new conversation, in which something may have been said before."""
+        """Create a conversation, with the earlier messages `said`, and return its id."""
         id = f"conv_{secrets.token_urlsafe(12)}"
         with self.storage.changing():
             self.expert(expert)
@@ -333,22 +343,19 @@ class ExpertTables(InTables):
         return ChatMessage(id, role, content, moment(at), metadata or {})
 
     def messages(self, conversation: str) -> tuple[ChatMessage, ...]:
-        """All that was said in a conversation, in its order."""
+        """Return all messages of a conversation in order."""
         return tuple(map(_message, self.storage.rows(MESSAGES, {"id": conversation})))
 
     def earlier_messages(
         self, expert: str, owner: str, conversation: str, most: int
     ) -> tuple[tuple[str, str, str], ...]:
-        """The last things that were said in other conversations of somebody with an expert, as (id, role,
-        content).
+        """Return the last messages of an owner's other conversations with an expert, as (id, role, content).
         """
         asked = {"expert": expert, "owner": owner, "conversation": conversation, "most": most}
         return tuple((id, role, content) for id, role, content, _ in self.storage.rows(SAID_BEFORE, asked))
 
     def spoken(self, expert: str, since: datetime, most: int) -> tuple[tuple[str, str, str, datetime], ...]:
-        """The last things that people said to an expert since a time, of everybody, as (owner, id, content,
-        when).
-        """
+        """Return the last messages of all people to an expert since a time, as (owner, id, content, when)."""
         rows = self.storage.rows(SPOKEN, {"expert": expert, "since": instant(since, "since"), "most": most})
         return tuple((owner, id, content, moment(at)) for owner, id, content, at in rows)
 
@@ -387,11 +394,11 @@ class ExpertTables(InTables):
             raise NotFound("answer")
 
     def thumbs(self, conversation: str) -> dict[str, int]:
-        """What was thought of the answers of a conversation, +1 or -1 by the answer's id."""
+        """Return the ratings of the answers in a conversation, +1 or -1 by the answer's id."""
         return {str(id): int(thumb) for id, thumb in self.storage.rows(THUMBS, {"id": conversation})}
 
     def judged(self, expert: str) -> tuple[JudgedAnswer, ...]:
-        """Each answer of an expert, what it rests on, and what was thought of it; the words of nobody."""
+        """Return each answer of an expert with its evidence and its rating, without anybody's text."""
         return tuple(
             JudgedAnswer(
                 id, conversation, moment(at), json.loads(about), thumb and int(thumb), open_moment(thought)
@@ -417,11 +424,11 @@ class ExpertTables(InTables):
         return StoredTrial(id, body, moment(at), None)
 
     def trials(self, expert: str) -> tuple[StoredTrial, ...]:
-        """All trials of an expert, the first first."""
+        """Return all trials of an expert, the oldest first."""
         return tuple(map(_trial, self.storage.rows(TRIALS, {"expert": expert})))
 
     def running_trial(self, expert: str) -> StoredTrial | None:
-        """The trial of an expert that is going on."""
+        """Return the running trial of an expert, or None."""
         found = self.storage.rows(RUNNING, {"expert": expert})
         return _trial(found[0]) if found else None
 
@@ -434,13 +441,17 @@ class ExpertTables(InTables):
 def open_experts(
     place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
 ) -> ExpertTables:
-    """The tables of experts in an SQLite file, in memory, or in PostgreSQL; raises what `open_tables` does."""
+    """Open the tables of experts in an SQLite file, in memory, or in PostgreSQL.
+
+    Raises what `open_tables` raises.
+    """
     return ExpertTables(open_tables(EXPERTS_LAYOUT, place, namespace=namespace), now=now)
 
 
 def chain_of(said: Sequence[tuple[str, str]], before: str = "") -> str:
-    """A hash of what was said, as (role, content), which grows with each: two conversations that say the same
-    have the same.
+    """Hash the messages of a conversation, (role, content), as a chain that each message extends.
+
+    Two conversations with the same messages have the same hash.
     """
     for role, content in said:
         before = hashlib.sha256(json.dumps([before, role, content.strip()]).encode()).hexdigest()
@@ -448,7 +459,9 @@ def chain_of(said: Sequence[tuple[str, str]], before: str = "") -> str:
 
 
 def _body(config: ExpertConfig) -> str:
-    """What was set of an expert and no default, so that a later version's defaults hold for it."""
+    """Serialize the fields of an expert that were set, so that defaults of a later version apply to the
+    others.
+    """
     told = json.loads(config.model_dump_json(exclude_unset=True))
     return json.dumps({"schema_version": config.schema_version, **told}, ensure_ascii=False)
 

@@ -52,7 +52,10 @@ class ExpertModels:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def named(self, name: str | None = None) -> LLM:
-        """A model by its name; raises UnknownName, and what opening it raises."""
+        """Return a model by its name, opened at first use.
+
+        Raises UnknownName if there is none, and what opening it raises.
+        """
         chosen = name or self.usual
         if chosen not in self.makers:
             raise UnknownName("model", chosen, self.makers)
@@ -78,7 +81,7 @@ class ExpertService:
     # --- experts ---
 
     def experts(self, owner: str) -> list[dict[str, Json]]:
-        """All experts as a list shows them, with how often somebody talked to each, and when last."""
+        """List all experts with the owner's number of conversations with each, and the time of the last."""
         active = self.tables.activity(owner)
         return [shown_expert(each, active.get(each.id)) for each in self.tables.experts()]
 
@@ -93,27 +96,35 @@ class ExpertService:
         return [shown_expert(each, active.get(each.id)) for each in found], more
 
     def expert(self, id: str) -> Expert:
-        """An expert by its id; raises NotFound."""
+        """Return an expert by its id.
+
+        Raises NotFound if there is none.
+        """
         return self.tables.expert(id)
 
     def create(self, told: object, *, id: str = "") -> Expert:
-        """A new expert, as JSON tells it; raises BadInput for what is wrong, and UnknownName for a graph or a
-        model that is not here.
+        """Create an expert from JSON.
+
+        Raises BadInput if the JSON is invalid, and UnknownName if a graph or a model does not exist here.
         """
         return self.add(expert_config(told), id=id)
 
     def add(self, config: ExpertConfig, *, id: str = "") -> Expert:
-        """A new expert of a configuration; raises UnknownName for a graph, a model, a playbook or a peer that
-        is not here.
+        """Create an expert from a configuration.
+
+        Raises UnknownName if a graph, a model, a playbook or a peer does not exist here.
         """
         return self.tables.add_expert(self._checked(config), id=id)
 
     def update(self, id: str, change: object) -> Expert:
-        """An expert with a partial change (C-E2); raises NotFound, BadInput and UnknownName."""
+        """Apply a partial change to an expert (C-E2).
+
+        Raises NotFound if there is no such expert, and BadInput or UnknownName if the change is invalid.
+        """
         return self.tables.change_expert(id, lambda before: self._checked(changed_config(before, change)))
 
     def duplicate(self, id: str, new_name: str, overrides: object = None) -> Expert:
-        """A copy of an expert under another name, with some fields of its own."""
+        """Copy an expert under another name, with some fields changed."""
         if overrides is not None and not isinstance(overrides, Mapping):
             raise BadInput("overrides of a copy are a JSON object with the fields that differ")
         change = merged(dict(overrides or {}), {"name": new_name})
@@ -136,7 +147,7 @@ class ExpertService:
         return begin_trial(self.tables, id, a, b, plan, self._checked)
 
     def _checked(self, config: ExpertConfig) -> ExpertConfig:
-        """A configuration whose graphs, models and playbooks are here."""
+        """Check that the graphs, models and playbooks of a configuration exist here, and return it."""
         names = self.graphs.names()
         for name in config.graphs:
             if name not in names:
@@ -174,12 +185,11 @@ class ExpertService:
         model: str | None = None,
         wishes: str = "",
     ) -> ExpertTurn:
-        """A question, kept in its conversation and ready to be answered. Raises NotFound, BadInput and
-        UnknownName.
+        """Store a question in its conversation, and return the turn that answers it.
 
-        With a conversation's id, what was said in it counts, and not the history that the caller tells
-        (C-E4); without, the conversation is gone on with in which exactly that was said, or a new one begins.
-        `wishes` are the client's own, as to the manner of the answer.
+        With `conversation_id`, the stored messages count, and `history` is ignored (C-E4). Otherwise the
+        conversation with exactly this history is continued, or a new one begins. `wishes` are the client's
+        instructions for the style of the answer. Raises NotFound, BadInput and UnknownName.
         """
         asked = _sound_text(question, "the question")
         expert = self.tables.expert(expert_id)
@@ -226,10 +236,10 @@ class ExpertService:
     def conversations(
         self, expert: str, owner: str, *, limit: int = 20, offset: int = 0
     ) -> tuple[tuple[ChatConversation, ...], int]:
-        """The conversations of somebody with an expert, the last first, and how many there are. Raises
-        NotFound.
+        """Return a page of an owner's conversations with an expert, the latest first, and their total number.
 
-        Of an expert that was deleted without them, they are still their owner's.
+        Conversations that remain after the expert was deleted still belong to their owner. Raises NotFound if
+        there is no such expert and no such conversation.
         """
         found, total = self.tables.conversations(expert, owner, limit=limit, offset=offset)
         if not total:
@@ -239,7 +249,10 @@ class ExpertService:
     def conversation(
         self, id: str, expert: str, owner: str
     ) -> tuple[ChatConversation, tuple[ChatMessage, ...]]:
-        """A conversation and all that was said in it. Raises NotFound."""
+        """Return a conversation with all its messages.
+
+        Raises NotFound if there is none.
+        """
         with self.tables.storage.reading():
             return self.tables.conversation(id, expert, owner), self.tables.messages(id)
 
@@ -251,7 +264,7 @@ class ExpertService:
 
 
 def shown_expert(expert: Expert, active: tuple[int, object] | None = None) -> dict[str, Json]:
-    """An expert as a list shows it."""
+    """Format an expert as an entry of a list."""
     count, last = active or (0, None)
     return {
         "id": expert.id,
@@ -267,7 +280,7 @@ def shown_expert(expert: Expert, active: tuple[int, object] | None = None) -> di
 
 
 def _history(history: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-    """What a caller says was said; the role model means assistant (C-E4)."""
+    """Validate the history that a caller sends. The role model means assistant (C-E4)."""
     said = [
         ({"model": "assistant"}.get(role, role), _sound_text(text, "a message of the history", blank=True))
         for role, text in history
@@ -305,7 +318,7 @@ SHIPPED_GRAPHS: Mapping[str, Callable[[], PropertyGraph]] = {
 
 
 def shipped_configs() -> Iterator[tuple[str, dict[str, Any]]]:
-    """The shipped experts, each with its id, as JSON has them."""
+    """Yield the shipped experts as JSON, each with its id."""
     for path in sorted(_FOLDER.glob("*.json")):
         yield f"expert_{path.stem}", json.loads(path.read_text(encoding="utf-8"))
 

@@ -69,8 +69,9 @@ class AnsweredTalk:
 
 
 def answer_parts(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPart]:
-    """An answer as it was told, cut into words and citations; `cited` are the nodes that its true citations
-    mean.
+    """Split the text of an answer into plain text and citations.
+
+    `cited` are the nodes that its valid citations name.
     """
     nodes, at = Citables(cited), 0
     for found in CITED.finditer(text):
@@ -167,7 +168,7 @@ class _Request:
                 self.done = event
 
     def answered(self) -> AnsweredTalk:
-        """The answer as it stands; what was broken off is what was kept of it."""
+        """Return the answer so far. An interrupted answer is what was stored of it."""
         message, cited, false = (
             (self.done.message_id, self.done.cited, self.done.false) if self.done else self._kept()
         )

@@ -80,17 +80,17 @@ class Knowing:
         return tuple(lines or ["no way comes near"])
 
     def describe_relationship(self, relationship: Relationship) -> str:
-        """A relationship with the names of its ends."""
+        """Format a relationship with the names of its ends."""
         return f"{self.names[relationship.source_id]} – {relationship.type} – {self.names[relationship.target_id]}"
 
 
 def why_not(
     world: NpcWorld, npc_id: str, thing_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY
 ) -> Knowing:
-    """Why someone knows of something, or why not and which single relationships would change that; for the
-    author, since it tells secrets.
+    """Explain why a character knows of an entity, or why not and which single relationships would change
+    that.
 
-    Raises BadInput where one of the two is not there.
+    The result reveals secrets, so it is for the author. Raises BadInput if one of the two does not exist.
     """
     require(world, NpcWorld, "why someone does not know is asked of an NpcWorld")
     npc_id, thing_id = fit_id(npc_id), fit_id(thing_id)
@@ -137,7 +137,7 @@ class _Ground:
                 self.untold.append(each)
 
     def walk(self, *added: Relationship) -> PolicyWalk:
-        """The walk of the policy, if something were told too."""
+        """Walk as the policy does, as if the relationships in `added` were public too."""
 
         def public_edges(ids: set[str]) -> Iterator[Relationship]:
             yield from (each for id in sorted(ids) for each in self._told.get(id, ()))
@@ -146,13 +146,13 @@ class _Ground:
         return policy_walk(public_edges, self.npc_id, self.policy)
 
     def makes_known(self, added: Relationship) -> bool:
-        """Whether the thing would be known if this were told too."""
+        """Return whether the entity would be known if this relationship were public too."""
         walk = self.walk(added)
         return self.thing_id in walk.own or self.thing_id in walk.spread
 
     def broken(self, walk: PolicyWalk) -> Iterator[BrokenWay]:
-        """What is told and leads from where the walk came to where it would go on to the thing, but does not
-        lead on.
+        """Yield the public relationships that lead from the walk towards the entity, but that the policy does
+        not follow.
         """
         leads = self._leads()
         for source in sorted({self.npc_id, *walk.spread}):
@@ -161,15 +161,16 @@ class _Ground:
                     yield BrokenWay(each, self._why_broken(each))
 
     def joining(self, entities: Mapping[str, Entity]) -> Iterator[Relationship]:
-        """The relationships by which the NPC would join whatever leads to the thing in one step."""
+        """Yield the relationships by which the character would join whatever leads to the entity in one step.
+        """
         for source, told in sorted(self._told.items()):
             if any(each.target_id == self.thing_id for each in told):
                 type = _JOINING.get(entities[source].type, "KNOWS")
                 yield Relationship(self.npc_id, source, type, provenance=Provenance(dm_confirmed=True))
 
     def _leads(self) -> set[str]:
-        """The ids of all from which the types that spread lead to the thing, without KNOWS; the thing is
-        among them.
+        """Return the ids from which spreading types other than KNOWS lead to the entity, including its own
+        id.
         """
         onward = [
             each
@@ -191,7 +192,7 @@ class _Ground:
 
 
 def _way(walk: PolicyWalk, npc_id: str, thing_id: str) -> tuple[Relationship, ...]:
-    """The relationships by which the walk came to something, from the NPC on."""
+    """Return the relationships by which the walk reached an entity, starting at the character."""
     if thing_id == npc_id:
         return ()
     if thing_id in walk.own:
@@ -209,6 +210,7 @@ def _why_untold(relationship: Relationship) -> BreakReason:
 
 
 def _told(relationship: Relationship) -> Relationship:
-    """A relationship as one adds it so that it is told: confirmed, and without the marks that keep it secret."""
+    """Return a relationship as an author adds it to be public: confirmed, and without the marks of a secret.
+    """
     unmarked = dict.fromkeys((mark for mark in SECRET_MARKS if mark in relationship.attributes), None)
     return replace(relationship, attributes=unmarked, provenance=Provenance(dm_confirmed=True))

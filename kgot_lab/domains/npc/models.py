@@ -26,7 +26,10 @@ _LONGEST = 400  # characters of a name or type, each of which an index holds
 
 
 def fit_id(id: str) -> str:
-    """The id of an entity as every storage writes it; raises BadInput for a text that is no UUID."""
+    """Validate the id of an entity and return its canonical form.
+
+    Raises BadInput if it is no UUID.
+    """
     require(id, (str, UUID), "the id of an entity is a UUID in a text")
     try:
         return str(UUID(str(id)))
@@ -37,7 +40,10 @@ def fit_id(id: str) -> str:
 
 
 def fit_types(types: tuple[str, ...]) -> tuple[str, ...]:
-    """Some types, each once; raises BadInput for what is no tuple of texts."""
+    """Validate types and remove duplicates.
+
+    Raises BadInput if they are no tuple of texts.
+    """
     if isinstance(types, str) or not isinstance(types, tuple | list | set | frozenset):
         raise BadInput(f"types are texts in a tuple, not {described_value(types)}")
     return tuple(dict.fromkeys(plain_text(each, "a type") for each in types))
@@ -50,7 +56,10 @@ def fit_direction(direction: Direction) -> None:
 
 
 def fit_depth(depth: int, name: str) -> int:
-    """A number of steps that a walk may take; raises BadInput."""
+    """Validate the maximal number of steps of a walk.
+
+    Raises BadInput if it is below 1.
+    """
     require_count(depth, 1, name, "how many steps a walk may take")
     return depth
 
@@ -71,8 +80,10 @@ def fit_attributes(
     marks: tuple[str, ...] = (),
     lists: tuple[str, ...] = TEXT_LISTS,
 ) -> dict[str, Json]:
-    """Attributes as every storage keeps them; raises BadInput for what is no JSON, and for marks and lists
-    that are none.
+    """Validate attributes for storage.
+
+    Raises BadInput if they are no JSON, a name in `marks` has no boolean, or a name in `lists` has no list of
+    texts.
     """
     require(attributes, Mapping, f"the attributes of {of} are a dictionary")
     for name in attributes:
@@ -92,7 +103,10 @@ def fit_attributes(
 
 
 def short_text(text: str, what: str, *, blank: bool = False) -> str:
-    """A text that an index holds; raises BadInput for a longer one, and as plain_text."""
+    """Validate a text that an index can hold.
+
+    Raises BadInput if it is too long, and as `plain_text` does.
+    """
     text = plain_text(text, what, blank=blank)
     if len(text) > _LONGEST:
         raise BadInput(
@@ -213,7 +227,7 @@ class EntityFilter:
         object.__setattr__(self, "attributes", fit_attributes(self.attributes, "a filter", lists=()))
 
     def lets(self, entity: Entity) -> bool:
-        """Whether an entity is wanted."""
+        """Return whether an entity matches the filter."""
         named = (
             not self.name or entity.name == self.name
         ) and self.contains.casefold() in entity.name.casefold()
@@ -246,7 +260,7 @@ class RelationshipFilter:
             )
 
     def lets(self, relationship: Relationship, entity_id: str) -> bool:
-        """Whether a relationship is wanted by who asks for those of an entity."""
+        """Return whether a relationship of an entity matches the filter."""
         ends = {
             "out": (relationship.source_id,),
             "in": (relationship.target_id,),

@@ -90,16 +90,18 @@ class PostgresWorld(PostgresTables):
                     connection.execute(statement)
 
     def vectors(self) -> str:
-        """The schema in which the database has pgvector, put there if need be; raises StoreUnavailable where
-        the server has none.
+        """Return the schema that holds pgvector, which is installed if necessary.
+
+        Raises StoreUnavailable if the server does not have it.
         """
         with self._as_owner() as connection:
             return require_pgvector(connection)
 
     @contextmanager
     def _as_owner(self) -> Iterator[Connection]:
-        """A change with the rights of the login, which the role of the world has not; what it makes is
-        granted to the role.
+        """Run a transaction with the rights of the login, which the role of the world does not have.
+
+        Objects created in it are granted to the role.
         """
         with self.changing(), self._transaction("") as connection:
             connection.execute("RESET ROLE")
@@ -108,7 +110,8 @@ class PostgresWorld(PostgresTables):
                 connection.execute(named("SET ROLE {role}", role=role))
 
     def role(self, connection: Connection) -> str | None:
-        """The role of a world, made if need be; None where we may not make one."""
+        """Return the role of a world, which is created if necessary, or None if the login may not create one.
+        """
         from psycopg import errors
 
         role = role_of(f"world {self.namespace}")
@@ -154,11 +157,11 @@ def open_world(
     accept_from: float = 0.7,
     now: Callable[[], datetime] = utc_now,
 ) -> NpcWorld:
-    """A world in an SQLite file, in memory (":memory:"), or on a PostgreSQL server by its address.
+    """Open a world in an SQLite file, in memory (":memory:"), or on a PostgreSQL server by its address.
 
-    `namespace` names its schema in PostgreSQL. It is made if there is none. Raises BadInput for a place that
-    can be none or holds something else, and for a namespace of a file; StoreUnavailable, StoreDamaged and
-    NotInstalled.
+    `namespace` names its schema in PostgreSQL. A missing world is created. Raises BadInput if the place is
+    invalid or holds something else, or a file is given a namespace. Also raises StoreUnavailable,
+    StoreDamaged and NotInstalled.
     """
     probability(accept_from, "accept_from")
 

@@ -78,25 +78,25 @@ DEFAULT_POLICY = VisibilityPolicy()
 
 
 def is_public_relationship(relationship: Relationship) -> bool:
-    """Whether anyone in the world is told of a relationship."""
+    """Return whether a relationship is accepted and not marked secret or hidden."""
     marked = any(relationship.attributes.get(mark, False) is not False for mark in ("secret", "hidden"))
     return relationship.standing == "accepted" and not marked
 
 
 def in_scope(entity: Entity, me: Entity) -> bool:
-    """Whether an entity lies in what somebody knows about."""
+    """Return whether an entity is within the knowledge scope of another."""
     scope = me.attributes.get("knowledge_scope")
     return entity.id == me.id or scope is None or entity.type in scope or entity.id in scope
 
 
 def as_seen_by_others(entity: Entity, policy: VisibilityPolicy) -> Entity:
-    """What others see of an entity."""
+    """Return an entity with what others may see of it."""
     shown = _shown(entity.attributes, policy.public_attributes.get(entity.type, ()))
     return replace(entity, attributes=shown, created_at=None, updated_at=None)
 
 
 def public_form(relationship: Relationship) -> Relationship:
-    """What others hear of a relationship."""
+    """Return a relationship with what others may know of it."""
     shown = _shown(relationship.attributes, ())
     return replace(relationship, attributes=shown, provenance=Provenance(), created_at=None, updated_at=None)
 

@@ -55,8 +55,9 @@ def hear(world: NpcWorld, triples: Iterable[Triple], said: Provenance) -> Import
 
 
 def placed(triple: Triple, entities: Iterable[Entity], said: Provenance) -> Relationship | None:
-    """A triple as the relationship that it means among some entities, None where an end is the name of none
-    of them, or of several.
+    """Resolve a triple to a relationship between entities.
+
+    Returns None if an end names none of them, or several.
     """
     source, target = (_named(end, entities) for end in (triple.subject, triple.object))
     if source is None or target is None or source is target:
@@ -66,7 +67,7 @@ def placed(triple: Triple, entities: Iterable[Entity], said: Provenance) -> Rela
 
 
 def _named(name: str, entities: Iterable[Entity]) -> Entity | None:
-    """The entity that a name means, None where it could be several or none."""
+    """Return the entity that a name means, or None if it matches none or several."""
     words = _words(name)
     same = [each for each in entities if _words(each.name) == words]
     found = same or [each for each in entities if words and set(words) <= set(_words(each.name))]
@@ -78,7 +79,7 @@ def _words(name: str) -> list[str]:
 
 
 def _is_recorded(world: NpcWorld, said: Relationship) -> bool:
-    """Whether a session has told of a relationship already."""
+    """Return whether the session has already stated this relationship."""
     there = any(each.key == said.key for each in world.get_relationships(said.source_id, _ANY))
     return there and any(
         each.session_id == said.provenance.session_id for each, _ in world.support(*said.key)
@@ -101,7 +102,10 @@ class WorldReview:
         self.world = world
 
     def queue(self) -> tuple[Relationship, ...]:
-        """What waits, each as one session said it, the surest first; what holds both ways stands here once."""
+        """Return the queued statements of all sessions, the most confident first.
+
+        A symmetric relationship is listed once.
+        """
         waiting = []
         for row in self.world.storage.rows(statements.SUPPORT_QUEUED):
             source, target, type = row_key(row)

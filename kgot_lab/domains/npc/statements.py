@@ -75,7 +75,7 @@ _IN_SQLITE = {
 
 @cache
 def in_sqlite(statement: str) -> str:
-    """A statement or definition for PostgreSQL as SQLite says it."""
+    """Translate a statement or definition from PostgreSQL to SQLite."""
     for theirs, ours in _IN_SQLITE.items():
         statement = statement.replace(theirs, ours)
     return statement
@@ -132,14 +132,18 @@ SELECT {_ENTITY} FROM entities e JOIN visible v ON v.id = e.id"""  # as the docu
 
 
 def entities_where(wanted: EntityFilter) -> str:
-    """The statement that reads the entities of some types and a name; the rest of the filter is not in it."""
+    """Build the statement that reads the entities of the types and the name of a filter.
+
+    The rest of the filter is not in the statement.
+    """
     parts = ["e.type = ANY(:types)"] * bool(wanted.types) + ["e.name = :name"] * bool(wanted.name)
     return f"SELECT {_ENTITY} FROM entities e WHERE {' AND '.join(['true', *parts])}"
 
 
 def relationships_where(wanted: RelationshipFilter) -> str:
-    """The statement that reads an entity with the relationships that are wanted of it: it alone in a row
-    where there are none.
+    """Build the statement that reads an entity with its relationships that match a filter.
+
+    An entity without any has one row.
     """
     ends = {
         "out": "r.source_id = e.id",
@@ -154,7 +158,7 @@ def relationships_where(wanted: RelationshipFilter) -> str:
 
 
 def steps_from(direction: Direction, types: tuple[str, ...]) -> str:
-    """The statement that reads who is one step from some entities: from, to, and so for every step."""
+    """Build the statement that reads one step from some entities, as (from, to)."""
     typed = " AND r.rel_type = ANY(:types)" * bool(types)
     out = f"SELECT r.source_id, r.target_id FROM relationships r WHERE r.source_id = ANY(:ids) AND r.standing <> 'rejected'{typed}"
     back = f"SELECT r.target_id, r.source_id FROM relationships r WHERE r.target_id = ANY(:ids) AND r.standing <> 'rejected'{typed}"
@@ -162,9 +166,9 @@ def steps_from(direction: Direction, types: tuple[str, ...]) -> str:
 
 
 def reached_from(direction: Direction, types: tuple[str, ...]) -> str:
-    """The statement that reads an entity and those it reaches, with the least number of steps to each.
+    """Build the statement that reads an entity and those it reaches, with the least number of steps to each.
 
-    A place is reached once for each number of steps (UNION), so walks are not counted out.
+    UNION keeps each entity once for each number of steps, so walks are not enumerated.
     """
     on = {
         "out": "r.source_id = w.id",
@@ -205,14 +209,14 @@ Made = TypeVar("Made")
 
 
 def entity_of(row: WorldRow) -> Entity:
-    """An entity from its row."""
+    """Convert a row to an entity."""
     id, type, name, attributes, created_at, updated_at = row
     times = {"created_at": utc_time(created_at), "updated_at": utc_time(updated_at)}
     return unchecked(Entity, type=type, name=name, attributes=json_of(attributes), id=str(id), **times)
 
 
 def relationship_of(row: WorldRow) -> Relationship:
-    """A relationship from its row."""
+    """Convert a row to a relationship."""
     source, target, type, attributes, provenance, standing, created_at, updated_at = row
     ends = {"source_id": str(source), "target_id": str(target)}
     told = {
@@ -237,8 +241,9 @@ def _provenance(told: Mapping[str, Json]) -> Provenance:
 
 
 def unchecked(kind: type[Made], **values: Any) -> Made:
-    """A thing of what was checked when it was put into the tables; to check it again would take longer than
-    to read it.
+    """Create an object without validation, from values that were validated when they were stored.
+
+    Validating them again would take longer than reading them.
     """
     made = object.__new__(kind)
     vars(made).update(values)
@@ -246,7 +251,7 @@ def unchecked(kind: type[Made], **values: Any) -> Made:
 
 
 def provenance_text(provenance: Provenance) -> str:
-    """A provenance as JSON text."""
+    """Serialize a provenance as JSON."""
     at = provenance.timestamp
     return json_text(
         {**vars(provenance), "timestamp": None if at is None else at.isoformat()}, "a provenance"
@@ -254,34 +259,35 @@ def provenance_text(provenance: Provenance) -> str:
 
 
 def attributes_text(attributes: Mapping[str, Json]) -> str:
-    """Attributes as JSON text that both engines give back exactly."""
+    """Serialize attributes as JSON that both engines return exactly."""
     return jsonb_text(json_text(dict(attributes), "the attributes"))
 
 
 def support_of(row: WorldRow) -> tuple[Provenance, RelationshipStanding]:
-    """What one session says for a relationship, and what became of that."""
+    """Convert a row to the statement of one session on a relationship, and its standing."""
     _, _, _, session, said_at, confidence, source, confirmed, standing = row
     return Provenance(session, utc_time(said_at), confidence, source, bool(confirmed)), standing
 
 
 def row_key(row: WorldRow) -> tuple[str, str, str]:
-    """What a row of a relationship, or of its support, begins with: the ids of its ends, and its type."""
+    """Return the first columns of a row of a relationship or its support: the ids of its ends, and its type.
+    """
     source, target, type = row[:3]
     return str(source), str(target), type
 
 
 def uuids(*ids: str) -> list[UUID]:
-    """Ids as PostgreSQL compares them."""
+    """Convert ids to UUIDs, as PostgreSQL compares them."""
     return list(map(UUID, ids))
 
 
 def json_of(value: Any) -> Any:
-    """A column of JSON as a value."""
+    """Parse the value of a JSON column."""
     return value_of_postgres(value) if isinstance(value, str) else value
 
 
 def plain_column(value: Any) -> Any:
-    """A value for a storage that has no type for ids and times: they are texts there."""
+    """Convert a value for a storage without types for ids and times, where both are texts."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="microseconds")
     if isinstance(value, list | tuple | set):
@@ -290,7 +296,7 @@ def plain_column(value: Any) -> Any:
 
 
 def utc_time(value: Any) -> datetime | None:
-    """A column of times as a time in UTC."""
+    """Convert the value of a time column to a time in UTC."""
     if value is None:
         return None
     time = datetime.fromisoformat(value) if isinstance(value, str) else value

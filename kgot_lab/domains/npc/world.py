@@ -142,7 +142,7 @@ def require_entities(storage: WorldStorage, ids: set[str]) -> None:
 
 
 def _ways(relationship: Relationship) -> tuple[Relationship, ...]:
-    """The directions in which a relationship is kept."""
+    """Return the directions in which a relationship is stored."""
     back = replace(relationship, source_id=relationship.target_id, target_id=relationship.source_id)
     return (relationship, back) if relationship.type in BOTH_WAYS else (relationship,)
 
@@ -155,8 +155,9 @@ def _entities_of(storage: WorldStorage, ids: set[str]) -> dict[str, Entity]:
 def _there(
     storage: WorldStorage, given: list[Relationship]
 ) -> tuple[dict[_Key, Mapping[str, Json]], dict[_Key, Supports]]:
-    """The attributes and the support of those relationships that are there already, and perhaps of some
-    others.
+    """Return the attributes and the support of the relationships that already exist.
+
+    Some others may be included.
     """
     asked: dict[str, Any] = {
         "sources": uuids(*sorted({each.source_id for each in given})),
@@ -178,7 +179,10 @@ def _there(
 def _judged(
     said: Provenance, before: tuple[Provenance, RelationshipStanding] | None, accept_from: float
 ) -> tuple[Provenance, RelationshipStanding]:
-    """What becomes of what a session says; what the game master decided of it stays decided."""
+    """Decide the standing of what a session states.
+
+    A decision of the game master is kept.
+    """
     if before is not None and before[1] == "rejected" and not said.dm_confirmed:
         return said, "rejected"
     confirmed = said.dm_confirmed or (before is not None and before[0].dm_confirmed)
@@ -188,8 +192,9 @@ def _judged(
 
 
 def summary_of(support: Supports) -> tuple[Provenance, RelationshipStanding]:
-    """What a relationship is worth by all that speaks for it: what is accepted before what waits, confirmed
-    before sure before late.
+    """Return the strongest support of a relationship.
+
+    Accepted goes before queued, then confirmed, more confident and later support.
     """
     order = {"accepted": 2, "queued": 1, "rejected": 0}
     return max(
@@ -306,14 +311,17 @@ class NpcWorld(InTables, EntityGraph):
     # --- asking ---
 
     def get_entity(self, id: str) -> Entity:
-        """An entity by its id; raises BadInput where it is not there."""
+        """Return an entity by its id.
+
+        Raises BadInput if it does not exist.
+        """
         id = fit_id(id)
         for row in self.storage.rows(statements.ENTITIES, {"ids": uuids(id)}):
             return entity_of(row)
         raise no_entity(id)
 
     def find_entities(self, wanted: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
-        """The entities that are wanted, in the order of their names."""
+        """Return the entities that match a filter, by name."""
         require(
             wanted, EntityFilter, "a filter of entities is an EntityFilter(types, name, contains, attributes)"
         )
@@ -327,8 +335,9 @@ class NpcWorld(InTables, EntityGraph):
     def get_relationships(
         self, entity_id: str, wanted: RelationshipFilter = OUTGOING
     ) -> tuple[Relationship, ...]:
-        """The relationships of an entity that are wanted, in the order of their ends and types; raises
-        BadInput where it is not there.
+        """Return the relationships of an entity that match a filter, ordered by ends and types.
+
+        Raises BadInput if the entity does not exist.
         """
         require(
             wanted,
@@ -354,8 +363,9 @@ class NpcWorld(InTables, EntityGraph):
     def support(
         self, source_id: str, target_id: str, type: str
     ) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
-        """What each session says for a relationship, and what became of that; raises BadInput where it is not
-        there.
+        """Return what each session states for a relationship, and its standing.
+
+        Raises BadInput if the relationship does not exist.
         """
         return self._support(
             fit_id(source_id), fit_id(target_id), plain_text(type, "the type of a relationship")
@@ -364,9 +374,10 @@ class NpcWorld(InTables, EntityGraph):
     def neighbours(
         self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
     ) -> tuple[Neighbour, ...]:
-        """Who is within so many steps, the nearest first; raises BadInput where the start is not there.
+        """Return the entities within `depth` steps, the nearest first.
 
-        Tables are asked once for a few steps, and a level at a time for more.
+        A small depth takes one query, a larger one a query for each level. Raises BadInput if the start does
+        not exist.
         """
         fit_direction(direction)
         id, depth, types = fit_id(entity_id), fit_depth(depth, "depth"), fit_types(types)
@@ -386,8 +397,9 @@ class NpcWorld(InTables, EntityGraph):
     def find_path(
         self, from_id: str, to_id: str, max_depth: int = 5, *, direction: Direction = "out"
     ) -> tuple[Entity, ...]:
-        """The entities on a shortest path of at most so many steps, both ends included, () where there is
-        none; raises BadInput.
+        """Return the entities on a shortest path of at most `max_depth` steps, including both ends.
+
+        Returns () if there is no path. Raises BadInput if an end does not exist.
         """
         fit_direction(direction)
         start, end, depth = fit_id(from_id), fit_id(to_id), fit_depth(max_depth, "max_depth")
@@ -404,15 +416,16 @@ class NpcWorld(InTables, EntityGraph):
     # --- as one of those in it ---
 
     def sight(self, npc_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY) -> Sight:
-        """The world as one of those in it sees it, for as long as that one is there."""
+        """Return the world as a character sees it, valid as long as the character exists."""
         return Sight(self.storage, npc_id, policy)
 
     def visible_subgraph(
         self, npc_id: str, *, policy: VisibilityPolicy | Literal["document"] = DEFAULT_POLICY
     ) -> VisibleWorld:
-        """What an entity may see; raises BadInput where it is not there.
+        """Return what an entity may see.
 
-        The policy "document" is the query of the document, word by word, to compare with: it tells secrets.
+        The policy "document" is the query of the document verbatim, for comparison. It reveals secrets.
+        Raises BadInput if the entity does not exist.
         """
         id = fit_id(npc_id)
         if policy == "document":
@@ -428,8 +441,9 @@ class NpcWorld(InTables, EntityGraph):
         return seen_by(self.storage, id, policy)
 
     def identity_snapshot(self, npc_id: str) -> IdentitySnapshot:
-        """Who someone is: its own attributes, and what it knows that it is tied to; raises BadInput where it
-        is not there.
+        """Return a character's own attributes and the relationships that it knows it has.
+
+        Raises BadInput if it does not exist.
         """
         return self.sight(npc_id).identity_snapshot()
 

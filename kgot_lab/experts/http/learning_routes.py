@@ -184,7 +184,7 @@ def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter
     def get_drift(who: Admin, id: _Id, days: _Days = DRIFT_DAYS) -> Any:
         """Report the dimension values that people who talk to an expert contradict.
 
-        All messages are read. The response has counts, and quotes of the caller only.
+        Everybody's messages are read. The response has numbers, and quotes of the caller only.
         """
         reports = drift_of_expert(service, id, days=days)
         drifted = [

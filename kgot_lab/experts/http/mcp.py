@@ -133,8 +133,10 @@ def expert_tools(
             str, Field(description="the answer that ask_expert told; empty for the last one")
         ] = "",
     ) -> dict[str, Any]:
-        """Explain how an answer came about: intent, searches, expansion, scores by retriever, and the nodes
-        that were in the prompt, cited or cut.
+        """Explain how an answer came about.
+
+        Returns its intent, the searches and expansion, scores by retriever, and what was in the prompt, cited
+        and cut.
         """
 
         def metadata() -> dict[str, Any]:

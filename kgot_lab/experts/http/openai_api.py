@@ -191,8 +191,9 @@ def _usage(done: ChatDone) -> dict[str, int]:
 
 
 def _annotations(text: str, cited: Sequence[CitableNode], base: str) -> list[dict[str, Any]]:
-    """Return a url_citation annotation for each citation in a text: its offsets, and an address that shows
-    the node.
+    """Return a url_citation annotation for each citation in a text.
+
+    Each has the offsets of the citation and an address that shows the node.
     """
     found = []
     for match in CITED.finditer(text):

@@ -319,7 +319,7 @@ def contradicted_dimensions(
 def contradiction_proposal(graph: str, contradicted: ContradictedDimension, value: float) -> GraphProposal:
     """Create the proposal to replace a contradicted value by one that a person gives.
 
-    Raises BadInput if the new value lies in the other direction or is not from 0 to 1.
+    Raises BadInput if the new value is not from 0 to 1, or not in the direction that people state.
     """
     if (
         not 0 <= value <= 1

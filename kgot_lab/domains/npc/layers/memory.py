@@ -91,11 +91,11 @@ class SemanticIndex:
             self.storage.rows(sql.DELETE_CHUNK, {"id": given})
 
     def search(self, query: str, limit: int = 10, *, effort: int | None = None) -> tuple[ChunkMatch, ...]:
-        """The chunks nearest in meaning, whoever may know them, by exact cosines.
+        """Return the chunks with the largest cosine with the query, whoever may know them.
 
-        With an effort, most of them: those that an index (HNSW) finds among so many candidates, `limit` at
-        least and 1000 at most. It is for an author with very many texts; what someone in the world knows is
-        never looked up in it. Without an index every text is looked at. Raises BadInput.
+        With `effort`, an HNSW index searches that many candidates, from `limit` to 1000, and may miss some of
+        the nearest. This is for an author with very many texts. What a character knows is never searched this
+        way. Without `effort`, every text is compared. Raises BadInput if a number is out of range.
         """
         require_count(limit, 1, "limit", "how many texts are found")
         if effort is None:
@@ -121,7 +121,7 @@ class SemanticIndex:
         return self.storage
 
     def vector_of(self, query: str) -> Matrix:
-        """The vector of a question, shape (dimension,)."""
+        """Return the embedding of a query, shape (dimension,)."""
         vector: Matrix = self.embedder.embed([plain_text(query, "the question")])[0]
         return vector
 
@@ -170,17 +170,18 @@ class SessionLog:
                 self.storage.rows(sql.APPEND, {**told, "speaker": speaker, "at": each.at or self.world.now()})
 
     def search(self, words: str, limit: int = 10) -> tuple[LogEntry, ...]:
-        """What was said with any of some words, with more of them first, then later ones; English words in
-        any of their forms.
+        """Return the entries with any of the words: those with more of them first, then the latest.
+
+        English words match in any inflected form.
         """
         return self._found(sql.EVERYTHING, words, limit)
 
     def last(self, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
-        """What was said last, in a session or in all, in its order."""
+        """Return the last entries of a session or of all, in order."""
         return self._last(sql.EVERYTHING, limit, session_id)
 
     def log_of(self, npc_id: str) -> CharacterLog:
-        """The log as someone has heard it."""
+        """Return the log as a character heard it."""
         return CharacterLog(self, self.world.sight(npc_id).npc_id)
 
     def _found(self, who: str, words: str, limit: int, **npc: object) -> tuple[LogEntry, ...]:
@@ -212,13 +213,18 @@ class CharacterLog:
         self._log, self.npc_id = log, npc_id
 
     def search(self, words: str, limit: int = 10) -> tuple[LogEntry, ...]:
-        """What it heard with any of some words, with more of them first, then later ones; raises BadInput
-        where it is not there.
+        """Return the entries that the character heard with any of the words.
+
+        Those with more of the words come first, then the latest. Raises BadInput if the character does not
+        exist.
         """
         return self._told(self._log._found(sql.HEARD, words, limit, npc=uuids(self.npc_id)[0]))
 
     def last(self, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
-        """What it heard last, in a session or in all, in its order; raises BadInput where it is not there."""
+        """Return the last entries that the character heard, in a session or in all, in order.
+
+        Raises BadInput if the character does not exist.
+        """
         return self._told(self._log._last(sql.HEARD, limit, session_id, npc=uuids(self.npc_id)[0]))
 
     def _told(self, entries: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
@@ -234,7 +240,7 @@ class WorldLayers:
         self.log, self.chunks = SessionLog(world), SemanticIndex(world, embedder)
 
     def memory(self, npc_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY) -> NpcMemory:
-        """What someone knows, for as long as that one is there."""
+        """Return the memory of a character, valid as long as the character exists."""
         return NpcMemory(self, npc_id, policy)
 
 
@@ -255,11 +261,11 @@ class NpcMemory:
     def query_with_context(
         self, query: str, scope: Iterable[str] | None = None, *, ranking: ContextRanking = DEFAULT_RANKING
     ) -> tuple[ContextResult, ...]:
-        """The texts that are near in meaning and in the graph: of the entities in `scope` (ids; None: all)
-        those that it sees.
+        """Return the texts ranked by similarity to the query and by distance in the graph.
 
-        One question to a storage that has GraphRAG, else the graph and the texts are read apart. Raises
-        BadInput.
+        Only entities that the character sees are searched, of those in `scope` (ids, or None for all). A
+        storage with GraphRAG needs one query, otherwise graph and texts are read separately. Raises BadInput
+        if the ranking or the scope is invalid.
         """
         require(ranking, ContextRanking, "a ranking of texts is a ContextRanking(hops, limit, weight)")
         ids = None if scope is None else fit_ids(scope, "a scope")

@@ -94,7 +94,7 @@ class ContextRanking:
         return self.hops or FARTHEST
 
     def score(self, similarity: float, hops: int | None) -> float:
-        """What a text is ranked by."""
+        """Return the ranking score of a text from its similarity and its distance in hops."""
         return self.weight * similarity + (1 - self.weight) * (0 if hops is None else 1 / (1 + hops))
 
 
@@ -130,12 +130,18 @@ class ContextResult:
 
 
 def fit_audience(audience: Audience) -> Audience:
-    """The ids of an audience, each once, or None for everyone; raises BadInput."""
+    """Validate the ids of an audience and remove duplicates. None means everyone.
+
+    Raises BadInput if an id is invalid.
+    """
     return None if audience is None else fit_ids(audience, "an audience")
 
 
 def fit_ids(ids: Iterable[str], what: str) -> tuple[str, ...]:
-    """Some ids, each once; raises BadInput for what is none."""
+    """Validate ids and remove duplicates.
+
+    Raises BadInput if one is invalid.
+    """
     if isinstance(ids, str) or not isinstance(ids, Iterable):
         raise BadInput(
             f"{what} is the ids of entities in a tuple, or None for all, not {described_value(ids)}"
@@ -144,5 +150,5 @@ def fit_ids(ids: Iterable[str], what: str) -> tuple[str, ...]:
 
 
 def may_know(audience: Audience, npc_id: str) -> bool:
-    """Whether someone is among those that something is for."""
+    """Return whether a character belongs to an audience."""
     return audience is None or npc_id in audience

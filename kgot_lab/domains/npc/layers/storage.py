@@ -123,17 +123,17 @@ OTHER_EMBEDDERS = "SELECT 1 FROM chunks x WHERE x.embedder <> :embedder LIMIT 1"
 
 
 def entries_with(who: str) -> str:
-    """The statement that finds what was said with some words: with more of them first, then later ones. `who`
-    is HEARD or EVERYTHING.
+    """Build the statement that finds entries with some words: those with more of them first, then the latest.
 
-    No measure of the index itself decides the order, since that would count what others said.
+    `who` is HEARD or EVERYTHING. No score of the index itself decides the order, because it would depend on
+    entries that others heard.
     """
     return f"""SELECT {_ENTRY} FROM {TERMS} {MATCHED}
   WHERE {who} GROUP BY x.number ORDER BY count(*) DESC, x.number DESC LIMIT :limit"""
 
 
 def last_entries(who: str, *, of_session: bool) -> str:
-    """The statement that finds what was said last."""
+    """Build the statement that finds the last entries."""
     return f"SELECT {_ENTRY} FROM log x WHERE {who}{' AND x.session_id = :session' * of_session} ORDER BY x.number DESC LIMIT :limit"
 
 
@@ -141,20 +141,20 @@ def last_entries(who: str, *, of_session: bool) -> str:
 
 
 def entry_of(row: WorldRow) -> LogEntry:
-    """An entry from its row."""
+    """Convert a row to an entry."""
     _, session, speaker, text, audience, at = row
     told = {"session_id": session, "text": text, "audience": _audience(audience), "at": utc_time(at)}
     return unchecked(LogEntry, **told, speaker_id=speaker and str(speaker))
 
 
 def chunk_of(row: WorldRow) -> Chunk:
-    """A chunk from what its row begins with."""
+    """Convert the first columns of a row to a chunk."""
     id, entity, text, audience = row[:4]
     return unchecked(Chunk, entity_id=str(entity), text=text, audience=_audience(audience), id=str(id))
 
 
 def audience_text(audience: Audience) -> str | None:
-    """An audience as its column holds it."""
+    """Serialize an audience for its column."""
     return None if audience is None else json_text(list(audience), "an audience")
 
 
@@ -169,7 +169,10 @@ def _audience(value: Any) -> Audience:
 def graphrag_in_python(
     graph: WorldStorage, texts: LayerStorage, asked: ContextQuery
 ) -> tuple[ContextResult, ...]:
-    """What GraphRAG finds, ranked the same; raises BadInput where nobody is there to ask."""
+    """Return the same results as GraphRAG in the same order.
+
+    Raises BadInput if the character does not exist.
+    """
     with graph.reading():
         seen = seen_by(graph, asked.npc_id, asked.policy)
         steps = steps_over(seen.relationships, (), "out")
@@ -191,7 +194,7 @@ def graphrag_in_python(
 
 
 def matches(rows: Iterable[WorldRow], vector: Matrix) -> list[ChunkMatch]:
-    """Chunks of a table and how near each is, by exact cosines."""
+    """Convert rows to chunks with their exact cosines."""
     rows = list(rows)
     vectors = (
         np.frombuffer(b"".join(row[-1] for row in rows), "<f4").reshape(len(rows), -1)
@@ -251,7 +254,7 @@ FROM me LEFT JOIN found f ON true LEFT JOIN seen e ON e.id = f.entity_id ORDER B
 
 
 def query_parameters(asked: ContextQuery, vector: str) -> dict[str, Any]:
-    """The values of the statement."""
+    """Return the parameters of the statement."""
     ranking = asked.ranking
     return {
         **policy_parameters(asked.npc_id, asked.policy),
@@ -266,7 +269,10 @@ def query_parameters(asked: ContextQuery, vector: str) -> dict[str, Any]:
 
 
 def found_of(rows: list[WorldRow]) -> tuple[ContextResult, ...]:
-    """What its rows tell; who asks has one even where nothing was found."""
+    """Convert the rows of the statement to results.
+
+    A character without results has one row, which is left out.
+    """
     return tuple(ContextResult(entity_of(row[:6]), *row[6:]) for row in rows if row[0] is not None)
 
 
@@ -374,8 +380,9 @@ class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
 
 @cache
 def _spelt(statement: str, vectors: str) -> str:
-    """A statement with the schema of pgvector, which is on no search path: it may hold tables of other
-    worlds.
+    """Insert the schema of pgvector into a statement.
+
+    It is on no search path, because it may contain tables of other worlds.
     """
     return statement.replace("pgvector.", f"{quoted(vectors)}.")
 
@@ -389,7 +396,10 @@ _LAYERS: dict[type, Callable[[Any], LayerStorage]] = {
 
 
 def layers_of(world: NpcWorld) -> LayerStorage:
-    """The layers of a world, in the place where it is kept; raises BadInput for a storage that has none."""
+    """Return the layers of a world, stored in the same database.
+
+    Raises BadInput if its storage has none.
+    """
     require(world, NpcWorld, "layers lie on an NpcWorld")
     if type(world.storage) not in _LAYERS:
         raise BadInput(
