@@ -85,11 +85,14 @@ class Accounts(InTables):
     # --- reading ---
 
     def users(self) -> tuple[str, ...]:
-        """The users, by name."""
+        """Return the users, by name."""
         return tuple(user for (user,) in self.storage.rows(sql.USERS))
 
     def account(self, user: str) -> UserAccount:
-        """All that is known of a user; raises BadInput where there is no such profile."""
+        """Return all data of a user.
+
+        Raises BadInput if there is no such profile.
+        """
         with self.storage.reading():
             ((owner, risk, horizon, goals, preferences),) = self._profile(user) or self._refuse_unknown()
             user = _user(user)
@@ -176,14 +179,14 @@ class Accounts(InTables):
             return True
 
     def outbox(self, *, unsent: bool = False) -> tuple[OutboxEntry, ...]:
-        """The briefings that were posted, the oldest first; or those only that wait to be sent."""
+        """Return the posted briefings, the oldest first, or only the `unsent` ones."""
         return tuple(
             OutboxEntry(key, user, json.loads(body), moment(created), open_moment(sent))
             for key, user, body, created, sent in self.storage.rows(sql.UNSENT if unsent else sql.POSTED)
         )
 
     def sent_briefings(self, user: str) -> frozenset[str]:
-        """The keys of all briefings that were ever posted for a user."""
+        """Return the keys of all briefings ever posted for a user."""
         return frozenset(key for (key,) in self.storage.rows(sql.TOLD, {"user": _user(user)}))
 
     def mark_sent(self, key: str) -> None:
@@ -206,8 +209,9 @@ class Accounts(InTables):
 def open_accounts(
     place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
 ) -> Accounts:
-    """Accounts in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address; never in the place
-    of a graph.
+    """Open accounts in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address.
+
+    The place must not be that of a graph.
     """
     return Accounts(open_tables(sql.ACCOUNTS_LAYOUT, place, namespace=namespace), now=now)
 
@@ -225,7 +229,10 @@ def _symbol(symbol: str, what: str) -> str:
 
 
 def _amount(value: Decimal | int | str, what: str) -> Decimal:
-    """A number, exactly as it was written; a float is not, so it is refused."""
+    """Convert a number to an exact Decimal.
+
+    Floats are refused, because they are not exact.
+    """
     try:
         amount = (
             Decimal(value) if isinstance(value, Decimal | int | str) and not isinstance(value, bool) else None

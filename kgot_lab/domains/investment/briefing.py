@@ -34,7 +34,10 @@ class Wishes:
 
     @classmethod
     def of(cls, preferences: Mapping[str, Json]) -> Wishes:
-        """The wishes in some preferences, under "briefings"; raises BadInput for what they cannot be."""
+        """Parse the wishes in preferences, under "briefings".
+
+        Raises BadInput if they are invalid.
+        """
         given = preferences.get("briefings", {})
         try:
             if not isinstance(given, Mapping) or not given.keys() <= cls.__dataclass_fields__.keys():
@@ -112,7 +115,7 @@ class Briefing:
         )
 
     def to_json(self) -> dict[str, Json]:
-        """What is put in the outbox."""
+        """Return the briefing as stored in the outbox."""
         return {
             "key": self.key,
             "signal": self.signal,
@@ -129,7 +132,7 @@ class Briefing:
 
 
 def briefing_key(user: str, signal: str, action: str) -> str:
-    """The key of the briefing that tells a user of a signal."""
+    """Return the key of the briefing of a user about a signal."""
     return hashlib.blake2b(json.dumps([user, signal, action]).encode(), digest_size=16).hexdigest()
 
 
@@ -148,8 +151,9 @@ class Holdings(NamedTuple):
 
 
 def signals(view: InvestmentView) -> tuple[Signal, ...]:
-    """The live signals with an action that an owner sees, each with the live nodes it was derived from, by
-    id.
+    """Return the live signals with an action that an owner sees, by id.
+
+    Each has the live nodes that it was derived from.
     """
     with view.reading():
         found = [each for each in view.nodes("Insight") if Signal(each).action]
@@ -164,7 +168,10 @@ def signals(view: InvestmentView) -> tuple[Signal, ...]:
 def decide(
     signal: Signal, reached: Sequence[ReachedAsset], holdings: Holdings, wishes: Wishes = Wishes()
 ) -> Briefing | Withheld:
-    """A briefing where a user is to hear of a signal, or why not: a pure function of what it is given."""
+    """Decide whether a user receives a briefing about a signal, and return it, or why not.
+
+    This is a pure function of its arguments.
+    """
     if unwanted := _unwanted(signal, wishes):
         return unwanted
     wanted = holdings.held | (holdings.watched if wishes.watchlist else frozenset())
@@ -193,7 +200,7 @@ def decide(
 
 
 def _unwanted(signal: Signal, wishes: Wishes) -> Withheld | None:
-    """Why a signal is no reason for a briefing whatever it reaches, if it is none."""
+    """Return why a signal cannot be the reason for a briefing, whatever it reaches, or None."""
     if not signal.action:
         return Withheld("it is no signal with an action")
     at, expires = signal.asked_at, signal.insight.expires_at
@@ -214,11 +221,10 @@ def briefings(
     decays: Mapping[str, float] = DECAYS,
     told: Container[str] = (),
 ) -> Iterable[Briefing]:
-    """The briefings that a user's view of the graph calls for now, by signal, but for those whose keys are
-    among `told`.
+    """Yield the briefings that a user's view of the graph calls for now, by signal.
 
-    To ask again gives the same, with the same keys. What a signal reaches is looked up only where that can
-    make a briefing.
+    Briefings whose keys are in `told` are left out. Repeated calls give the same briefings with the same
+    keys. Reach is computed only for signals that can lead to a briefing.
     """
     for signal in signals(view):
         if (

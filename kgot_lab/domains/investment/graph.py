@@ -72,8 +72,9 @@ class InvestmentGraph(InTables):
     # --- reading ---
 
     def view(self, owner: str = "", *, at: datetime | None = None) -> InvestmentView:
-        """The graph as an owner sees it at a time: what all share and what is their own, live then; without a
-        time, now.
+        """Return the graph as an owner sees it at a time, or now.
+
+        It has the shared and the owner's nodes and edges that were live then.
         """
         require_owner(owner)
         return InvestmentView(
@@ -220,15 +221,16 @@ def open_investment_graph(
     lifetimes: Sequence[Lifetime] = LIFETIMES,
     now: Callable[[], datetime] = utc_now,
 ) -> InvestmentGraph:
-    """An investment graph in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address, in the
-    schema `namespace`.
+    """Open an investment graph in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address.
+
+    `namespace` is its schema in PostgreSQL.
     """
     storage = open_tables(sql.GRAPH_LAYOUT, place, namespace=namespace)
     return InvestmentGraph(storage, vocabulary=vocabulary, lifetimes=lifetimes, now=now)
 
 
 def _updated(there: DatedNode | None, node: Node) -> Node:
-    """A node with its new properties over those it had."""
+    """Merge the new properties of a node over its previous ones."""
     return Node(
         node.id, node.labels, merged_properties(there.node.properties if there else {}, node.properties)
     )

@@ -97,10 +97,10 @@ class _Way(NamedTuple):
 def reach(
     view: InvestmentView, start: str, *, decays: Mapping[str, float] = DECAYS
 ) -> tuple[ReachedAsset, ...]:
-    """The live assets that a live node bears upon, by the heaviest path to each, heaviest first.
+    """Return the live assets that a live node bears upon, by the heaviest path to each, heaviest first.
 
-    `DECAYS | OPTIONAL_DECAYS` also goes from company to company and between correlated assets. Raises
-    BadInput for a start that is not live, and for a decay that is not more than 0 and at most 1.
+    `DECAYS | OPTIONAL_DECAYS` also walks between companies and between correlated assets. Raises BadInput if
+    the start is not live, or a decay is not more than 0 and at most 1.
     """
     for name, decay in decays.items():
         if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 < decay <= 1:
@@ -124,8 +124,9 @@ def _next_level(
     nodes: dict[str, DatedNode],
     decays: Mapping[str, float],
 ) -> list[_State]:
-    """One hop further from every state of a level, with a few questions to the tables for all of them; the
-    states that got a better way.
+    """Extend every state of a level by one hop, and return the states that got a better path.
+
+    A few queries serve the whole level.
     """
     edges = _edges_around(view, {state.id for state in frontier}, decays)
     ends = {
@@ -154,7 +155,7 @@ def _next_level(
 def _edges_around(
     view: InvestmentView, ids: set[str], decays: Mapping[str, float]
 ) -> dict[str, list[tuple[DatedEdge, bool]]]:
-    """The edges that are walked from some nodes, each with whether along its arrow."""
+    """Return the edges to walk from some nodes, each with whether it is walked forward."""
     around: dict[str, list[tuple[DatedEdge, bool]]] = {}
     outward = [type for type in (*dict.fromkeys(_OUTWARD.values()), *_ACROSS) if type in decays]
     inward = [type for type in (*_INWARD, *_ACROSS) if type in decays]
@@ -166,7 +167,7 @@ def _edges_around(
 
 
 def _after(state: _State, by: str, forward: bool, id: str, type: str, own: set[str]) -> _State | None:
-    """Where a hop leads, or None where it is not walked from here."""
+    """Return the state after a hop, or None if the hop is not allowed."""
     if by in _ACROSS:
         return None if state.across else state._replace(id=id, type=type, across=True)
     if forward:
@@ -180,7 +181,7 @@ def _after(state: _State, by: str, forward: bool, id: str, type: str, own: set[s
 
 
 def _with_own_class(view: InvestmentView, assets: set[str]) -> set[str]:
-    """Those of some assets that belong to an asset class themselves."""
+    """Return the assets that belong to an asset class themselves."""
     return {edge.edge.source for edge in view.edges_from(assets, ["belongs_to"])} if assets else set()
 
 
@@ -200,5 +201,5 @@ def _assets(
 
 
 def _sooner(expiries: Iterable[int | None]) -> int | None:
-    """The first of some expiries; None where nothing expires."""
+    """Return the earliest expiry, or None if nothing expires."""
     return min((each for each in expiries if each is not None), default=None)

@@ -78,8 +78,9 @@ _DATED_BY = ("date", "published_at", "generated_at")  # the property that says s
 
 
 def node_expiry(node: Node, at: int, lifetimes: Collection[Lifetime]) -> int | None:
-    """When a node written at a time expires, in microseconds; old news is old when it comes, and a date in
-    the future is not believed.
+    """Return the expiry of a node written at a time, in microseconds.
+
+    It counts from the date of the node, so old news expires sooner. A date in the future is ignored.
     """
     return _after(_since(node, at), _days(lifetimes, node.labels[0], "", ()))
 
@@ -87,11 +88,10 @@ def node_expiry(node: Node, at: int, lifetimes: Collection[Lifetime]) -> int | N
 def edge_expiry(
     edge: Edge, source: Node, classes: Collection[str], at: int, lifetimes: Collection[Lifetime]
 ) -> int | None:
-    """When an edge expires that is written at a time; `classes` are those that the assets it joins belong to
-    themselves.
+    """Return the expiry of an edge written at a time.
 
-    It counts from the date of the node it starts from, where that has one, so to write it again makes it no
-    fresher.
+    `classes` are the asset classes to which the joined assets themselves belong. Expiry counts from the date
+    of the source node if it has one, so writing an edge again does not extend it.
     """
     return _after(_since(source, at), _days(lifetimes, edge.type, source.labels[0], classes))
 
@@ -104,8 +104,10 @@ def _since(node: Node, at: int) -> int:
 
 
 def _days(lifetimes: Collection[Lifetime], type: str, source: str, classes: Collection[str]) -> float | None:
-    """The shortest of a class, or else that of where it starts, or else that of the type; a type without a
-    row lives for ever.
+    """Return the lifetime in days: the shortest for a class, else that for the source, else that for the
+    type.
+
+    None means that it does not expire, as for a type without a row.
     """
     of_type = [each for each in lifetimes if each.type == type]
     of_classes = [each.days for each in of_type if each.asset_class in classes and each.asset_class]
@@ -120,7 +122,7 @@ def _after(since: int, days: float | None) -> int | None:
 
 
 def later(one: int | None, other: int | None) -> int | None:
-    """The later of two expiries, None being never."""
+    """Return the later of two expiries. None means never."""
     return None if one is None or other is None else max(one, other)
 
 
@@ -142,12 +144,12 @@ class GraphChange:
         self._begun = False
 
     def last_nodes(self, ids: Iterable[str]) -> dict[str, DatedNode]:
-        """Those of some nodes that were written, as they were last, expired or not."""
+        """Return the last versions of nodes, expired or not."""
         rows = self._storage.rows(sql.OPEN_NODES, {"owner": self._owner, "ids": sorted(set(ids))})
         return {dated.node.id: dated for dated in map(dated_node, rows)}
 
     def last_edges(self, sources: Iterable[str]) -> dict[EdgeIds, DatedEdge]:
-        """The edges from some nodes as they were last written, expired or not."""
+        """Return the last versions of the edges from some nodes, expired or not."""
         rows = self._storage.rows(sql.OPEN_EDGES, {"owner": self._owner, "ids": sorted(set(sources))})
         return {edge_ids(dated.edge): dated for dated in map(dated_edge, rows)}
 
@@ -179,8 +181,9 @@ class GraphChange:
         lifetimes: Collection[Lifetime],
         given: GivenEnds,
     ) -> DatedEdge | None:
-        """The new version of an edge, or None where nothing is new; `classes` are those that assets at its
-        ends belong to themselves.
+        """Write a new version of an edge and return it, or None if nothing has changed.
+
+        `classes` are the asset classes to which assets at its ends themselves belong.
         """
         identity = edge_ids(edge)
         edge = Edge(*identity, merged_properties(before.edge.properties if before else {}, edge.properties))
@@ -212,7 +215,9 @@ class GraphChange:
     def own_classes(
         self, edges: Sequence[Edge], nodes: Mapping[str, Node], vocabulary: Vocabulary
     ) -> dict[str, set[str]]:
-        """The names of the classes that assets at the ends of edges belong to themselves, by the asset's id."""
+        """Return the names of the classes to which assets at the ends of edges themselves belong, by asset
+        id.
+        """
         assets = {
             end for edge in edges for end in (edge.source, edge.target) if nodes[end].labels == ("Asset",)
         }
@@ -262,12 +267,12 @@ class GraphChange:
 
 
 def last_time(storage: TableStorage, clock: int) -> int:
-    """What a clock says, or the time of the last change where the clock is behind it, in microseconds."""
+    """Return the clock time, or the time of the last change if that is later, in microseconds."""
     return max(clock, int(storage.rows(sql.LAST_TIME, {"least": clock})[0][0]))
 
 
 def edge_ids(edge: Edge) -> EdgeIds:
-    """What tells an edge from the others of its owner."""
+    """Return the fields that identify an edge among those of its owner."""
     return edge.source, edge.type, edge.target
 
 
@@ -279,7 +284,7 @@ def _json(properties: Mapping[str, Json]) -> str:
 
 
 def one_each(nodes: Iterable[Node]) -> list[Node]:
-    """The nodes that were given, one for each id: what is said twice is joined."""
+    """Validate nodes and merge those with the same id."""
     found: dict[str, Node] = {}
     for node in nodes:
         node = fit_node(node)
@@ -316,8 +321,9 @@ def require_key(text: str, what: str) -> None:
 
 
 def edge_in_order(edge: Edge, vocabulary: Vocabulary) -> Edge:
-    """An edge that says the same both ways in the order of its ends; its key is the owner's, and not the
-    caller's.
+    """Normalize an edge: a symmetric one gets its ends in order.
+
+    Its key is that of the owner, not of the caller.
     """
     edge = fit_edge(edge)
     for end in (edge.source, edge.target):
@@ -326,7 +332,7 @@ def edge_in_order(edge: Edge, vocabulary: Vocabulary) -> Edge:
 
 
 def ownership_faults(nodes: Sequence[Node], there: Mapping[str, DatedNode], owner: str) -> Iterable[Fault]:
-    """What is wrong with the ids and types of nodes that an owner is to have."""
+    """Yield the faults in the ids and types of nodes to be written for an owner."""
     prefix = owned_prefix(owner)
     for node in nodes:
         where = f"node {shortly(node.id)}"

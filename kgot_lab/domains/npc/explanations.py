@@ -151,8 +151,8 @@ class _Ground:
         return self.thing_id in walk.own or self.thing_id in walk.spread
 
     def broken(self, walk: PolicyWalk) -> Iterator[BrokenWay]:
-        """Yield the public relationships that lead from the walk towards the entity, but that the policy does
-        not follow.
+        """Yield the public relationships that the walk reaches and does not follow, though they lead to the
+        entity.
         """
         leads = self._leads()
         for source in sorted({self.npc_id, *walk.spread}):

@@ -203,8 +203,9 @@ def by_name(entities: tuple[Entity, ...] | list[Entity]) -> tuple[Entity, ...]:
 
 
 def no_entity(id: str) -> BadInput:
-    """Return the error for an id without a visible entity. It is the same whether the entity is missing or
-    hidden.
+    """Return the error for an id without a visible entity.
+
+    It is the same for missing and hidden entities.
     """
     return BadInput(f"there is no entity {id}: find_entities() lists those there are")
 

@@ -116,8 +116,9 @@ class NewsJournal(InTables):
         return new, tuple(dict.fromkeys(item for item in given if stays[item.id] != item))
 
     def to_read(self, most: int) -> tuple[NewsItem, ...]:
-        """Items that no model has read, so many at most: those that failed less often first, and of these the
-        earliest.
+        """Return at most `most` items that no model has read yet.
+
+        Those with fewer failures come first, then the earliest.
         """
         return tuple(news_item(json.loads(body)) for (body,) in self.storage.rows(TO_READ, {"most": most}))
 
@@ -129,7 +130,7 @@ class NewsJournal(InTables):
             self.storage.rows(PUT_BACK, {"id": item.id})
 
     def count_to_read(self) -> int:
-        """How many items wait for a model."""
+        """Return the number of items that wait for a model."""
         return int(self.storage.rows(COUNT_TO_READ)[0][0])
 
     def keep_facts(self, facts: NewsFacts) -> None:
@@ -138,7 +139,7 @@ class NewsJournal(InTables):
             self.storage.rows(KEEP_FACTS, {"id": facts.item, "facts": json.dumps(facts.to_json())})
 
     def to_write(self) -> tuple[NewsFacts, ...]:
-        """Facts that are not in the graph, the earliest first."""
+        """Return the facts that are not in the graph yet, the earliest first."""
         return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(TO_WRITE))
 
     def mark_written(self, facts: NewsFacts) -> None:
@@ -147,19 +148,20 @@ class NewsJournal(InTables):
             self.storage.rows(MARK_WRITTEN, {"id": facts.item, "at": instant(self.now(), "now")})
 
     def facts(self) -> tuple[NewsFacts, ...]:
-        """What was read in all items, with what was refused, the earliest first."""
+        """Return the facts of all items with what was refused, the earliest first."""
         return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(FACTS))
 
     # --- replies ---
 
     def prompt_counts(self) -> PromptCounts:
-        """How often models were asked; more often than there are prompts where a reply was lost, or a server
-        gave none.
+        """Return how often models were asked.
+
+        This is more than the number of prompts if a reply was lost or a server gave none.
         """
         return PromptCounts(*map(int, self.storage.rows(ASKED)[0]))
 
     def reply(self, key: str) -> Reply | None:
-        """The reply to a prompt, by its key."""
+        """Return the stored reply to a prompt, by its key, or None."""
         for (reply,) in self.storage.rows(REPLY, {"key": key}):
             return reply_from_json(json.loads(reply))
         return None
@@ -177,8 +179,8 @@ class NewsJournal(InTables):
     # --- ticks ---
 
     def next_tick(self, every: timedelta) -> Tick:
-        """The tick that comes next: the one that was stopped, or the last that is due by now, or the first
-        that will be.
+        """Return the next tick: the interrupted one, or else the latest that is due, or the first in the
+        future.
         """
         rows = self.storage.rows(LAST_TICK)
         last = None if not rows else Tick(rows[0][0], moment(rows[0][1]), rows[0][2], open_moment(rows[0][4]))
@@ -226,10 +228,10 @@ class CachedReplies:
 
 
 def tick_after(last: Tick | None, now: datetime, every: timedelta) -> Tick:
-    """The tick after another: one that did not end again, or the latest that is due by now, with how many
-    before it were missed.
+    """Return the tick after another, with the number of ticks missed between them.
 
-    Where the clock went back behind the last one, the next is due now, and those after it count from there.
+    A tick that did not end is resumed. If the clock went back behind the last tick, the next is due now, and
+    the schedule continues from there.
     """
     if last is None:
         return Tick(1, now)
@@ -244,5 +246,5 @@ def tick_after(last: Tick | None, now: datetime, every: timedelta) -> Tick:
 def open_journal(
     place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
 ) -> NewsJournal:
-    """A journal in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address."""
+    """Open a journal in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address."""
     return NewsJournal(open_tables(JOURNAL_LAYOUT, place, namespace=namespace), now=now)

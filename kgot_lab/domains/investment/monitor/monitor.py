@@ -68,8 +68,9 @@ _SECONDS = 20.0  # for a receiver to answer in
 
 
 def to_folder(folder: Path | str) -> Deliver:
-    """Delivers a briefing as a file of JSON in a folder, named by its key; raises BadInput where it cannot be
-    written.
+    """Return a function that writes a briefing as a JSON file in a folder, named by its key.
+
+    The function raises BadInput if the file cannot be written.
     """
     place = Path(folder)
 
@@ -80,11 +81,10 @@ def to_folder(folder: Path | str) -> Deliver:
 
 
 def to_address(url: str) -> Deliver:
-    """Delivers a briefing by HTTP POST of JSON, with its key as Idempotency-Key; raises ToolFailed unless the
-    answer is of 200 to 299.
+    """Return a function that sends a briefing by HTTP POST of JSON, with its key as Idempotency-Key.
 
-    It says whose it is, so an address that is not of this computer begins with https; raises BadInput for
-    another.
+    The function raises ToolFailed unless the status is 200 to 299. A briefing names its user, so an address
+    other than this computer's must begin with https. Raises BadInput otherwise.
     """
     require(url, str, "briefings are delivered to an address, a text")
     parts = urlsplit(url)
@@ -283,10 +283,10 @@ class Monitor:
 
 @contextmanager
 def open_places(folder: Path | str, *, now: Callable[[], datetime] = utc_now) -> Iterator[MonitorPlaces]:
-    """The three places as SQLite files in a folder, made if they are not there, or in memory (":memory:"),
-    until the block ends.
+    """Open the three stores as SQLite files in a folder, or in memory (":memory:"), until the block ends.
 
-    The graph takes what news says between companies too: who supplies, owns or competes with whom.
+    Missing files are created. The graph also accepts relations between companies in the news: supplier,
+    owner, competitor.
     """
     graph_db, accounts_db, journal_db = (
         folder if folder == ":memory:" else Path(folder) / f"{name}.db"
@@ -316,7 +316,7 @@ class Ending:
         self._asked.put(None)
 
     def is_requested(self) -> bool:
-        """Whether the end was asked for."""
+        """Return whether the end was requested."""
         return not self._asked.empty()
 
     def wait(self, seconds: float) -> None:
@@ -362,8 +362,9 @@ def run_on(
 
 @contextmanager
 def ended_by_signals() -> Iterator[Ending]:
-    """What ends a run that is told to end by SIGTERM or SIGINT, once; a second signal ends the process at
-    once. For the main thread.
+    """Yield an ending that the first SIGTERM or SIGINT requests. A second signal ends the process at once.
+
+    Use it in the main thread.
     """
     ending = Ending()
 

@@ -64,7 +64,7 @@ class NewsItem:
         return f"{self.headline}\n\n{self.text}".strip()
 
     def to_json(self) -> dict[str, Json]:
-        """The item as a line of a file holds it."""
+        """Return the item as the JSON of a line in a file."""
         told = {"id": self.id, "headline": self.headline, "text": self.text, "source": self.source}
         return {**told, "published_at": self.published_at.isoformat()}
 
@@ -81,8 +81,9 @@ Feed = Callable[[], NewsRead]
 
 
 def news_item(told: Mapping[str, Json]) -> NewsItem:
-    """The item that plain JSON values tell; raises BadInput for what is none, such as one without a time and
-    a zone.
+    """Parse an item of news from JSON.
+
+    Raises BadInput if it is invalid, for example without a time or its time zone.
     """
     require(told, Mapping, "an item of news is id, headline, text, source and published_at")
     if strange := sorted(told.keys() - {"id", "headline", "text", "source", "published_at"}):
@@ -98,8 +99,10 @@ def news_item(told: Mapping[str, Json]) -> NewsItem:
 
 
 def news_on_file(path: Path | str) -> NewsRead:
-    """The items in a file, a line of JSON each, and the lines that are none; a last line that is still being
-    written is left for later.
+    """Read items of news from a JSON Lines file, and report invalid lines.
+
+    An incomplete last line is ignored, because it may still be being written. Raises BadInput if the file
+    cannot be read.
     """
     try:
         lines = utf8_text(read_regular(path), path).split("\n")
@@ -140,7 +143,7 @@ class NewsFacts:
     ] = ()  # the ids of what the item takes back: nodes, and edges by source, type and target
 
     def to_json(self) -> dict[str, Json]:
-        """The facts as the journal keeps them."""
+        """Return the facts as stored in the journal."""
         return {
             "item": self.item,
             "nodes": [[node.id, list(node.labels), dict(node.properties)] for node in self.nodes],
@@ -153,7 +156,7 @@ class NewsFacts:
 
 
 def facts_from_json(told: Mapping[str, Json]) -> NewsFacts:
-    """The facts that the journal keeps."""
+    """Parse facts from the journal."""
     return NewsFacts(
         told["item"],
         tuple(Node(id, tuple(labels), properties) for id, labels, properties in told["nodes"]),
@@ -174,8 +177,9 @@ BY_THE_ITEM = ("mentions", "about", "derived_from")  # edges that come of how a 
 
 
 def _one_of(values: Iterable[str]) -> Any:
-    """A text for which a schema lists the values; another one is read too, so that what is wrong with it can
-    be told by itself.
+    """Return a text type whose schema lists the values.
+
+    Other values are accepted too, so that each can be reported separately.
     """
     return Annotated[str, Field(json_schema_extra={"enum": list(values)})]
 
