@@ -1,5 +1,5 @@
-"""Why something failed, as callers are told it and as the log of a server holds it: neither has a path, a
-key, or what somebody asked.
+"""Error messages for callers and for the log of a server. Neither contains a path, a key, or what somebody
+asked.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What an expert is: graphs, a persona, how it searches, playbooks, filters, and what words of a goal change
-(KG-OS, section 8).
+"""The configuration of an expert: graphs, persona, retrieval, playbooks, filters, and the effects of goal
+words (KG-OS, section 8).
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ _Words = Annotated[tuple[_Word, ...], Field(max_length=_MOST_LIST)]
 
 
 class ExpertPart(BaseModel):
-    """What every part of an expert is: frozen, and with no field that it does not know."""
+    """Base of all parts of an expert: frozen, and without unknown fields."""
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid", "frozen": True}
 
 
 class Persona(ExpertPart):
-    """How an expert speaks: its name, what it is told to be, a word for its style, and with what it greets."""
+    """How an expert speaks: its name, its instructions, its style and its greeting."""
 
     name: _Name
     instructions: _Text = ""
@@ -71,7 +71,7 @@ class Persona(ExpertPart):
 
 
 class ExpertRetrieval(ExpertPart):
-    """How an expert searches; weights may add up to anything, and are divided by their sum (decision C-E1)."""
+    """How an expert searches. Weights are divided by their sum (decision C-E1)."""
 
     methods: Annotated[tuple[Literal["hybrid", "intent"], ...], Field(min_length=1, max_length=2)] = (
         "hybrid",
@@ -87,7 +87,7 @@ class ExpertRetrieval(ExpertPart):
 
 
 class DimensionBound(ExpertPart):
-    """Between which values a dimension of a node has to lie, ends included."""
+    """The range of a node's dimension, bounds included."""
 
     min: Annotated[float, Field(allow_inf_nan=False)] | None = None
     max: Annotated[float, Field(allow_inf_nan=False)] | None = None
@@ -95,14 +95,16 @@ class DimensionBound(ExpertPart):
 
 
 class ExpertGoal(ExpertPart):
-    """What a word of a goal changes: edge types that are followed, dimensions that count in the intent lane (decision C-E6)."""
+    """What a goal word changes: edge types to follow, and dimensions that count in intent retrieval (decision
+    C-E6).
+    """
 
     boost_types: _Words = ()
     dimension_boosts: _Words = ()
 
 
 class CrossEdge(ExpertPart):
-    """An edge between two graphs of an expert; its ends are written GRAPH:NODE."""
+    """An edge between two graphs of an expert. Its ends are written GRAPH:NODE."""
 
     source: _Name
     type: _Word
@@ -110,13 +112,14 @@ class CrossEdge(ExpertPart):
 
 
 class ExpertConfig(ExpertPart):  # 16 fields: the JSON form of an expert
-    """All that is set of an expert. `kg_db_ids` come before `kg_db_id` where both are given (C-E3).
+    """All settings of an expert. `kg_db_ids` take precedence over `kg_db_id` (C-E3).
 
-    `graph_weights` says how much each graph counts, 1 where it is silent; `models` which model does which task, by the names that the
-    server knows: chat. With `answers_in` "sentences" a model is held to sentences that each name a source it was told, which makes small
-    ones cite; it has to keep to a JSON schema. With `off_topic` "decline" no model is asked a question of which no word is said by what was
-    found: the expert says so. `delegates_to` names experts of other instances, PEER/EXPERT, who are asked where its own
-    graphs say little.
+    `graph_weights` are the weights of the graphs, 1 by default. `models` maps a task (chat) to the name of a
+    model of the server. With `answers_in` "sentences", a model must write sentences that each name a source
+    from the prompt, which makes small models cite. The model has to support a JSON schema. With `off_topic`
+    "decline", no model is called if the nodes found share no word with the question, and the expert says so.
+    `delegates_to` names experts of other instances, PEER/EXPERT, that are asked when its own graphs hardly
+    cover a question.
     """
 
     schema_version: Literal[1] = 1
@@ -161,12 +164,12 @@ class ExpertConfig(ExpertPart):  # 16 fields: the JSON form of an expert
 
     @property
     def graphs(self) -> tuple[str, ...]:
-        """The ids of its graphs, in their order."""
+        """The ids of its graphs, in order."""
         return self.kg_db_ids or ((self.kg_db_id,) if self.kg_db_id else ())
 
     @property
     def digest(self) -> str:
-        """A hash of all that is set, 16 hex digits."""
+        """A hash of all settings, 16 hexadecimal digits."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     def search_config(self) -> RetrievalConfig:
@@ -192,7 +195,7 @@ class ExpertConfig(ExpertPart):  # 16 fields: the JSON form of an expert
 
 
 class Expert(ExpertConfig):
-    """An expert as it is kept: with its id, and when it was made and changed."""
+    """A stored expert, with its id and the times of its creation and last change."""
 
     id: str
     created_at: datetime
@@ -200,7 +203,7 @@ class Expert(ExpertConfig):
 
     @property
     def config(self) -> ExpertConfig:
-        """What is set of it, without what its keeper added."""
+        """Its settings, without the stored id and times."""
         return ExpertConfig.model_validate(
             self.model_dump(exclude={"id", "created_at", "updated_at"}, exclude_unset=True)
         )

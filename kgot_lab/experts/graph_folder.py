@@ -1,4 +1,4 @@
-"""The graphs that experts may know: the files of one folder, by name, each read once and again when it
+"""The graphs that experts can use: the files of a folder, by name, each loaded once and again when it
 changes.
 """
 
@@ -42,8 +42,8 @@ def read_graph_in_worker(folder: Path) -> PropertyGraph:
 
 @dataclass(frozen=True, eq=False)
 class KnownGraphs:
-    """The graphs of an expert as they are asked: one, or several in one whose ids begin with the name of
-    theirs.
+    """The graphs of an expert for querying: one graph, or several joined with ids that begin with the name of
+    their graph.
     """
 
     names: tuple[str, ...]
@@ -68,11 +68,11 @@ class _ReadGraph(NamedTuple):
 
 
 class GraphFolder:
-    """A folder of graphs; the id of one is the name of its file without the ending. Nothing outside the
-    folder is ever read.
+    """A folder of graphs. The id of a graph is its file name without the suffix. Nothing outside the folder
+    is read.
 
-    `more` makes graphs by name that lie nowhere, each when it is first asked for. Files are looked at again
-    at each question, so a graph that was changed counts at once.
+    `more` are functions that create graphs without files by name, called at first use. Files are checked at
+    each question, so a changed graph takes effect at once.
     """
 
     def __init__(

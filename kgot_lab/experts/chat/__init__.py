@@ -1,3 +1,3 @@
-"""A question to an expert through eight stages: recall, playbooks, search, prompt, an answer with checked
-citations, what is kept.
+"""Answer a question to an expert in eight stages: recall, playbooks, search, prompt, streamed answer, checked
+citations, storage.
 """

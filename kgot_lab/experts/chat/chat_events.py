@@ -1,4 +1,4 @@
-"""Events of an answer in their order, and the record of how it came about."""
+"""Events of an answer in order, and the record of how it came about."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from kgot_lab.types import Json, Usage
 
 
 class ThoughtNode(BaseModel):
-    """A node that was found: its score, what each lane added to it, and how the graph lane came to it."""
+    """A node that was found: its score, the contribution of each retriever, and the path of graph retrieval
+    to it.
+    """
 
     graph: str
     id: str
@@ -36,7 +38,7 @@ class ThoughtNode(BaseModel):
 
 
 class ThoughtStep(BaseModel):
-    """A method that was invoked, why, and what came of it."""
+    """A method that was called, why, and its result."""
 
     method: str
     reason: str
@@ -44,7 +46,7 @@ class ThoughtStep(BaseModel):
 
 
 class Thought(BaseModel):  # 15 fields: the JSON that is kept with each answer
-    """How an answer came about, up to what the model was told."""
+    """How an answer came about, up to the model's prompt."""
 
     intent: str | None
     intent_score: float
@@ -126,7 +128,7 @@ class _Event:
 
 @dataclass(frozen=True)
 class ConversationStarted(_Event):
-    """The question is kept, in this conversation."""
+    """The question is stored in this conversation."""
 
     type = "conversation_start"
     conversation_id: str
@@ -134,7 +136,7 @@ class ConversationStarted(_Event):
 
 @dataclass(frozen=True)
 class Injected(_Event):
-    """What was put into the prompt besides the question."""
+    """What the prompt contains besides the question."""
 
     type = "injection_meta"
     memories: bool
@@ -144,7 +146,7 @@ class Injected(_Event):
 
 @dataclass(frozen=True)
 class SourceNode:
-    """A node that was told to the model, with its score."""
+    """A node in the model's prompt, with its score."""
 
     graph: str
     id: str
@@ -158,7 +160,7 @@ class SourceNode:
 
 @dataclass(frozen=True)
 class SourcesEvent:
-    """The nodes that were told to the model, best first."""
+    """The nodes in the model's prompt, best first."""
 
     nodes: tuple[SourceNode, ...]
 
@@ -178,7 +180,7 @@ class ThoughtEvent:
 
 @dataclass(frozen=True)
 class TokenEvent(_Event):
-    """A piece of the answer; a false citation in it is marked."""
+    """A piece of the answer. A false citation in it is marked."""
 
     type = "token"
     content: str
@@ -186,7 +188,7 @@ class TokenEvent(_Event):
 
 @dataclass(frozen=True)
 class ChatFailed(_Event):
-    """Why there is no answer, or no whole one; no more comes but the end."""
+    """Why there is no answer, or an incomplete one. Only the end follows."""
 
     type = "error"
     content: str
@@ -194,10 +196,10 @@ class ChatFailed(_Event):
 
 @dataclass(frozen=True)
 class ChatDone:
-    """The answer is kept: as which message, which nodes it cites, which it names without citing them, and
-    which citations are false.
+    """The answer is stored: its message id, the nodes it cites, those it names without citing, and its false
+    citations.
 
-    `cut` says that it ends where the model might write no more.
+    `cut` is True if the answer was truncated at the token limit of the model.
     """
 
     message_id: str

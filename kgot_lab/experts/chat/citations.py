@@ -1,5 +1,5 @@
-"""Citations in an answer, [Source: graph:node], checked against what the model was given; and answers as
-sentences that each name a source.
+"""Check the citations in an answer, [Source: graph:node], against the nodes in the prompt, and read answers
+in which each sentence names a source.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CITED = re.compile(r"\[source:([^\]\n]{1,400})\]", re.I)
 
 
 class CitableNode(NamedTuple):
-    """A node that may be cited: its graph, its id there, its name and type."""
+    """A node that can be cited: its graph, its id there, its name and type."""
 
     graph: str
     id: str
@@ -31,7 +31,7 @@ class CitableNode(NamedTuple):
 
     @property
     def handle(self) -> str:
-        """What an answer writes to cite it; the name where that can stand between brackets, else the id."""
+        """The text by which an answer cites the node: its name if that fits between brackets, else its id."""
         return f"{self.graph}:{self.name if self.name and not set(self.name) & set('[];:') and len(self.name) < 100 else self.id}"
 
     def named_in(self, cited: str) -> bool:
@@ -41,13 +41,15 @@ class CitableNode(NamedTuple):
 
     @property
     def called(self) -> frozenset[str]:
-        """All that a citation may call it: by name, id, the end of its id, with its graph or without."""
+        """All texts by which a citation may name the node: name, id, or end of the id, with or without its
+        graph.
+        """
         words = (self.name, self.id, re.split(r"[:/]", self.id)[-1])
         return frozenset(_plain(f"{before}{each}") for each in words for before in ("", f"{self.graph}:"))
 
 
 class Citables:
-    """The nodes that may be cited in an answer, by everything an answer may call them."""
+    """The nodes that can be cited in an answer, by all texts that may name them."""
 
     def __init__(self, nodes: Iterable[CitableNode]):
         self.nodes = tuple(dict.fromkeys(nodes))
@@ -90,9 +92,7 @@ def named_nodes(
 
 @dataclass
 class CitationCheck:
-    """Reads an answer piece by piece, and tells it on with each false citation marked; notes which nodes were
-    cited.
-    """
+    """Checks an answer piece by piece, marks false citations, and records the nodes cited."""
 
     citables: Citables
     cited: dict[CitableNode, int] = field(default_factory=dict)  # how often each
@@ -210,9 +210,10 @@ def _sentence(source: dict[str, Json], text: dict[str, Json]) -> dict[str, Json]
 
 @dataclass
 class SentencePieces:
-    """Reads JSON of that form piece by piece and tells it on as text with citations; a reply in another form is told as it stands.
+    """Converts a JSON answer, read piece by piece, to text with citations. A reply in another form is passed
+    on unchanged.
 
-    A sentence that was said already is not told twice; each piece is told once what came before it cannot change any more.
+    A repeated sentence is left out. Text is sent once, as soon as later pieces cannot change it.
     """
 
     _read: str = ""

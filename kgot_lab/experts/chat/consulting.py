@@ -1,4 +1,4 @@
-"""Experts of other instances, who are asked where an expert's own graphs say little of a question."""
+"""Ask experts of other instances when an expert's own graphs hardly cover a question."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _REMEMBERED = 300.0  # seconds for which what others offer is remembered
 
 @dataclass
 class Consultants:
-    """Other instances as this one asks them: what they offer is asked for when it is needed, and remembered
-    for a while.
+    """Experts of other instances that can be asked. What they offer is requested when needed, and cached for
+    a while.
     """
 
     federation: Federation
@@ -123,7 +123,7 @@ def remote_name(text: str) -> tuple[str, str]:
 
 
 def check_remote(named: Sequence[str], consultants: Consultants | None) -> None:
-    """Raise UnknownName where an expert is named of a peer that is not known."""
+    """Raise UnknownName if an expert of an unknown peer is named."""
     for peer, _ in map(remote_name, named):
         known = [] if consultants is None else [each.name for each in consultants.federation.peers]
         if peer not in known:
@@ -131,28 +131,28 @@ def check_remote(named: Sequence[str], consultants: Consultants | None) -> None:
 
 
 class Unsaid(NamedTuple):
-    """The telling words of a question that nothing found says, and how many telling words it has."""
+    """The content words of a question that no node found contains, and the number of its content words."""
 
     words: tuple[str, ...]
     asked: int
 
     @property
     def most(self) -> bool:
-        """Whether they are more than half: a question is seldom put in the very words of its answer, so fewer
-        say nothing.
+        """Whether these are more than half. A question rarely has the very words of its answer, so fewer mean
+        nothing.
         """
         return len(self.words) > (1 - _KNOWN_ENOUGH) * self.asked
 
     @property
     def every(self) -> bool:
-        """Whether what was found has not a word in common with the question."""
+        """Whether the nodes found share no word with the question."""
         return 0 < self.asked == len(self.words)
 
 
 def unsaid_words(question: str, found: SearchResult) -> Unsaid:
-    """Return the content words of a question that no node found names or describes.
+    """Return the content words of a question that the nodes found do not contain.
 
-    Words are compared by stem, with the names and descriptions of the nodes.
+    Words are compared by stem with the names and descriptions of the nodes.
     """
     asked = {stem(told): word for word in _WORD.findall(question) for told in content_words(word)}
     index = index_of(found.graph)

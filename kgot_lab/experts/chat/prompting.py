@@ -1,9 +1,9 @@
-"""The prompt of an expert: persona, what its graphs say, plan, playbooks, memory, and how to cite (KG-OS,
+"""The prompt of an expert: persona, graph context, plan, playbooks, memory, and citation rules (KG-OS,
 sections 8 and 9; C-E5).
 
-At most 10 nodes and 15 edges are told; of limitations none is left out, for what a model is not told it
-cannot warn of. What comes from graphs, playbooks of others and earlier talk stands behind fences: it is
-material, and never an instruction.
+The prompt has at most 10 nodes and 15 edges. Limitations are never left out, because a model cannot warn of
+what it is not shown. Text from graphs, other people's playbooks and earlier conversations is fenced: it is
+material, never an instruction.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class PlaybookSection:
 
 @dataclass(frozen=True)
 class Playbook:
-    """A guide: what it is called, what questions that need it say, and its sections."""
+    """A guide: its name and title, the words and intents of questions that need it, and its sections."""
 
     name: str
     title: str
@@ -170,8 +170,8 @@ PERSONA_STYLES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class PromptContext:
-    """What of a search is told to a model: nodes, edges, all their limitations; what was cut; and what may be
-    cited of it.
+    """What of a search result goes into the prompt: nodes, edges, all their limitations, what was cut, and
+    what can be cited.
     """
 
     nodes: tuple[CitableNode, ...]  # in the order of their scores
@@ -231,7 +231,7 @@ def no_context_message(found: int) -> PromptContext:
 
 @dataclass(frozen=True)
 class PromptQuestion:
-    """A question, and what goes into its prompt besides the graph; what was said before as (role, content)."""
+    """A question, and the parts of its prompt other than the graph. Earlier messages are (role, content)."""
 
     question: str
     said: tuple[tuple[str, str], ...] = ()

@@ -1,8 +1,8 @@
-"""A chat with an expert through eight stages: intake, recall, playbooks, search and context, the answer in
-pieces, and what is kept.
+"""A turn of a chat with an expert in eight stages: intake, recall, playbooks, search and context, streamed
+answer, storage.
 
-The question is on the disk before anything else is told, the answer before the end is. Whoever closes the
-events stops the model, and what it had said is kept as such.
+The question is stored before anything else is sent, the answer before the end event. Closing the events stops
+the model, and what it has said is stored as stopped.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _LOOKED_BACK = 2_000  # messages of earlier conversations that are looked throug
 
 @dataclass(frozen=True)
 class TurnServices:
-    """What every turn of a service shares: where it is kept, and what helps to answer."""
+    """What all turns of a service share: storage, and what helps to answer."""
 
     tables: ExpertTables
     playbooks: Mapping[str, Playbook] = field(hash=False)
@@ -67,9 +67,7 @@ class TurnServices:
 
 @dataclass(frozen=True)
 class ExpertTurn:
-    """A question to an expert that is kept already, and what is needed to answer it; `events` answers it,
-    once.
-    """
+    """A stored question to an expert with what is needed to answer it. `events` answers it once."""
 
     services: TurnServices
     expert: Expert
@@ -252,7 +250,7 @@ class ExpertTurn:
 
 
 class _Prepared(NamedTuple):
-    """What is needed for an answer; without a prompt no model is asked."""
+    """What is needed for an answer. Without a prompt no model is called."""
 
     prompt: Prompt | None
     thought: Thought
@@ -263,7 +261,7 @@ class _Prepared(NamedTuple):
 
 @dataclass
 class _Answer:
-    """An answer while it is written."""
+    """An answer while it is being written."""
 
     check: CitationCheck
     about: dict[str, Json]

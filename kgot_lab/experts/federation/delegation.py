@@ -1,4 +1,4 @@
-"""Ask experts of other instances, and answer their questions, in signed messages and in bounded time."""
+"""Ask experts of other instances, and answer their questions, with signed messages and a time limit."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _Source = Annotated[str, Field(max_length=500), AfterValidator(_check_line), Aft
 
 
 class SentValue(BaseModel):
-    """A value that is sent or came: frozen, with no field that is not known; raises BadInput."""
+    """A value sent or received: frozen, and without unknown fields. Raises BadInput if it is invalid."""
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid", "frozen": True}
 
@@ -82,14 +82,14 @@ class SentValue(BaseModel):
 
 
 class RemoteQuestion(SentValue):
-    """A question to an expert, by the id that its instance knows it by."""
+    """A question to an expert, named by its id at its instance."""
 
     expert: Line
     question: Annotated[str, Field(max_length=MOST_QUESTION), AfterValidator(_check_not_blank)]
 
 
 class RemoteAnswer(SentValue):
-    """What an expert answers, with the nodes it cites as GRAPH:NODE; or no answer and the reason."""
+    """The answer of an expert with the nodes it cites as GRAPH:NODE, or no answer and the reason."""
 
     expert: Line
     answer: Annotated[str, Field(max_length=MOST_ANSWER), AfterValidator(_check_not_blank)] | None
@@ -118,7 +118,7 @@ CAPABILITIES_PATH = "/federation/capabilities"
 
 @dataclass(frozen=True)
 class Federation:
-    """An instance among others: its key, whom it knows, and what it has received."""
+    """An instance among others: its key, its known peers, and the nonces it has received."""
 
     key: InstanceKey
     peers: Peers
@@ -143,7 +143,7 @@ class Federation:
 
 @dataclass(frozen=True)
 class DelegatedQuestion:
-    """A question that a peer asked, and that may be answered: it is to be answered here, never passed on."""
+    """An accepted question from a peer. It must be answered here and never forwarded."""
 
     peer: Peer
     asked: RemoteQuestion
@@ -182,11 +182,11 @@ MOST_ASKED = 32  # experts at once
 
 @dataclass(frozen=True)
 class DelegationProvenance:
-    """Where an answer is from: which instance said it with which key, which expert, what it cites, and what
-    it signed when.
+    """The origin of an answer: instance and key, expert, cited nodes, and the digest and time of the signed
+    answer.
 
-    The instance's name is ours for it; `digest` is SHA-256 of the signed answer, `question_digest` that of
-    the signed question.
+    The instance's name is our name for it. `digest` is SHA-256 of the signed answer, `question_digest` that
+    of the signed question.
     """
 
     instance: str
@@ -204,11 +204,10 @@ class DelegationProvenance:
 
 @dataclass(frozen=True)
 class DelegatedAnswer:
-    """What came of asking an expert elsewhere: `answer` for a model, fenced; or None, and the reason.
+    """The result of asking a remote expert: `answer` is fenced for a model, or None with the reason.
 
-    `text` is the same without the fence, for people, and as untrusted as any page of the web: whatever shows
-    it escapes it. `signed` are the bytes that were signed, by which the answer can be shown to be the
-    instance's.
+    `text` is the same without the fence, for people. It is untrusted like any web page, and must be escaped
+    when shown. `signed` are the signed bytes, which prove that the answer is the instance's.
     """
 
     instance: str

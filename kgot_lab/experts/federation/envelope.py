@@ -28,8 +28,9 @@ _MOST_FILE = 10_000
 
 
 class InstanceKey:
-    """What an instance signs with; `public` is its name to others: 43 characters of base64url. The private
-    half is never shown or copied.
+    """The signing key of an instance. `public` identifies it to others: 43 characters of base64url.
+
+    The private half is never shown or copied.
     """
 
     def __init__(self, private: Any) -> None:
@@ -103,8 +104,9 @@ def text_of_bytes(data: bytes) -> str:
 
 
 def bytes_of_text(text: str, size: int) -> bytes:
-    """So many bytes from base64url; raises ValueError for any spelling but the one that `text_of_bytes`
-    gives.
+    """Decode a given number of bytes from base64url.
+
+    Raises ValueError for any spelling other than that of `text_of_bytes`.
     """
     try:
         data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
@@ -117,8 +119,9 @@ def bytes_of_text(text: str, size: int) -> bytes:
 
 
 def _make(path: Path) -> None:
-    """Write a new key beside the path and link it there: of two that do so at once the first stays, and none
-    is seen half.
+    """Write a new key to a temporary file and link it to the path.
+
+    Of two concurrent calls the first wins, and no incomplete key is ever visible.
     """
     serial = _serialization()
     form = serial.Encoding.PEM, serial.PrivateFormat.PKCS8, serial.NoEncryption()
@@ -214,8 +217,8 @@ _NONCE, _DIGEST = re.compile(r"[A-Za-z0-9_-]{22}"), re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Envelope:
-    """One message: from whom, for whom (public keys), of which kind, what, valid from when until when, once,
-    and in reply to which.
+    """A message: sender and recipient (public keys), kind, body, validity, nonce, and the message it replies
+    to.
     """
 
     sender: str

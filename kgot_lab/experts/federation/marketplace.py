@@ -1,9 +1,9 @@
-"""What an instance offers its peers, signed and matched to a question; and a marketplace: a folder or an
-address with exported experts, their hashes and scores.
+"""The signed offers of peers and their match with a question, and a marketplace: a folder or address with
+exported experts, their hashes and scores.
 
-The hash says that a file is the one the index speaks of, not that either is honest: whoever can write the
-index can write both. Take experts only from a place that you trust; what is fetched is text from outside,
-to be checked as any expert is.
+The hash proves that a file is the one in the index, not that either is honest: whoever can write the index
+can write both. Import experts only from a marketplace that you trust. What is fetched is external text,
+validated like any expert.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ MeasuredScores = (
 
 
 class AdvertisedGraph(SentValue):
-    """A graph that an expert knows, and its size in nodes and edges; raises BadInput."""
+    """A graph of an expert, and its size in nodes and edges. Raises BadInput if it is invalid."""
 
     name: Line
     nodes: _Count
@@ -59,10 +59,10 @@ class AdvertisedGraph(SentValue):
 
 
 class AdvertisedExpert(SentValue):
-    """An expert as its instance offers it; `scores` are what was measured of it there, which only that
-    instance vouches for, or None.
+    """An expert as its instance offers it. `scores` were measured there, and only that instance vouches for
+    them.
 
-    Raises BadInput.
+    They may be None. Raises BadInput if it is invalid.
     """
 
     id: Line
@@ -86,7 +86,7 @@ class _Offer(SentValue):
 
 @dataclass(frozen=True)
 class Advertised:
-    """What a peer offers, as it signed it at a time; or nothing, and the reason."""
+    """The signed offer of a peer and its time, or nothing and the reason."""
 
     peer: Peer
     experts: tuple[AdvertisedExpert, ...] = ()
@@ -96,9 +96,7 @@ class Advertised:
 
 
 class FittingExpert(NamedTuple):
-    """An expert of a peer that fits a question, and how well: a score of BM25, comparable within one choice
-    only.
-    """
+    """An expert of a peer that fits a question, with its BM25 score, comparable within one selection only."""
 
     peer: Peer
     expert: AdvertisedExpert
@@ -184,8 +182,8 @@ def _check_file(name: str) -> str:
 
 
 class ListedExpert(SentValue):
-    """An expert of a marketplace: its name, its file, the SHA-256 of that, its scores as its publisher
-    measured them (or None).
+    """An expert of a marketplace: its name, its file with SHA-256, and the scores its publisher measured (or
+    None).
     """
 
     name: Line
@@ -230,11 +228,10 @@ def fetched_expert(place: Path | str, name: str, *, timeout: float = 30.0) -> di
 
 
 def published_expert(folder: Path | str, expert_json: str, scores: MeasuredScores = None) -> ListedExpert:
-    """Add an exported expert to the marketplace in a folder, in the place of one with its name; the index is
-    whole at any time.
+    """Add an exported expert to the marketplace in a folder, replacing one of the same name.
 
-    Its file is named by its hash and written before the index, so that whoever reads the old index finds the
-    old file. Raises BadInput.
+    The index is complete at any time. The file is named by its hash and written before the index, so that
+    readers of the old index find the old file. Raises BadInput if the expert is invalid.
     """
     require(expert_json, str, "an exported expert is a text of JSON")
     data = expert_json.encode("utf-8", "backslashreplace")
@@ -325,7 +322,7 @@ def _object(data: bytes, what: str) -> dict[str, Any]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Wait until no other process publishes in a folder, or an expert that it adds could be lost."""
+    """Lock a folder against other publishing processes, whose additions could be lost otherwise."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("ab")

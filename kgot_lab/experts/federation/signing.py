@@ -1,6 +1,4 @@
-"""Sign an envelope for one recipient and open one that came; the peers that are known, the nonces that
-were received, and one HTTP exchange with a peer.
-"""
+"""Sign and open envelopes, known peers, received nonces, and an HTTP exchange with a peer."""
 
 from __future__ import annotations
 
@@ -55,10 +53,10 @@ _KEEP = "INSERT INTO nonces (sender, nonce, gone_at) VALUES (:sender, :nonce, :g
 
 
 class SeenNonces(InTables):
-    """Remembers the nonces of envelopes until these have expired, at most so many of a sender at a time.
+    """Stores the nonces of envelopes until they expire, a limited number for each sender.
 
-    Where it is full, that sender is refused rather than an old nonce forgotten, which could be replayed then;
-    others are still heard.
+    At the limit, the sender is refused, because forgetting an old nonce would allow a replay. Other senders
+    are still accepted.
     """
 
     def __init__(self, storage: TableStorage, *, most: int = 10_000) -> None:
@@ -66,8 +64,9 @@ class SeenNonces(InTables):
         self.storage, self.most = storage, most
 
     def take(self, envelope: Envelope, now: datetime) -> None:
-        """Note an envelope; raises RefusedEnvelope where it was received before, or its sender has sent too
-        many.
+        """Store the nonce of an envelope.
+
+        Raises RefusedEnvelope if it was received before, or its sender has reached the limit.
         """
         own = {"sender": envelope.sender, "nonce": envelope.nonce}
         with self.storage.changing():
@@ -97,7 +96,7 @@ NOT_IN_TIME = "it did not answer in time"
 
 
 class Exchanged(NamedTuple):
-    """What a server said: the status of HTTP, and its body."""
+    """The response of a server: HTTP status and body."""
 
     status: int
     body: bytes
@@ -180,10 +179,10 @@ _FIELDS = {"name", "url", "public_key", "plain_http"}
 
 @dataclass(frozen=True)
 class Peer:
-    """Another instance: what we call it, where it is asked, and the public key that it signs with.
+    """Another instance: our name for it, its address, and its public key.
 
-    A question may be private, so an address that is not of this computer begins with https, unless
-    `plain_http` allows http, as within a closed network. Raises BadInput.
+    A question may be private, so an address other than this computer's must begin with https, unless
+    `plain_http` allows http, as in a closed network. Raises BadInput if the peer is invalid.
     """
 
     name: str
@@ -219,7 +218,7 @@ class Peer:
 
 
 class Peers:
-    """Peers with names and keys of their own; raises BadInput for two of one name or one key."""
+    """Peers with unique names and keys. Raises BadInput if two share a name or a key."""
 
     def __init__(self, *peers: Peer) -> None:
         self._named = {peer.name: peer for peer in peers}

@@ -1,8 +1,8 @@
-"""What stands before every door: who asks, from where, how much and how often.
+"""Authentication and limits before all protocols: who asks, from where, how much and how often.
 
-On loopback everybody who reaches the port is the user of this computer, so what a web page could send from
-their browser is refused: a foreign Host, a foreign Origin, a body that is no JSON. Off loopback a token is
-demanded. There is no CORS header at all.
+On loopback, everybody who reaches the port is the user of this computer. Requests that a web page could send
+from their browser are therefore refused: a foreign Host, a foreign Origin, a body that is no JSON. Off
+loopback, a token is required. There is no CORS header.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 
 class RequestRefused(Exception):
-    """A request that no door sees: its status, a word for programs, and a sentence that says what to do."""
+    """A request that is refused before any protocol sees it: its status, a code, and a message that says what
+    to do.
+    """
 
     def __init__(self, status: int, code: str, why: str):
         super().__init__(why)
@@ -102,7 +104,7 @@ _MORE: Mapping[int, tuple[tuple[bytes, bytes], ...]] = {
 
 @dataclass(frozen=True)
 class GuardLimits:
-    """How much one may send and ask; a rate is per tenant, streams are counted over all."""
+    """Limits on size and rate of requests. The rate is per tenant, streams are counted over all tenants."""
 
     body: int = 2_000_000  # bytes
     requests_a_minute: int = 1200
@@ -113,8 +115,9 @@ class GuardLimits:
 
 @dataclass(frozen=True)
 class GuardRules:
-    """Where a server is reached: its host, whether a token is demanded, and its limits. Raises BadInput off
-    loopback without tokens.
+    """Where a server is reachable: its host, whether a token is required, and its limits.
+
+    Raises BadInput off loopback without tokens.
     """
 
     host: str = "127.0.0.1"
@@ -151,7 +154,7 @@ def is_local_host(host: str) -> bool:
 
 
 class AuthMiddleware:
-    """An application behind the rules; who asks stands in the scope as `tenant`."""
+    """An application behind the rules. The tenant is in the scope as `tenant`."""
 
     def __init__(
         self,
@@ -253,7 +256,7 @@ class AuthMiddleware:
 
 
 class _Sending:
-    """What is sent, with the headers of every answer; `begun` once something was."""
+    """A send function that adds the headers of every response. `begun` is True once anything was sent."""
 
     def __init__(self, send: Send):
         self._send, self.begun = send, False

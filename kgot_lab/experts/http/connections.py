@@ -1,5 +1,4 @@
-"""Limit the connections of a server: how many are open, how many one client has, how long a request head
-may take; and open the socket it listens on.
+"""Limits on the connections of a server (all, per client, time for a request head), and its listening socket.
 """
 
 from __future__ import annotations
@@ -71,13 +70,13 @@ class LimitedServer(uvicorn.Server):
         )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and go on listening where no file descriptor is left: asyncio tries again each second."""
+        """Listen, and keep listening if file descriptors run out, since asyncio retries each second."""
         asyncio.get_running_loop().set_exception_handler(_ExceptionHandler())
         await super().startup(sockets)
 
 
 class _ExceptionHandler:
-    """Log what fails in the event loop; lacking file descriptors, one line and no traceback."""
+    """Logs errors of the event loop, with one line and no traceback if file descriptors run out."""
 
     def __init__(self) -> None:
         self._next_line = 0.0
@@ -92,7 +91,7 @@ class _ExceptionHandler:
 
 
 class _LimitedConnection(H11Protocol):
-    """One connection: refused over the limits, closed when a request head is not complete in time."""
+    """A connection: refused over the limits, and closed if a request head is not complete in time."""
 
     limits = ConnectionLimits()
     _head_timer: asyncio.TimerHandle | None = None

@@ -1,5 +1,5 @@
-"""Routes of learning: why answers failed, what people propose, dimensions that drift, and the decisions of
-an admin.
+"""Routes of learning: reasons of failed answers, proposals, drifting dimensions, and the decisions of an
+admin.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _Id = Annotated[str, Path(max_length=200)]
 
 
 class ProposalShown(BaseModel):
-    """A change that somebody proposes; `quotes` are the caller's own words that say it, and nobody else's."""
+    """A proposed change. `quotes` are only the caller's own words that state it."""
 
     id: str
     graph: str
@@ -46,7 +46,9 @@ class DecisionShown(BaseModel):
 
 
 class GapsShown(BaseModel):
-    """Why the caller's questions failed: what no node says, what settings keep away, what failures have in common, what could be added."""
+    """Why the caller's questions failed: missing nodes, settings that hide nodes, common patterns, and
+    proposed additions.
+    """
 
     asked: int
     failed: int
@@ -78,8 +80,9 @@ def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue:
         "/conversations/{cid}/learn", response_model=list[ProposalShown], status_code=201, responses=NOT_FOUND
     )
     def learn(who: Caller, id: _Id, cid: _Id) -> Any:
-        """Have the expert's model read what the caller said in a conversation; what would change the graph
-        waits for approval.
+        """Extract proposals from the caller's messages in a conversation with the expert's model.
+
+        Changes of the graph wait for approval.
         """
         if not limiter.take():  # it asks a model, as a chat does
             raise TooBusy
@@ -105,17 +108,17 @@ def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue:
 
     @router.put("/proposals/{pid}/accepted", response_model=DecisionShown, responses=NOT_FOUND)
     def accept(who: Admin, id: _Id, pid: _Id) -> Any:
-        """Let a proposal change its graph; the twelve rules are asked first."""
+        """Accept a proposal and change its graph, after checking the twelve rules."""
         return review_queue.reviewer(_graph(id, pid), who.name).accept(pid)
 
     @router.put("/proposals/{pid}/rejected", response_model=DecisionShown, responses=NOT_FOUND)
     def reject(who: Admin, id: _Id, pid: _Id) -> Any:
-        """Let a proposal count for nothing, also when it is said again."""
+        """Reject a proposal, also for when it is stated again."""
         return review_queue.reviewer(_graph(id, pid), who.name).reject(pid)
 
     @router.delete("/decisions/{number}", response_model=DecisionShown, responses=NOT_FOUND)
     def undo(who: Admin, id: _Id, number: Annotated[int, Path(ge=0, le=2**31)]) -> Any:
-        """Take a decision back: the graph is as it was, and the proposal waits again."""
+        """Undo a decision. The graph is restored, and the proposal waits again."""
         proposal = review_queue.ledger.verdict(number).proposal
         return review_queue.reviewer(_graph(id, proposal), who.name).undo(number)
 
@@ -141,9 +144,11 @@ _Days = Annotated[int, Query(ge=1, le=MOST_DRIFT_DAYS, description="how far back
 
 
 class DriftShown(BaseModel):
-    """A value that people contradict: which way it should go, how many say so and how many agree with it.
+    """A value that people contradict: the direction it should change, and how many say so and how many agree
+    with it.
 
-    `p` is how likely so many would say so were the value right. `quotes` are the caller's own words, and nobody else's.
+    `p` is the probability of so many contradictions if the value is right. `quotes` are only the caller's own
+    words.
     """
 
     graph: str
@@ -158,7 +163,9 @@ class DriftShown(BaseModel):
 
 
 class DriftsShown(BaseModel):
-    """What is contradicted, the surest of each graph first; of how many values people spoke, and how many words are older than theirs."""
+    """Contradicted values, the most significant of each graph first, the number of values mentioned, and of
+    messages older than their values.
+    """
 
     days: int
     watched: int
@@ -167,7 +174,7 @@ class DriftsShown(BaseModel):
 
 
 class DriftCorrection(BaseModel):
-    """Another value for a dimension that people contradict, which then waits for approval as any proposal."""
+    """Another value for a dimension that people contradict. It waits for approval like any proposal."""
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     graph: Annotated[str, Field(max_length=100)]
@@ -203,9 +210,7 @@ def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter
 
     @router.post("", response_model=ProposalShown, status_code=201, responses=NOT_FOUND)
     def mend_drift(who: Admin, id: _Id, sent: DriftCorrection, days: _Days = DRIFT_DAYS) -> Any:
-        """Propose another value where people contradict one; it waits beside what people propose, until it is
-        accepted.
-        """
+        """Propose another value where people contradict one. It waits for approval like any proposal."""
         report = drift_of_expert(service, id, days=days).get(sent.graph)
         asked = (sent.node, sent.dimension)
         found = [each for each in report.found if (each.node, each.dimension) == asked] if report else []

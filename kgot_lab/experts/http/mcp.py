@@ -1,6 +1,4 @@
-"""The door for assistants, by the Model Context Protocol: ask an expert, search what it knows, see why it
-said so.
-"""
+"""MCP tools for assistants: ask an expert, search its graphs, and explain its answers."""
 
 from __future__ import annotations
 
@@ -30,7 +28,8 @@ _Expert = Annotated[str, Field(description="the id of an expert; `list_experts` 
 
 
 class ExpertAnswer(BaseModel):
-    """What an expert said, on which nodes it rests, and in which conversation another question can follow."""
+    """The answer of an expert, the nodes it rests on, and the conversation in which to ask further questions.
+    """
 
     answer: str
     citations: list[str]
@@ -42,7 +41,7 @@ class ExpertAnswer(BaseModel):
 
 
 class ExpertListed(BaseModel):
-    """An expert, what it is for, and which graphs it knows."""
+    """An expert, its purpose, and its graphs."""
 
     id: str
     name: str
@@ -92,8 +91,9 @@ def expert_tools(
             str, Field(description="a conversation to go on with; empty for a new one")
         ] = "",
     ) -> ExpertAnswer:
-        """Ask an expert; its answer cites nodes as [Source: graph:node], and a citation of something it was
-        not told is marked.
+        """Ask an expert. Its answer cites nodes as [Source: graph:node].
+
+        A citation of something that was not in its prompt is marked.
         """
         try:
             ask = partial(service.ask, expert, owner(), question, conversation_id=conversation or None)

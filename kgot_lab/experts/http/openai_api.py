@@ -1,8 +1,7 @@
-"""The door that speaks the protocol of OpenAI, so that any chat client can talk to an expert: models are
-experts.
+"""The OpenAI protocol for any chat client. A model is an expert.
 
-A conversation is found by what was said in it so far, which such a client sends again each time. Citations
-stand in the text, and as annotations of the type url_citation, whose addresses show the node on this server.
+A conversation is identified by its messages so far, which such a client sends each time. Citations are in the
+text, and also annotations of the type url_citation with addresses that show the node on this server.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class CompletionMessage(_Loose):
 
     @property
     def text(self) -> str:
-        """What it says; raises BadInput for a picture or a sound, which no expert takes."""
+        """Its text. Raises BadInput for images or audio, which experts do not accept."""
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
         if odd := [part.type for part in self.content if part.type not in ("text", "input_text")]:
@@ -56,7 +55,9 @@ class StreamOptions(_Loose):
 
 
 class CompletionRequest(_Loose):
-    """What the protocol sends; of the fields that steer a model none counts, since an expert's owner chose how it answers."""
+    """A request of the protocol. Sampling parameters are ignored, because the owner of an expert configures
+    it.
+    """
 
     model: shapes.SoundId
     messages: Annotated[list[CompletionMessage], Field(min_length=1, max_length=400)]
@@ -85,8 +86,9 @@ def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRou
 
     @router.post("/chat/completions", response_model=dict[str, Any], responses=NOT_FOUND | shapes.STREAMED)
     async def complete(who: Caller, asked: CompletionRequest, request: Request) -> Any:
-        """Ask an expert, named as the model; with `stream` the answer comes in pieces, and `data: [DONE]`
-        ends it.
+        """Ask an expert, named as the model.
+
+        With `stream` the answer comes in pieces, and `data: [DONE]` ends it.
         """
         question, history, wishes = _told(asked.messages)
         turn, pour = await limiter.begin(

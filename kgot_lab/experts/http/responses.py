@@ -1,5 +1,5 @@
-"""Responses of all protocols: errors as a status, a word and a sentence that says what to do, nothing of
-the inside; and server-sent events that end the model call when a client leaves.
+"""Responses of all protocols: errors as status, code and message without internals, and event streams that
+stop the model when a client disconnects.
 """
 
 from __future__ import annotations
@@ -59,22 +59,22 @@ _LONGEST = 300  # characters of a sentence that may repeat what was sent
 
 
 class Forbidden(LabError):
-    """What this caller may not do."""
+    """The caller may not do this."""
 
 
 class TooBusy(LabError):
-    """No more chats may begin just now."""
+    """The limit of running chats is reached."""
 
     def __init__(self) -> None:
         super().__init__("too many chats are going on: try again in a moment")
 
 
 class TurnFailed(LabError):
-    """There is no answer; its words are for the caller, and the reason was logged where it was known."""
+    """There is no answer. The message is for the caller, and a known cause was logged."""
 
 
 class MarketAway(LabError):
-    """The marketplace of the server gives nothing that can be used; its words are for the caller."""
+    """The marketplace of the server is not usable. The message is for the caller."""
 
 
 def tenant(request: Request) -> Tenant:
@@ -125,7 +125,7 @@ _UNAVAILABLE = 503, "unavailable"
 
 
 def tell_errors(app: FastAPI) -> None:
-    """Have an application tell errors so."""
+    """Register the error handlers of an application."""
 
     @app.exception_handler(LabError)
     async def ours(request: Request, error: LabError) -> JSONResponse:
@@ -170,7 +170,7 @@ _AHEAD = 32  # events that may wait for a slow client
 
 
 class WholeAnswer(NamedTuple):
-    """An answer that came to its end: its text, what the model was told of, and what was kept."""
+    """A completed answer: its text, the nodes in the prompt, and the stored message."""
 
     text: str
     sources: tuple[SourceNode, ...]
@@ -178,7 +178,7 @@ class WholeAnswer(NamedTuple):
 
 
 class StreamLimiter:
-    """So many chats at once over all doors, each with a thread of its own."""
+    """Limits how many chats run at once over all protocols, each in its own thread."""
 
     def __init__(self, streams: int, seconds: float):
         self._threads = ThreadPoolExecutor(streams, thread_name_prefix="chat")
@@ -187,7 +187,7 @@ class StreamLimiter:
         self._lock = threading.Lock()
 
     def take(self) -> bool:
-        """Take a place; False where there is none."""
+        """Reserve a slot, and return False if there is none."""
         with self._lock:
             if self._open >= self._streams:
                 return False
@@ -200,11 +200,11 @@ class StreamLimiter:
 
     @property
     def open(self) -> int:
-        """How many chats are going on."""
+        """The number of running chats."""
         return self._open
 
     def close(self) -> None:
-        """Let no chat begin any more."""
+        """Refuse all further chats."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def begin(self, ask: Callable[[], ExpertTurn]) -> tuple[ExpertTurn, Pour]:
@@ -222,7 +222,7 @@ class StreamLimiter:
         return turn, self.pour(turn.events())
 
     def pour(self, events: Generator[ChatEvent, None, None]) -> Pour:
-        """Begin to make the events, for which a place was taken, in a thread of their own."""
+        """Start to generate events in a new thread. A slot must have been reserved."""
         pour = Pour(asyncio.get_running_loop(), self._seconds)
         try:
             self._threads.submit(pour.make, events, self.give_back)
@@ -233,8 +233,8 @@ class StreamLimiter:
 
 
 class Pour:
-    """Events that a thread makes and a client reads; when it leaves they are closed in their thread, which
-    gives the place back.
+    """Events that a thread generates and a client reads. When the client leaves, they are closed in the
+    thread, which releases the slot.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float):
@@ -243,7 +243,7 @@ class Pour:
         self._left = threading.Event()
 
     def leave(self) -> None:
-        """Nobody reads any more, which is said in the loop: at its next word the model is stopped."""
+        """Record that nobody reads any more, in the event loop. The model is stopped at its next token."""
         self._left.set()
         while not self._waiting.empty():
             self._waiting.get_nowait()
@@ -251,7 +251,9 @@ class Pour:
 
     @asynccontextmanager
     async def read_whole(self, receive: Receive) -> AsyncIterator[None]:
-        """While somebody waits for the whole answer: when they leave, which `receive` tells, the events end."""
+        """Stop the events if the client disconnects while it waits for the whole answer, as `receive`
+        reports.
+        """
 
         async def watch() -> None:
             while (await receive())["type"] != "http.disconnect":
@@ -266,7 +268,7 @@ class Pour:
             self.leave()
 
     def make(self, events: Generator[ChatEvent, None, None], ended: Callable[[], None]) -> None:
-        """Make the events, until the last, or until nobody reads them."""
+        """Generate the events until the last one, or until nobody reads them."""
         try:
             with closing(events):
                 for event in events:
@@ -332,7 +334,7 @@ class Pour:
 
 
 class EventStreamResponse(StreamingResponse):
-    """A response of events; however it ends, the model stops."""
+    """A server-sent-event response. The model is stopped when it ends, in whatever way."""
 
     def __init__(self, pour: Pour, content: AsyncIterator[str]):
         super().__init__(

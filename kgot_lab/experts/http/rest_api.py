@@ -1,6 +1,4 @@
-"""The documented REST API: experts, chats with them as server-sent events, their conversations, and the
-methods on a graph directly.
-"""
+"""The REST API: experts, chats with them as server-sent events, conversations, and direct graph methods."""
 
 from __future__ import annotations
 
@@ -92,8 +90,9 @@ def _experts(service: ExpertService) -> APIRouter:
             str | None, Query(max_length=200, description="the id of the last expert of the page before")
         ] = None,
     ) -> Any:
-        """List experts, the oldest first, with how often the caller talked to each: all, or a page, with that
-        of the next in `Link`.
+        """List experts, the oldest first, with the number of the caller's conversations with each.
+
+        Returns all, or a page with the address of the next one in `Link`.
         """
         if limit is None and after is None:
             return service.experts(who.name)
@@ -120,13 +119,15 @@ def _experts(service: ExpertService) -> APIRouter:
         id: ExpertId,
         change: Annotated[_Json, Body(examples=[{"retrieval": {"alpha": 0.3, "delta": 0.2}}])],
     ) -> Any:
-        """Change some fields: objects are merged, lists replaced, null takes a field back to what is usual."""
+        """Change some fields. Objects are merged, lists are replaced, and null resets a field to its default.
+        """
         return _whole(service.update(id, change))
 
     @router.delete("/{id}", response_model=shapes.ExpertDeleted, responses=NOT_FOUND)
     def delete_expert(who: Admin, id: ExpertId, delete_conversations: bool = False) -> Any:
-        """Delete an expert, with all conversations if that is wanted, else they stay their owners'; its id is
-        never used again.
+        """Delete an expert, and on request all its conversations, which otherwise remain their owners'.
+
+        Its id is never used again.
         """
         count = service.delete(id, conversations=delete_conversations)
         return {"deleted": True, "conversations_deleted": count}
@@ -149,10 +150,10 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         responses=NOT_FOUND | shapes.STREAMED,
     )
     async def chat(who: Caller, id: ExpertId, asked: shapes.ChatRequest) -> Any:
-        """Ask an expert; the answer comes as server-sent events: conversation_start, injection_meta, sources,
-        token …, done.
+        """Ask an expert and stream the answer as server-sent events.
 
-        In place of tokens, or after some, there may be an `error`. A false citation is marked in the text.
+        The events are conversation_start, injection_meta, sources, token …, done. An `error` may come instead
+        of tokens, or after some. A false citation is marked in the text.
         """
         history = [(each.role, each.content) for each in asked.history]
         ask = partial(service.ask, conversation_id=asked.conversation_id, history=history, model=asked.model)
@@ -222,7 +223,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
     def put_opinion(
         who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: shapes.OpinionSent
     ) -> Any:
-        """Say what you think of an answer: thumb 1 or -1."""
+        """Rate an answer with a thumb, 1 or -1."""
         service.tables.put_opinion(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
         return {"kept": True}
 
@@ -232,7 +233,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         responses=NOT_FOUND,
     )
     def delete_opinion(who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId) -> Any:
-        """Take back what you think of an answer."""
+        """Remove the rating of an answer."""
         service.tables.take_opinion_back(mid, conversation=cid, expert=id, owner=who.name)
         return {"deleted": True}
 
@@ -244,7 +245,7 @@ def _direct(service: ExpertService) -> APIRouter:
 
     @router.post("/query/{db_id}", response_model=_Json, responses=NOT_FOUND)
     def query_graph(who: Caller, db_id: _GraphName, asked: shapes.QuerySent) -> Any:
-        """Search a graph by four lanes: meaning, words, edges, intent."""
+        """Search a graph with four retrievers: dense, lexical, graph and intent."""
         graph, how = _graph(service, db_id), asked.config
         config = RetrievalConfig(
             weights=Weights(how.alpha, how.beta, how.gamma, how.delta),

@@ -51,7 +51,7 @@ _FILES["cytoscape.min.js"] = _DRAWING / "cytoscape.min.js"
 
 
 class PageFile(NamedTuple):
-    """A file as it is served: its bytes, their type, and a tag that changes when they do."""
+    """A file as it is served: its bytes, their type, and a tag that changes with them."""
 
     body: bytes
     kind: str
@@ -166,7 +166,7 @@ def expert_app(
 
 
 class _AtRoot:
-    """The assistants' application, which answers at /mcp itself."""
+    """The MCP application, which answers at /mcp itself."""
 
     def __init__(self, app: Any):
         self._app = app

@@ -1,4 +1,4 @@
-"""Routes of exchange: export, import, scores, trials, spans, the marketplace, and questions of other
+"""Routes of sharing: export, import, scores, trials, spans, the marketplace, and questions of other
 instances.
 """
 
@@ -52,9 +52,10 @@ _OwnGraphs = Annotated[dict[str, Annotated[str, Field(max_length=100)]], Field(m
 
 
 class ImportSent(BaseModel):
-    """An exported expert; `graphs` says which graph of this server stands for one of its own, `dry` only looks whether it fits.
+    """An exported expert. `graphs` maps its graphs to those of this server, and `dry` only checks whether it
+    fits.
 
-    What an export gave may be sent as it is.
+    The result of an export can be sent unchanged.
     """
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
@@ -75,7 +76,7 @@ class ImportedExpert(BaseModel):
 
 
 class TrialSent(BaseModel):
-    """Two changes of an expert ({}: as it is), and what is stated before the trial begins."""
+    """Two changes of an expert ({} leaves it unchanged), and the plan stated before the trial begins."""
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     a: _Json = {}
@@ -99,7 +100,7 @@ class TrialShown(BaseModel):
 
 
 def _imported(service: ExpertService, told: object, sent: ImportSent | MarketImport) -> _Json:
-    """Take an exported expert in, unless it is only looked whether it fits."""
+    """Import an exported expert, or only check whether it fits."""
     found = taken(told, service, graphs=sent.graphs)
     made = None if sent.dry else service.add(found.config)
     return {"id": made and made.id, "name": found.config.name, "warnings": list(found.warnings)}
@@ -116,7 +117,7 @@ def sharing_router(service: ExpertService) -> APIRouter:
 
     @router.post("/import", response_model=ImportedExpert, status_code=201)
     def import_expert(who: Admin, sent: Annotated[ImportSent, Body()]) -> Any:
-        """Take an exported expert in, if it fits; what is lacking is told."""
+        """Import an exported expert, if it fits. Missing parts are reported."""
         return _imported(service, sent.expert, sent)
 
     @router.get("/experts/{id}/scores", response_model=_Json, responses=NOT_FOUND)
@@ -144,13 +145,13 @@ def trials_router(service: ExpertService) -> APIRouter:
 
     @router.post("", response_model=TrialShown, status_code=201, responses=NOT_FOUND)
     def start_trial(who: Admin, id: _Id, sent: TrialSent) -> Any:
-        """Begin a trial of two configurations on new and old conversations alike."""
+        """Start a trial of two configurations, on new and existing conversations alike."""
         plan = TrialPlan(sent.primary, sent.alpha, sent.least)
         return _shown(service, id, service.begin_trial(id, sent.a, sent.b, plan))
 
     @router.delete("/{tid}", response_model=TrialShown, responses=NOT_FOUND)
     def end_trial(who: Admin, id: _Id, tid: _Id) -> Any:
-        """End a trial. Its results are kept."""
+        """Stop a trial. Its results are kept."""
         verdict_on(service.tables, id, tid, service.tables.now())
         service.tables.end_trial(tid)
         (trial,) = (each for each in service.tables.trials(id) if each.id == tid)
@@ -205,7 +206,7 @@ _AWAY = "the marketplace of this server gives nothing that can be used: the owne
 
 
 class OfferedExpert(BaseModel):
-    """An expert of the marketplace: what it is fetched by, and its scores as its publisher measured them."""
+    """An expert of the marketplace: the name to fetch it by, and the scores its publisher measured."""
 
     name: str
     description: str
@@ -214,7 +215,9 @@ class OfferedExpert(BaseModel):
 
 
 class MarketImport(BaseModel):
-    """The name of an expert of the marketplace; `graphs` says which graph of this server stands for one of its own, `dry` only looks."""
+    """The name of an expert of the marketplace. `graphs` maps its graphs to those of this server, and `dry`
+    only checks.
+    """
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     name: Annotated[str, Field(min_length=1, max_length=200)]
@@ -236,8 +239,9 @@ def trading_router(service: ExpertService, market: pathlib.Path | str) -> APIRou
 
     @router.post("/import", response_model=ImportedExpert, status_code=201, responses=NOT_FOUND)
     def import_from_market(who: Admin, sent: Annotated[MarketImport, Body()]) -> Any:
-        """Take an expert of the marketplace in, if its hash is that of the index and it fits; what is lacking
-        is told.
+        """Import an expert of the marketplace, if its hash is that of the index and it fits.
+
+        Missing parts are reported.
         """
         try:
             told = fetched_expert(market, sent.name, timeout=_SECONDS)
@@ -299,7 +303,7 @@ def federation_router(service: ExpertService, limiter: StreamLimiter, federation
 async def answered_for_peer(
     service: ExpertService, limiter: StreamLimiter, question: DelegatedQuestion
 ) -> RemoteAnswer:
-    """Answer the question of a peer, or return the reason why there is no answer, without internals.
+    """Ask an expert the question of a peer, and return its answer, or the reason without internals.
 
     Conversations of peers are separate from all others.
     """

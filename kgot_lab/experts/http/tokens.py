@@ -1,4 +1,4 @@
-"""Tokens of tenants: made once, told once, kept as hashes, compared in constant time."""
+"""Tokens of tenants: created and shown once, stored as hashes, compared in constant time."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _PREFIX = "kgx_"
 
 @dataclass(frozen=True)
 class Tenant:
-    """Who asks: the owner of conversations, and whether experts may be changed ("admin") or only talked to
-    ("user").
+    """The caller: the owner of conversations, with the role "admin" (may change experts) or "user" (may only
+    chat).
     """
 
     name: str
@@ -32,7 +32,7 @@ class Tenant:
 
 @dataclass(frozen=True)
 class HeldToken:
-    """A token that holds, without anything by which it could be known: whose it is, and when it was made."""
+    """A valid token, without anything that reveals it: its tenant, and when it was created."""
 
     tenant: str
     role: TenantRole
