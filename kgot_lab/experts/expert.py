@@ -1,5 +1,5 @@
-"""The configuration of an expert: graphs, persona, retrieval, playbooks, filters, and the effects of goal
-words (KG-OS, section 8).
+"""The configuration of an expert: graphs, persona, retrieval, playbooks, filters and goal words (KG-OS,
+section 8).
 """
 
 from __future__ import annotations

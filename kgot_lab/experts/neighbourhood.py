@@ -1,5 +1,4 @@
-"""A node with what stands around it, and where each is drawn: what a page shows of a graph that may be far
-too large to show.
+"""A node with its neighbourhood and their positions in a drawing, for a page about a graph too large to show.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ MOST_AROUND, _MOST_EDGES = 40, 240  # neighbours, edges
 
 
 class PlacedNode(NamedTuple):
-    """A node of a drawing: `links` is how many neighbours it has in its graph, x and y are from 0 to 1, y
-    grows downwards.
+    """A node of a drawing. `links` is its number of neighbours in the graph, x and y are from 0 to 1, y
+    downwards.
     """
 
     id: str
@@ -33,9 +32,7 @@ class PlacedNode(NamedTuple):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """A node in the middle, its best linked neighbours around it, and the edges among them, those of the node
-    first.
-    """
+    """A node, its neighbours with the most edges, and the edges among them, those of the node first."""
 
     node: PlacedNode
     properties: Mapping[str, Json] = field(hash=False)

@@ -25,7 +25,7 @@ KIND = "kgot-lab expert"
 
 @dataclass(frozen=True)
 class TakenExpert:
-    """An expert that fits here, and what was not taken over or is lacking, in words."""
+    """An expert that fits here, and warnings on what was left out or is missing."""
 
     config: ExpertConfig
     warnings: tuple[str, ...]

@@ -1,7 +1,7 @@
-"""Where experts and their conversations are kept: tables in SQLite, or in PostgreSQL by its address.
+"""Storage of experts and their conversations: tables in SQLite, or in PostgreSQL by its address.
 
-Whatever a caller was told of is on the disk before it is told. Whoever asks names the owner of the
-conversations, and no statement reads those of another.
+A change is stored before the caller hears of it. Every query names the owner of the conversations, and no
+statement reads those of another.
 """
 
 from __future__ import annotations
@@ -120,14 +120,15 @@ _PREVIEW = 80  # characters of the first question
 
 
 class NotFound(BadInput):
-    """An expert, a conversation or a message that is not there, or not the caller's: the words are the same."""
+    """An expert, a conversation or a message does not exist or belongs to another. The message is the same.
+    """
 
     def __init__(self, what: str):
         super().__init__(f"there is no such {what}")
 
 
 class AlreadyExists(BadInput):
-    """An id that an expert has, or had: none comes again (C-E9)."""
+    """An id that an expert has or had. Ids are never reused (C-E9)."""
 
     def __init__(self, id: str):
         super().__init__(f"there is, or was, an expert {id} already")
@@ -135,7 +136,7 @@ class AlreadyExists(BadInput):
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """What was said in a conversation: by whom ("user" or "assistant"), when, and what an answer rests on."""
+    """A message of a conversation: role ("user" or "assistant"), time, and the evidence of an answer."""
 
     id: str
     role: str
@@ -146,7 +147,7 @@ class ChatMessage:
 
 @dataclass(frozen=True)
 class ChatConversation:
-    """A conversation with an expert; `chain` is a hash of all that was said in it."""
+    """A conversation with an expert. `chain` is a hash of all its messages."""
 
     id: str
     expert_id: str
@@ -159,7 +160,7 @@ class ChatConversation:
 
 @dataclass(frozen=True)
 class JudgedAnswer:
-    """An answer without its words: what it rests on, and the thumb (+1, -1 or None) with its time."""
+    """An answer without its text: its evidence, and the thumb (+1, -1 or None) with its time."""
 
     message: str
     conversation: str
@@ -171,7 +172,7 @@ class JudgedAnswer:
 
 @dataclass(frozen=True)
 class StoredTrial:
-    """A trial as it is kept: what was stated of it before it began, and from when until when it ran."""
+    """A stored trial: its plan, stated before it began, and when it ran."""
 
     id: str
     body: Mapping[str, Json] = field(hash=False)
@@ -180,7 +181,7 @@ class StoredTrial:
 
 
 class ExpertTables(InTables):
-    """Experts, their conversations and what was thought of the answers; `now` is its clock."""
+    """Experts, their conversations and the ratings of answers. `now` is its clock."""
 
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
         self.storage, self.now = storage, now
@@ -222,8 +223,9 @@ class ExpertTables(InTables):
         return _expert(found[0])
 
     def add_expert(self, config: ExpertConfig, *, copy_of: str = "", id: str = "") -> Expert:
-        """Keep a new expert; its id is made of the persona's name, or of the expert it copies, and is never
-        used again (C-E9).
+        """Store a new expert. Its id is derived from the persona's name, or from the expert it copies.
+
+        The id is never used again (C-E9).
         """
         base = f"{copy_of[:_LONGEST_ID]}_copy" if copy_of else f"expert_{slug(config.persona.name)}"
         with self.storage.changing():
@@ -240,7 +242,10 @@ class ExpertTables(InTables):
         return _expert((chosen, _body(config), at, at))
 
     def change_expert(self, id: str, change: Callable[[ExpertConfig], ExpertConfig]) -> Expert:
-        """Change an expert by a function of what it is; raises NotFound, and what the function raises."""
+        """Change an expert by a function of its configuration.
+
+        Raises NotFound if there is none, and what the function raises.
+        """
         with self.storage.changing():
             before = self.expert(id)
             body = _body(change(before.config))
@@ -248,8 +253,9 @@ class ExpertTables(InTables):
             return self.expert(id)
 
     def remove_expert(self, id: str, *, conversations: bool) -> tuple[str, ...]:
-        """Remove an expert, with all conversations if that is wanted; the ids of those that went. Raises
-        NotFound.
+        """Remove an expert, optionally with all its conversations, and return the ids of those removed.
+
+        Raises NotFound if there is no such expert.
         """
         with self.storage.changing():
             self.expert(id)
@@ -327,7 +333,10 @@ class ExpertTables(InTables):
     def say(
         self, conversation: str, role: str, content: str, metadata: Mapping[str, Json] | None = None
     ) -> ChatMessage:
-        """Keep what was said; raises NotFound where the conversation is gone meanwhile."""
+        """Store a message.
+
+        Raises NotFound if the conversation has been deleted meanwhile.
+        """
         id = f"msg_{secrets.token_urlsafe(12)}"
         with self.storage.changing():
             ((last,),) = self.storage.rows(LAST_MESSAGE, {"id": conversation})
@@ -360,7 +369,10 @@ class ExpertTables(InTables):
         return tuple((owner, id, content, moment(at)) for owner, id, content, at in rows)
 
     def remove_conversation(self, id: str, expert: str, owner: str) -> None:
-        """Remove a conversation; raises NotFound."""
+        """Remove a conversation.
+
+        Raises NotFound if there is none.
+        """
         with self.storage.changing():
             self.conversation(id, expert, owner)
             self._remove([id])
@@ -372,16 +384,18 @@ class ExpertTables(InTables):
     # --- what was thought of answers ---
 
     def put_opinion(self, message: str, thumb: int, *, conversation: str, expert: str, owner: str) -> None:
-        """Note what somebody thinks of an answer, +1 or -1, the last time counts; raises NotFound, also for a
-        question.
+        """Store a person's rating of an answer, +1 or -1. The last one counts.
+
+        Raises NotFound if there is no such answer, also for a question.
         """
         with self.storage.changing():
             self._answer_of(message, conversation, expert, owner)
             self.storage.rows(PUT_OPINION, {"message": message, "thumb": thumb, "at": self._at()})
 
     def take_opinion_back(self, message: str, *, conversation: str, expert: str, owner: str) -> None:
-        """Let somebody think nothing of an answer any more; raises NotFound, also for a question, and not
-        where nothing was thought.
+        """Remove a person's rating of an answer, if there is one.
+
+        Raises NotFound if there is no such answer, also for a question.
         """
         with self.storage.changing():
             self._answer_of(message, conversation, expert, owner)
@@ -409,7 +423,10 @@ class ExpertTables(InTables):
     # --- trials ---
 
     def add_trial(self, expert: str, body: Mapping[str, Json]) -> StoredTrial:
-        """Begin a trial of an expert; raises BadInput while another one is going on."""
+        """Start a trial of an expert.
+
+        Raises BadInput while another one is running.
+        """
         id = f"trial_{secrets.token_urlsafe(9)}"
         with self.storage.changing():
             self.expert(expert)
@@ -433,7 +450,7 @@ class ExpertTables(InTables):
         return _trial(found[0]) if found else None
 
     def end_trial(self, id: str) -> None:
-        """Let a trial go on no more; what it showed stays."""
+        """End a trial. Its results are kept."""
         with self.storage.changing():
             self.storage.rows(END_TRIAL, {"id": id, "at": self._at()})
 

@@ -1,5 +1,5 @@
-"""The service of experts that all protocols share: what may be done, and whose it is, is decided here; and
-the two experts that come with the package.
+"""The service of experts that all protocols share, with permissions and ownership, and the two shipped
+experts.
 """
 
 from __future__ import annotations
@@ -42,9 +42,7 @@ _MOST_HISTORY = 200  # messages
 
 @dataclass
 class ExpertModels:
-    """The models that experts may use, by name, each opened when it is first asked; one is asked where nobody
-    names another.
-    """
+    """The models that experts may use, by name, each opened at first use, with a default."""
 
     makers: Mapping[str, Callable[[], LLM]]
     usual: str
@@ -88,8 +86,9 @@ class ExpertService:
     def experts_page(
         self, owner: str, limit: int, after: str | None = None
     ) -> tuple[list[dict[str, Json]], bool]:
-        """So many experts as `experts` shows them, from the one after an id on, and whether there are more;
-        raises BadInput.
+        """Return a page of experts in the form of `experts`, and whether there are more.
+
+        The page begins behind the expert with the id `after`. Raises BadInput if there never was one.
         """
         found, more = self.tables.experts_after(after, limit)
         active = self.tables.activity(owner, [each.id for each in found])
@@ -133,7 +132,10 @@ class ExpertService:
         )
 
     def delete(self, id: str, *, conversations: bool = False) -> int:
-        """Delete an expert; how many conversations went with it. Raises NotFound."""
+        """Delete an expert, and return how many conversations were deleted with it.
+
+        Raises NotFound if there is no such expert.
+        """
         gone = self.tables.remove_expert(id, conversations=conversations)
         if self.forgetting is not None:
             for each in gone:
@@ -141,8 +143,9 @@ class ExpertService:
         return len(gone)
 
     def begin_trial(self, id: str, a: object, b: object, plan: TrialPlan) -> StoredTrial:
-        """Begin a trial of two changes of an expert; raises NotFound, BadInput, and UnknownName for what is
-        not here.
+        """Start a trial of two changes of an expert.
+
+        Raises NotFound, BadInput, and UnknownName for what does not exist here.
         """
         return begin_trial(self.tables, id, a, b, plan, self._checked)
 
@@ -257,7 +260,10 @@ class ExpertService:
             return self.tables.conversation(id, expert, owner), self.tables.messages(id)
 
     def remove_conversation(self, id: str, expert: str, owner: str) -> None:
-        """Remove a conversation, and what was noted of it elsewhere. Raises NotFound."""
+        """Remove a conversation, and what was recorded of it elsewhere.
+
+        Raises NotFound if there is none.
+        """
         self.tables.remove_conversation(id, expert, owner)
         if self.forgetting is not None:
             self.forgetting(id)
@@ -324,8 +330,9 @@ def shipped_configs() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def ship_experts(service: ExpertService) -> tuple[str, ...]:
-    """Keep the shipped experts where they never were; the ids of those that are new. What somebody deleted
-    stays away.
+    """Store the shipped experts that were never stored before, and return their ids.
+
+    A deleted one is not restored.
     """
     new = []
     for id, told in shipped_configs():

@@ -1,3 +1,4 @@
-"""Answer a question to an expert in eight stages: recall, playbooks, search, prompt, streamed answer, checked
-citations, storage.
+"""Answer a question to an expert in eight stages, from intake to stored answer.
+
+Stages: intake, recall, playbooks, search and context, streamed answer, checked citations, storage.
 """

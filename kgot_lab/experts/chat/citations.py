@@ -1,5 +1,6 @@
-"""Check the citations in an answer, [Source: graph:node], against the nodes in the prompt, and read answers
-in which each sentence names a source.
+"""Check the citations of an answer, [Source: graph:node], against the nodes in the prompt.
+
+Also read answers in JSON, in which each sentence names a source.
 """
 
 from __future__ import annotations

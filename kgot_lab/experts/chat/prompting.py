@@ -1,9 +1,8 @@
-"""The prompt of an expert: persona, graph context, plan, playbooks, memory, and citation rules (KG-OS,
-sections 8 and 9; C-E5).
+"""The prompt of an expert: persona, graph context, plan, playbooks, memory and citation rules.
 
-The prompt has at most 10 nodes and 15 edges. Limitations are never left out, because a model cannot warn of
-what it is not shown. Text from graphs, other people's playbooks and earlier conversations is fenced: it is
-material, never an instruction.
+From KG-OS, sections 8 and 9 (C-E5). The prompt has at most 10 nodes and 15 edges. Limitations are never left
+out, because a model cannot warn of what it is not shown. Text from graphs, other people's playbooks and
+earlier conversations is fenced: it is material, never an instruction.
 """
 
 from __future__ import annotations

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 
 class RequestRefused(Exception):
-    """A request that is refused before any protocol sees it: its status, a code, and a message that says what
-    to do.
+    """A request that is refused before any protocol sees it: status, code, and a message that says what to
+    do.
     """
 
     def __init__(self, status: int, code: str, why: str):

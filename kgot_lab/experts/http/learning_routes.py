@@ -163,8 +163,9 @@ class DriftShown(BaseModel):
 
 
 class DriftsShown(BaseModel):
-    """Contradicted values, the most significant of each graph first, the number of values mentioned, and of
-    messages older than their values.
+    """Contradicted values, the most significant of each graph first.
+
+    Also the number of values mentioned, and of messages older than their values.
     """
 
     days: int

@@ -1,5 +1,7 @@
-"""Responses of all protocols: errors as status, code and message without internals, and event streams that
-stop the model when a client disconnects.
+"""Responses of all protocols: errors and event streams.
+
+An error has a status, a code and a message that says what to do, without internals. A stream stops the model
+when the client disconnects.
 """
 
 from __future__ import annotations
@@ -233,8 +235,9 @@ class StreamLimiter:
 
 
 class Pour:
-    """Events that a thread generates and a client reads. When the client leaves, they are closed in the
-    thread, which releases the slot.
+    """Events that a thread generates and a client reads.
+
+    When the client leaves, they are closed in the thread, which releases the slot.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float):

@@ -1,3 +1,2 @@
-"""What an expert may learn from its conversations: gaps, proposals that wait for a person, and dimensions
-that people contradict.
+"""What an expert learns from conversations: gaps, proposals that await review, and contradicted dimensions.
 """

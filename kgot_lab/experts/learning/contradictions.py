@@ -1,5 +1,6 @@
-"""Dimensions of graph nodes that people contradict: what their messages say of a dimension, and where it
-drifts from the graph; silent where nothing has.
+"""Find dimension values of nodes that people contradict: extract their statements, and test for drift.
+
+The test controls the false discovery rate, so a report is rarely non-empty if nothing has drifted.
 """
 
 from __future__ import annotations
@@ -126,9 +127,7 @@ _LONGEST = max(map(len, _BY_STEMS))
 
 @dataclass(frozen=True)
 class DimensionEvidence:
-    """That somebody speaks for an end of a dimension of a node: by whom, with which words, in which message
-    and when.
-    """
+    """A statement for one end of a node's dimension: by whom, with which words, in which message and when."""
 
     node: str
     dimension: str
@@ -234,10 +233,11 @@ def _number(value: object) -> float | None:
 
 @dataclass(frozen=True)
 class ContradictedDimension:
-    """A value that people contradict: which way it should go, how many say so and how many agree with it, and
-    with which words.
+    """A value that people contradict: the direction, how many say so, how many agree with it, and their
+    words.
 
-    `p` is how likely so many would say so were the value right, corrected for all that was watched.
+    `p` is the probability of so many contradictions if the value is right, corrected for all values
+    mentioned.
     """
 
     node: str
@@ -258,8 +258,8 @@ class ContradictedDimension:
 
 @dataclass(frozen=True)
 class ContradictionReport:
-    """What is contradicted, the surest first; how many values people spoke of; and how many words are older
-    than the value.
+    """Contradicted values, the most significant first, and the number of values mentioned and of outdated
+    messages.
     """
 
     found: tuple[ContradictedDimension, ...]
@@ -359,7 +359,7 @@ def false_discovery(ps: Sequence[float]) -> list[float]:
 
 
 def upper_tail(least: int, of: int, rate: float) -> float:
-    """P(X >= least) for X ~ Bin(of, rate)."""
+    """Return P(X >= least) for X ~ Bin(of, rate)."""
     return min(
         1.0, math.fsum(math.comb(of, k) * rate**k * (1 - rate) ** (of - k) for k in range(least, of + 1))
     )

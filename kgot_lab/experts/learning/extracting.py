@@ -1,5 +1,5 @@
-"""Extract proposed graph changes from a message with a model; of its reply only what stands in the message
-word for word counts.
+"""Extract proposed graph changes from a message with a model. Only what occurs verbatim in the message
+counts.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SYSTEM = (
 
 
 class StatedChange(BaseModel):
-    """A change as a model notes it."""
+    """A change as the model reports it."""
 
     kind: Literal["node", "edge", "no edge", "property"]
     subject: str = Field(max_length=200)
@@ -60,7 +60,7 @@ class StatedChange(BaseModel):
 
 
 class StatedChanges(BaseModel):
-    """The changes that a model notes of a message."""
+    """The changes that a model finds in a message."""
 
     changes: list[StatedChange] = Field(max_length=20)
 
@@ -81,14 +81,14 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)")
 
 @dataclass(frozen=True)
 class ExtractedChanges:
-    """What was taken of a message, each with the words that say it; and what was not, with the reason."""
+    """Accepted changes of a message, each with its quotation, and refused ones with the reason."""
 
     proposals: tuple[tuple[GraphProposal, str], ...] = ()
     refused: tuple[str, ...] = ()
 
 
 class _NotTaken(Exception):
-    """Why a change is not taken."""
+    """Why a change is refused."""
 
 
 def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) -> ExtractedChanges:
@@ -131,10 +131,10 @@ def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) 
 def learn_from_message(
     ledger: ProposalLedger, llm: LLM, graph: PropertyGraph, *, name: str, text: str, said: ProposalSource
 ) -> tuple[StoredProposal, ...]:
-    """Queue what a message proposes for a graph; `said` tells message, conversation and person. Raises
-    LLMError and BadInput.
+    """Queue the proposals that a message makes for a graph.
 
-    Every proposal waits: neither the message nor the model's reply can accept one.
+    `said` has message, conversation and person. Every proposal waits for review: neither the message nor the
+    model's reply can accept one. Raises LLMError if the model fails, and BadInput.
     """
     found = extract_changes(llm, text, graph, name=name)
     return tuple(ledger.propose(proposal, replace(said, quote=quote)) for proposal, quote in found.proposals)
@@ -155,7 +155,7 @@ def original_spelling(phrase: str, text: str) -> str:
 
 
 class _Reader:
-    """Reads what a model noted of one message."""
+    """Converts the changes that a model reports for one message to edits."""
 
     def __init__(self, graph: PropertyGraph, text: str) -> None:
         self.graph, self.text = graph, text

@@ -1,5 +1,4 @@
-"""Explain failed answers: a graph that lacks something, a search that is set so that it does not find it,
-and what failed questions share.
+"""Explain failed answers: missing nodes, search settings that hide nodes, and patterns of failed questions.
 """
 
 from __future__ import annotations
@@ -47,8 +46,10 @@ _DOES_NOT_KNOW = re.compile(
 
 @dataclass(frozen=True)
 class QuestionRecord:
-    """A question and what came of it: the nodes of one graph that were told and cited, best first, false
-    citations, and a thumb or None.
+    """A question and its outcome: nodes of one graph in the prompt and cited, best first, false citations,
+    thumb.
+
+    The thumb is None without a rating.
     """
 
     message: str  # the id of the answer
@@ -62,7 +63,7 @@ class QuestionRecord:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """In which of the four ways the answer failed; a thumb up says that it did not, whatever else."""
+        """The ways, of four, in which the answer failed. A thumb up means that it did not, whatever else."""
         if self.thumb == 1:
             return ()
         signs = (self.thumb == -1, admits_not_knowing(self.answer), bool(self.false), not self.told)
@@ -123,8 +124,8 @@ def questions_of(
 
 @dataclass(frozen=True)
 class FailurePattern:
-    """Questions of one kind that fail more often: an intent or a word, how many were asked and failed, and p,
-    corrected for all kinds.
+    """An intent or word whose questions fail more often: how many were asked and failed, and the corrected
+    p-value.
     """
 
     kind: str  # "intent" or "word"
@@ -183,8 +184,9 @@ def failure_patterns(
 
 
 def drawn_tail(least: int, drawn: int, marked: int, of: int) -> float:
-    """P(at least so many of the drawn are marked), drawn without replacement: the upper tail of the
-    hypergeometric distribution.
+    """Return the upper tail of the hypergeometric distribution.
+
+    This is P(at least so many of the drawn are marked), drawn without replacement.
     """
     whole = comb(of, drawn)
     return (
@@ -203,8 +205,9 @@ _FIRST = 3  # nodes of the usual search that are looked at
 
 @dataclass(frozen=True)
 class KnowledgeGap:
-    """A failed question for which the graph holds nothing better than what was told; `match` is that of the
-    best node, from 0 to 1.
+    """A failed question for which the graph has nothing better than the nodes in the prompt.
+
+    `match` is that of the best node, from 0 to 1.
     """
 
     asked: QuestionRecord
@@ -216,11 +219,11 @@ class KnowledgeGap:
 
 @dataclass(frozen=True)
 class Misconfiguration:
-    """A failed question whose answer may be a node of the graph that was not told, and which setting keeps
-    that out.
+    """A failed question whose answer may be a node that was not in the prompt, and the setting that excludes
+    it.
 
-    `setting` is "filters", "weights", "edge types", "methods", "limit", or "ranking" where none of them is at
-    fault.
+    `setting` is "filters", "weights", "edge types", "methods", "limit", or "ranking" if none of them is the
+    cause.
     """
 
     asked: QuestionRecord
@@ -236,11 +239,10 @@ class Misconfiguration:
 
 @dataclass(frozen=True)
 class GapReport:
-    """What is to be learnt from failed answers; `unexplained` are failures of the model, whose answer cites
-    what is not there.
+    """What can be learned from failed answers. `unexplained` are failures of the model, with false citations.
 
-    While a setting is at fault most failures are put down to it, also of questions that the graph cannot
-    answer: mend it and ask again.
+    As long as a setting is wrong, most failures are attributed to it, even of questions that the graph cannot
+    answer. Correct it and repeat the report.
     """
 
     asked: int
@@ -261,7 +263,7 @@ class GapReport:
 
 @dataclass(frozen=True)
 class GapSettings:
-    """When a node matches clearly better: by at least `margin` more than all that was told, and at least
+    """When a node matches clearly better: by `margin` more than all nodes in the prompt, and by at least
     `least`.
 
     Defaults are for cosines of MiniLM, set on the tuning half of the queries of the bundled graph.

@@ -1,5 +1,4 @@
-"""Where a graph should grow: how well its nodes match a question, what a missing node would be joined
-with, over which edges, and of which type it might be.
+"""Propose where a graph should grow: how well nodes match a question, and edges and type of a missing node.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ from kgot_lab.text.words import searched_words, stem
 
 
 class NodeMatches:
-    """The nodes of a graph as questions are matched with them; a match is from 0 to 1.
+    """Matches of the nodes of a graph with questions, from 0 to 1.
 
-    By meaning it is the cosine of the node's text with the question, at least 0. By words it is the share of
-    the question's words that the node holds, each word w weighing log(1 + (n - n_w + .5) / (n_w + .5)) as in
-    BM25, where n_w of n nodes hold it.
+    With an embedder a match is the cosine of the node's text with the question, at least 0. Without one it is
+    the share of the question's words that the node contains, each word w weighted by log(1 + (n - n_w + .5) /
+    (n_w + .5)) as in BM25, where n_w of n nodes contain it.
     """
 
     def __init__(self, graph: PropertyGraph, embedder: Embedder | None = None) -> None:
@@ -63,8 +62,7 @@ _KEPT = "_learning_edges"
 
 @dataclass(frozen=True)
 class ProposedEdge:
-    """An edge that a new node should have: to or from a node that is there, of the type that is usual between
-    such types.
+    """An edge that a new node should have, to or from an existing node, of the usual type between such types.
     """
 
     end: str
@@ -77,11 +75,11 @@ class ProposedEdge:
 
 @dataclass(frozen=True)
 class ProposedRegion:
-    """A node that seems to be missing: words for its name, types it might have with their shares, edges, and
-    the questions that miss it.
+    """A node that seems to be missing: words for its name, possible types with shares, edges, and its
+    questions.
 
-    The type is a guess from the types around it: on the bundled graph it is right no more often than chance,
-    so a person says it.
+    The type is a guess from the surrounding types. On the bundled graph it is right no more often than
+    chance, so a person chooses it.
     """
 
     words: tuple[str, ...]

@@ -1,6 +1,6 @@
-"""Edits of a graph that people propose, and the ledger of them: what waits, and who decided what and when.
+"""Edits of a graph that people propose, and their ledger: what waits, and who decided what and when.
 
-Nothing in it changes a graph: that is done by a reviewer, and by nothing that stands in a message.
+Nothing here changes a graph. A reviewer does that, and nothing that a message contains.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ _NO_PROPERTIES = ("id", "type", MADE_BY_HAND)
 
 @dataclass(frozen=True)
 class NodeToAdd:
-    """A node that is not there, by its id, its type and what it is called."""
+    """A new node: id, type and name."""
 
     id: str
     type: str
@@ -105,18 +105,16 @@ class _EdgeEdit:
 
 
 class EdgeToAdd(_EdgeEdit):
-    """An edge that is not there."""
+    """A new edge."""
 
 
 class EdgeToRemove(_EdgeEdit):
-    """An edge that is there, and that somebody says is wrong."""
+    """An existing edge that somebody says is wrong."""
 
 
 @dataclass(frozen=True)
 class PropertyToChange:
-    """Another value of a property; `before` is the one that it had when this was proposed, None where it had
-    none.
-    """
+    """A new value of a property. `before` is its value when this was proposed, or None if it had none."""
 
     id: str
     name: str
@@ -150,7 +148,7 @@ class GraphProposal:
 
     @property
     def id(self) -> str:
-        """The same for the same edits of the same graph, whoever proposes them."""
+        """A hash of the graph and the edits, the same whoever proposes them."""
         return "prop_" + hashlib.sha256(self.to_text().encode()).hexdigest()[:24]
 
     def __str__(self) -> str:
@@ -174,9 +172,7 @@ class GraphProposal:
 
 @dataclass(frozen=True)
 class PlannedChange:
-    """What some edits would make of a graph: the change, the graph after it, and what it would break that is
-    no error.
-    """
+    """What edits would do to a graph: the change, the resulting graph, and the warnings it would cause."""
 
     diff: Diff
     after: PropertyGraph
@@ -236,7 +232,7 @@ MOST_WAITING = 200  # proposals of one person, so that nobody fills the queue al
 
 @dataclass(frozen=True)
 class ProposalSource:
-    """The words that say a proposal, word for word, in which message and conversation, and by whom."""
+    """The verbatim words that state a proposal, with message, conversation and person."""
 
     message: str
     conversation: str
@@ -247,7 +243,7 @@ class ProposalSource:
 
 @dataclass(frozen=True)
 class StoredProposal:
-    """A proposal with its standing, "queued", "accepted" or "rejected", and all who said it."""
+    """A proposal with its standing, "queued", "accepted" or "rejected", and everyone who stated it."""
 
     proposal: GraphProposal
     standing: str
@@ -256,14 +252,15 @@ class StoredProposal:
 
     @property
     def people(self) -> int:
-        """How many people said it."""
+        """The number of people who stated it."""
         return len({each.said_by for each in self.said})
 
 
 @dataclass(frozen=True)
 class ProposalVerdict:
-    """A decision, "accept", "reject" or "undo": its number, by whom and when, and for a change of the graph
-    the digests around it.
+    """A decision, "accept", "reject" or "undo": number, person and time, and the digests of a changed graph.
+
+    The digests are those before and after the change.
     """
 
     number: int
@@ -279,7 +276,7 @@ class ProposalVerdict:
 
 
 class ProposalLedger(InTables):
-    """Proposals and decisions in tables; `now` is its clock."""
+    """Proposals and decisions in tables. `now` is its clock."""
 
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
         self.storage, self.now = storage, now
@@ -287,8 +284,9 @@ class ProposalLedger(InTables):
     # --- what was said ---
 
     def propose(self, proposal: GraphProposal, said: ProposalSource) -> StoredProposal:
-        """Queue a proposal; one that is there keeps its standing, with who says it too. Raises BadInput where
-        somebody has too many.
+        """Queue a proposal. An existing one keeps its standing and gets another source.
+
+        Raises BadInput if somebody has too many proposals.
         """
         who, quote = plain_text(said.said_by, "who says it (said_by)"), plain_text(said.quote, "the quote")
         with self.storage.changing():
@@ -328,8 +326,9 @@ class ProposalLedger(InTables):
         return tuple(sorted(kept, key=lambda each: -each.people))
 
     def forget(self, conversation: str) -> int:
-        """Remove the words of a conversation, and what waits that nobody else said and nobody decided on; how
-        many proposals went.
+        """Remove the words of a conversation, and undecided proposals that nobody else stated.
+
+        Returns the number of proposals removed.
         """
         with self.storage.changing():
             ids = [row[0] for row in self.storage.rows(SAID_IN, {"conversation": conversation})]
@@ -383,8 +382,9 @@ class ProposalLedger(InTables):
         before: str = "",
         undoes: int | None = None,
     ) -> ProposalVerdict:
-        """Note a decision: with a change as one that has yet to reach the graph, else as settled. Called
-        within `storage.changing()`.
+        """Record a decision: one with a change as not yet applied to the graph, any other as settled.
+
+        Call it within `storage.changing()`.
         """
         standings = {"accept": "accepted", "reject": "rejected", "undo": "queued"}
         if action not in standings:
@@ -404,11 +404,11 @@ class ProposalLedger(InTables):
         return self.verdict(int(last) + 1)
 
     def settle(self, number: int) -> None:
-        """Note that a decision reached the graph."""
+        """Record that a decision was applied to the graph."""
         self.storage.rows(SETTLE, {"number": number})
 
     def withdraw(self, verdict: ProposalVerdict) -> None:
-        """Take a decision off the file that never reached the graph."""
+        """Delete the record of a decision that was never applied to the graph."""
         standing = "accepted" if verdict.action == "undo" else "queued"
         self.storage.rows(WITHDRAW, {"number": verdict.number})
         self.storage.rows(STAND, {"id": verdict.proposal, "standing": standing})

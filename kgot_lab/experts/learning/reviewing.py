@@ -1,6 +1,4 @@
-"""Review proposals: what is accepted reaches the graph after the rules are checked, and can be taken back
-exactly.
-"""
+"""Review proposals. Accepted ones change the graph after the rules are checked, and can be undone exactly."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ _ALL = 2**31 - 1  # decisions
 
 
 class TaughtGraph(Protocol):
-    """A graph that takes changes, such as a store."""
+    """A graph that accepts changes, such as a store."""
 
     def graph(self) -> PropertyGraph: ...
     def apply(self, diff: Diff) -> None: ...  # in one step; raises BadInput where it does not fit
@@ -59,10 +57,10 @@ def graph_with_decisions(
 
 
 class GraphReviewer:
-    """Who decides on the proposals for one graph, by name.
+    """Decides on the proposals for one graph, by name.
 
-    A decision is on file before the graph changes, and noted as settled after; one that was cut off in
-    between is settled by the digest of the graph when a reviewer is made, or by `settle`.
+    A decision is recorded before the graph changes, and marked as settled afterwards. An interrupted one is
+    settled by the digest of the graph when a reviewer is created, or by `settle`.
     """
 
     def __init__(self, ledger: ProposalLedger, taught: TaughtGraph, graph: str, by: str) -> None:
@@ -79,8 +77,9 @@ class GraphReviewer:
         return planned_change(self.taught.graph(), self._of_graph(id), by=self.by, now=self.ledger.now)
 
     def accept(self, id: str) -> ProposalVerdict:
-        """Let a proposal that waits change the graph; raises BadInput where a rule forbids it or it no longer
-        waits, and UnknownName.
+        """Accept a waiting proposal and change the graph.
+
+        Raises BadInput if a rule forbids it or it no longer waits, and UnknownName.
         """
         with self.ledger.storage.changing():
             self._require_waiting(id)
@@ -89,16 +88,18 @@ class GraphReviewer:
         return self._reach(verdict)
 
     def reject(self, id: str) -> ProposalVerdict:
-        """Let a proposal that waits count for nothing, also when it is said again; raises BadInput where it
-        no longer waits.
+        """Reject a waiting proposal, also for when it is stated again.
+
+        Raises BadInput if it no longer waits.
         """
         with self.ledger.storage.changing():
             self._require_waiting(id)
             return self.ledger.note("reject", id, self.by)
 
     def undo(self, number: int) -> ProposalVerdict:
-        """Take a decision back: the graph is as it was, and the proposal waits again. Raises BadInput where
-        later changes rest on it.
+        """Undo a decision. The graph is restored, and the proposal waits again.
+
+        Raises BadInput if later changes depend on it.
         """
         with self.ledger.storage.changing():
             verdict = self.ledger.verdict(number)
@@ -123,8 +124,9 @@ class GraphReviewer:
         return self._reach(undoing)
 
     def settle(self) -> tuple[ProposalVerdict, ...]:
-        """Settle decisions that were cut off: those that reached the graph stand, the others are off the
-        file; the latter are told.
+        """Settle interrupted decisions and return those that are withdrawn.
+
+        Decisions that were applied to the graph are kept, the others are removed from the ledger.
         """
         withdrawn = []
         with self.ledger.storage.changing():
@@ -149,7 +151,7 @@ class GraphReviewer:
         return True
 
     def _reach(self, verdict: ProposalVerdict) -> ProposalVerdict:
-        """Let a decision on file reach the graph, and note that it did; nobody settles meanwhile."""
+        """Apply a recorded decision to the graph, and mark it as settled, with a lock against `settle`."""
         failed: LabError | None = None
         with self.ledger.storage.changing():
             if verdict.number not in {each.number for each in self.ledger.unsettled(self.graph)}:
@@ -190,10 +192,10 @@ _MOST_MESSAGES = 20  # of a conversation that are read at once, the last ones
 
 @dataclass
 class ReviewQueue:
-    """The ledger of proposals, and the graphs of an service with what was accepted: the service reads them
-    through this from now on.
+    """The ledger of proposals, and the graphs of a service with all accepted changes.
 
-    What another process accepted counts at the next question.
+    The service reads its graphs through this from now on. What another process accepts takes effect at the
+    next question.
     """
 
     service: ExpertService
@@ -242,8 +244,8 @@ class ReviewQueue:
         return GraphReviewer(self.ledger, _OfLedger(self.service.graphs, graph), graph, by)
 
     def learn(self, expert: str, conversation: str, owner: str) -> tuple[StoredProposal, ...]:
-        """Queue what somebody proposes in their own conversation for the first graph of an expert, read by
-        its model.
+        """Queue what an owner proposes in a conversation, for the first graph of an expert, read by its
+        model.
 
         Raises NotFound, BadInput and LLMError.
         """
@@ -260,7 +262,7 @@ class ReviewQueue:
 
 @dataclass(frozen=True)
 class _OfLedger:
-    """A graph as the ledger makes it: a change is made by being on file, so here it is only tried."""
+    """A graph made by the ledger. Recording a change is what makes it, so here it is only tried."""
 
     graphs: GraphFolder
     name: str

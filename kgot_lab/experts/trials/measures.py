@@ -39,7 +39,7 @@ def variant_of(test_id: str, unit: str, shares: tuple[float, float] = EVEN) -> T
 
 
 def require_shares(shares: tuple[float, float]) -> None:
-    """Raise BadInput unless these are the shares of two variants: both above 0, together 1."""
+    """Raise BadInput unless these are the shares of two variants: both above 0, with the sum 1."""
     if len(shares) != 2 or not all(0 < share < 1 for share in shares) or not math.isclose(sum(shares), 1):
         raise BadInput(
             f"the shares of two variants are two numbers above 0 that make 1, as (.5, .5), not {tuple(shares)}"
@@ -51,16 +51,16 @@ def require_shares(shares: tuple[float, float]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class TrialOutcome:
-    """What came of one answer; raises BadInput for counts and times that cannot be.
+    """The outcome of one answer. Raises BadInput for impossible counts and times.
 
-    test_id, variant, unit: the test, what its conversation was given, and the id of the conversation. at:
-    when the outcome was settled (a thumb given or waited for long enough), in seconds since any beginning. A
-    comparison that is looked at again and again takes outcomes in this order, so an outcome does not change
-    once it was looked at. thumb: +1, -1, or None where nobody judged the answer. told, cited: how many nodes
-    its context held, and how many of these it cited. false_citations: what it cited that was not there.
-    seconds_first, seconds_whole: to the first token and to the last; None where no token came. intent_right:
-    whether its intent was the right one, where that is known. digest: of the configuration it was answered
-    with, or "": two digests within one variant are found by it.
+    test_id, variant, unit: the test, the variant of the conversation, and the conversation's id. at: when the
+    outcome was settled (a thumb was given, or waited for long enough), in seconds since any origin. A
+    sequential comparison takes outcomes in this order, so an outcome must not change after a look. thumb: +1,
+    -1, or None without a rating. told, cited: the number of nodes in the prompt, and how many of these were
+    cited. false_citations: the number of citations of anything else. seconds_first, seconds_whole: time to
+    the first token and to the last, None if no token came. intent_right: whether its intent was right, if
+    that is known. digest: of the configuration that answered, or "". It reveals two configurations within one
+    variant.
     """
 
     test_id: str
@@ -100,8 +100,8 @@ MOST_FALSE = 4  # false citations of one answer that are counted: a comparison t
 
 @dataclass(frozen=True)
 class TrialMeasure:
-    """A number from 0 to `most` for an outcome, or None where it has none; `ranked` ones have no bound and
-    are compared by order alone.
+    """A number from 0 to `most` for an outcome, or None if it has none. `ranked` ones are unbounded and
+    compared by order.
     """
 
     name: str
@@ -214,17 +214,17 @@ _HALVINGS = 30  # of the interval from -1 to 1: ends are exact to 2e-9
 
 @dataclass(frozen=True)
 class SequentialComparison:  # 15 fields: a row of the table of a verdict
-    """How variant b differs from variant a, at a confidence of 1 - `alpha` that holds over all looks
+    """The difference between variants b and a, at a confidence of 1 - `alpha` that holds over all looks
     together.
 
-    n_a, n_b: values of each; `pairs` of them were compared. mean_a, mean_b: of all values, None without any.
-    difference: the mean of b - a over the pairs; for ranked values how much more often b is the higher of a
-    pair than the lower. low, high: the differences that no look so far speaks against. `span`: the largest
-    difference there could be. e_value: the capital against no difference now, 1 at the beginning. p: 1 / the
-    largest capital so far, at most 1. higher: the variant with the higher values where 0 is excluded, else
-    None. detectable: about the smallest true difference that as many pairs find with a power of .8; None
-    below two pairs. steady: False where looks at different times exclude every difference: it did not stay
-    the same. `low` and `high` are then of now.
+    n_a, n_b: values of each. `pairs` of them were compared. mean_a, mean_b: of all values, None without any.
+    difference: the mean of b - a over the pairs. For ranked values it is how much more often b is the higher
+    of a pair than the lower. low, high: the differences that no look so far excludes. `span`: the largest
+    possible difference. e_value: the capital against no difference now, 1 at the beginning. p: 1 / the
+    largest capital so far, at most 1. higher: the variant with the higher values if 0 is excluded, else None.
+    detectable: approximately the smallest true difference that as many pairs find with a power of .8, None
+    below two pairs. steady: False if looks at different times together exclude every difference, so that it
+    was not constant. `low` and `high` are then those of now.
     """
 
     n_a: int
@@ -247,11 +247,10 @@ class SequentialComparison:  # 15 fields: a row of the table of a verdict
 def bounded_comparison(
     a: Sequence[float], b: Sequence[float], *, most: float = 1.0, alpha: float = ALPHA
 ) -> SequentialComparison:
-    """Compare the means of two variants whose values lie from 0 to `most`, each in the order of time; a share
-    is a mean of 0 and 1.
+    """Compare the means of two variants whose values lie from 0 to `most`, each in time order.
 
-    How the values of one variant lie between those of the other changes nothing. Raises BadInput for values
-    outside.
+    A share is a mean of 0 and 1. How the values of the two variants interleave does not matter. Raises
+    BadInput for values out of range.
     """
     for value in (*a, *b):
         if not 0 <= value <= most:
@@ -264,11 +263,11 @@ def bounded_comparison(
 def ranked_comparison(
     a: Sequence[float], b: Sequence[float], *, alpha: float = ALPHA
 ) -> SequentialComparison:
-    """Compare two variants whose values have no bound, such as seconds, by which of each pair is higher: P(b
-    > a) - P(b < a).
+    """Compare two variants with unbounded values, such as seconds, by the order in each pair: P(b > a) - P(b
+    < a).
 
-    Any stretching of the scale that keeps the order gives the same answer, and one very slow answer counts as
-    one. Raises BadInput for values that are no finite number.
+    Any monotone transformation of the scale gives the same result, and one very slow answer counts as one.
+    Raises BadInput for values that are not finite numbers.
     """
     if not all(math.isfinite(value) for value in (*a, *b)):
         raise BadInput("a comparison by rank takes finite numbers")

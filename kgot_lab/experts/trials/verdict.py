@@ -1,4 +1,4 @@
-"""Run A/B trials of two configurations of an expert, and name a winner only where one may be named."""
+"""Run A/B trials of two configurations of an expert, and name a winner only if the data justify it."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _OPPOSED = ("thumbs", "citation use")
 
 @dataclass(frozen=True)
 class Declined:
-    """Why no winner is named: `why` in a word or two for programs, `text` for people; `invalid` where more
-    outcomes would not help.
+    """Why no winner is named: `why` for programs, `text` for people, `invalid` if more outcomes would not
+    help.
     """
 
     why: str
@@ -168,12 +168,11 @@ LEAST = 30
 
 @dataclass(frozen=True)
 class TrialPlan:
-    """What is stated before a trial begins; changed later, nothing it promises holds. Raises BadInput,
-    UnknownName for the measure.
+    """The plan of a trial, stated before it begins. Changing it later voids its guarantees.
 
-    primary: the one measure that may name a winner. alpha: the share of false winners that is allowed, over
-    all looks together. least: values of the primary measure that each variant needs. shares: of the
-    conversations that a and b are given.
+    primary: the one measure that may name a winner. alpha: the allowed rate of false winners, over all looks
+    together. least: the values of the primary measure that each variant needs. shares: the shares of
+    conversations of a and b. Raises BadInput, and UnknownName for the measure.
     """
 
     primary: str = "thumbs"
@@ -193,12 +192,12 @@ class TrialPlan:
 
 @dataclass(frozen=True, repr=False)
 class TrialVerdict:
-    """What a trial shows so far. `winner` is None unless the primary measure shows one and nothing speaks
-    against naming it.
+    """What a trial shows so far. `winner` is None unless the primary measure shows one and nothing opposes
+    it.
 
-    comparisons: by measure, b against a. corrected: the p of the measures beside the primary one, by Holm
-    over these; they name no winner. declined: why none is named. costs: measures beside the primary one that
-    are shown to be worse with the winner, after correction.
+    comparisons: by measure, b against a. corrected: the p-values of the secondary measures, corrected by
+    Holm. They name no winner. declined: why none is named. costs: secondary measures that are shown to be
+    worse with the winner, after correction.
     """
 
     test_id: str
@@ -211,7 +210,7 @@ class TrialVerdict:
 
     @property
     def decision(self) -> str:
-        """The winner, "undecided", or "invalid" where more outcomes would not help."""
+        """The winner, "undecided", or "invalid" if more outcomes would not help."""
         return self.winner or ("invalid" if any(each.invalid for each in self.declined) else "undecided")
 
     @property
@@ -313,7 +312,7 @@ SETTLED_AFTER = timedelta(hours=1)  # an answer without a thumb is one that nobo
 
 @dataclass(frozen=True)
 class TrialChoice:
-    """What a conversation of a trial is answered with: the variant, and the configuration."""
+    """What answers a conversation of a trial: the variant, and the configuration."""
 
     trial: str
     variant: TrialVariant
@@ -321,7 +320,7 @@ class TrialChoice:
 
     @property
     def about(self) -> dict[str, Json]:
-        """What is kept of it with an answer."""
+        """What is stored of it with an answer."""
         return {"trial": self.trial, "variant": self.variant, "digest": self.config.digest}
 
 
@@ -333,8 +332,9 @@ def begin_trial(
     plan: TrialPlan,
     check: Callable[[ExpertConfig], ExpertConfig],
 ) -> StoredTrial:
-    """Begin a trial of two changes of an expert, {} for the expert as it is; raises BadInput, and NotFound
-    for the expert.
+    """Start a trial of two changes of an expert, {} for the unchanged expert.
+
+    Raises BadInput, and NotFound if there is no such expert.
     """
     config = tables.expert(expert).config
     variants = {}
