@@ -1,8 +1,6 @@
-"""Accounts: profiles, positions, watchlists and preferences, in tables of their own and never in the graph;
-and the outbox.
+"""Accounts: profiles, positions, watchlists, preferences and the outbox, in tables separate from the graph.
 
-The graph knows whose a private node is by a key without meaning, the owner, which only these tables can turn
-into a user.
+The graph knows the owner of a private node by a meaningless key, which only these tables can map to a user.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ RiskTolerance = Literal["conservative", "moderate", "aggressive"]
 
 @dataclass(frozen=True)
 class HeldPosition:
-    """Shares of an asset; how many, and at what cost, is not shown when it is printed."""
+    """A position in an asset. Its representation hides shares and cost."""
 
     symbol: str
     shares: Decimal = field(repr=False)
@@ -40,7 +38,7 @@ class HeldPosition:
 
 @dataclass(frozen=True)
 class UserAccount:
-    """All that is known of a user; printed, it shows nothing of it."""
+    """All data of a user. Its representation shows none of it."""
 
     user: str = field(repr=False)
     owner: str = field(repr=False)  # whose private nodes in the graph are theirs
@@ -59,7 +57,7 @@ class UserAccount:
 
 @dataclass(frozen=True)
 class OutboxEntry:
-    """A briefing that waits to be sent, or was sent; its key tells a receiver that it comes again."""
+    """A briefing that waits to be sent or was sent. Receivers recognize a repeat by its key."""
 
     key: str
     user: str = field(repr=False)
@@ -69,7 +67,7 @@ class OutboxEntry:
 
 
 class Accounts(InTables):
-    """The accounts in some tables; `now` is the clock, `new_owner` makes the keys by which the graph knows an
+    """Accounts in tables. `now` is the clock, and `new_owner` creates the keys by which the graph knows an
     owner.
     """
 
@@ -116,7 +114,7 @@ class Accounts(InTables):
         goals: Iterable[Json] = (),
         preferences: Mapping[str, Json] | None = None,
     ) -> UserAccount:
-        """Make the profile of a user, or write it anew; the owner stays the one it was given first."""
+        """Create or replace the profile of a user, who keeps the first owner key."""
         user = _user(user)
         require(horizon, str, "a horizon is a text")
         if risk_tolerance not in get_args(RiskTolerance):
@@ -139,10 +137,9 @@ class Accounts(InTables):
     def set_position(
         self, user: str, symbol: str, shares: Decimal | int | str, average_cost: Decimal | int | str
     ) -> None:
-        """Note how many shares of an asset a user holds, and at what cost on average; none ends the position.
+        """Set the shares of an asset that a user holds, and their average cost. Zero shares end the position.
 
-        Raises BadInput for a position without a symbol and for what is no number, without repeating what was
-        given.
+        Raises BadInput if the symbol is empty or an amount is no number, without repeating the input.
         """
         key = {"user": _user(user), "symbol": _symbol(symbol, "a position")}
         count = _amount(shares, "the shares of a position")
@@ -156,7 +153,7 @@ class Accounts(InTables):
                 self.storage.rows(sql.SET_POSITION, key | values)
 
     def watch(self, user: str, symbol: str, *, stop: bool = False) -> None:
-        """Put an asset on a user's watchlist, or take it off."""
+        """Add an asset to a user's watchlist, or remove it."""
         key = {"user": _user(user), "symbol": _symbol(symbol, "an entry of a watchlist")}
         with self.storage.changing():
             self._profile(user) or self._refuse_unknown()
@@ -168,7 +165,7 @@ class Accounts(InTables):
     # --- the outbox ---
 
     def post(self, briefing: Briefing) -> bool:
-        """Put a briefing in the outbox, once for ever by its key; whether it was not there before."""
+        """Put a briefing in the outbox unless its key was ever posted, and return whether it was new."""
         with self.storage.changing():
             if self.storage.rows(sql.IN_OUTBOX, {"key": briefing.key}):
                 return False
@@ -190,7 +187,7 @@ class Accounts(InTables):
         return frozenset(key for (key,) in self.storage.rows(sql.TOLD, {"user": _user(user)}))
 
     def mark_sent(self, key: str) -> None:
-        """Note that a briefing was sent; the first time counts."""
+        """Record that a briefing was sent. The first time counts."""
         with self.storage.changing():
             key = storable_text(key)
             if not self.storage.rows(sql.IN_OUTBOX, {"key": key}):

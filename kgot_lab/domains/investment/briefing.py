@@ -1,8 +1,7 @@
-"""The briefing: whether a user is to hear of a signal, decided from the signal, what it reaches, and what the
-user holds and wants.
+"""Decide whether a user receives a briefing, from the signal, its reach, and the user's holdings and wishes.
 
-A briefing needs a signal: an insight of type signal with an action, that is live and reaches an asset which
-the user holds or watches. An event that reaches a holding is no reason by itself.
+A briefing needs a signal: a live insight of type signal with an action, which reaches an asset that the user
+holds or watches. An event that reaches a holding is not a sufficient reason.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ DISCLAIMER = "This repeats what a graph was told; it is not financial advice."
 
 @dataclass(frozen=True)
 class Wishes:
-    """What of a user's preferences decides about briefings; all other preferences are left to who reads them."""
+    """A user's preferences about briefings. Other preferences are ignored here."""
 
     least_strength: float = 0.0
     least_weight: float = 0.0
@@ -55,7 +54,7 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Signal:
-    """A signal with what it was derived from, and how long all of that is live."""
+    """A signal with what it was derived from, and until when all of that is live."""
 
     insight: DatedNode
     evidence: tuple[Node, ...] = ()
@@ -63,22 +62,20 @@ class Signal:
 
     @property
     def action(self) -> str:
-        """What it says to do; '' where it is no signal with an action."""
+        """The action it recommends, or '' if it is no signal with an action."""
         properties = self.insight.node.properties
         is_signal = self.insight.node.labels == ("Insight",) and properties.get("type") == "signal"
         return str(properties.get("action") or "") if is_signal else ""
 
     @property
     def strength(self) -> float:
-        """How sure it is; a signal that does not say counts in full."""
+        """How sure it is. A signal without a strength counts as fully sure."""
         return float(self.insight.node.properties.get("strength", 1.0))
 
 
 @dataclass(frozen=True)
 class Briefing:
-    """What a user is told: of which signal, what it bears upon, by which paths, from what evidence, and until
-    when that is fresh.
-    """
+    """A briefing for a user: signal, affected assets, paths, evidence, and until when it is fresh."""
 
     user: str = field(repr=False)
     signal: str
@@ -93,14 +90,12 @@ class Briefing:
 
     @property
     def key(self) -> str:
-        """The same for the same user, signal and action, however often it is decided: what makes a repeat
-        impossible.
-        """
+        """A key that is the same for the same user, signal and action, which prevents repeats."""
         return briefing_key(self.user, self.signal, self.action)
 
     @property
     def text(self) -> str:
-        """The briefing in words, with its disclaimer."""
+        """The text of the briefing, with its disclaimer."""
         symbols = [
             f"{each.symbol} ({'held' if each.symbol in self.held else 'watched'})" for each in self.reached
         ]

@@ -1,10 +1,8 @@
-"""Reach: which assets an event, a piece of news or an insight bears upon, by which path, and how much of it
-is left after each hop.
+"""Compute which assets an event, news or insight reaches, by which path, and the weight left after each hop.
 
-The walk goes from what is affected down to assets: institution to asset class, class to sector, sector to
-company, company to asset. It passes at most one institution and joins at most two companies. What an asset
-belongs to itself takes the place of the class that its company's sector belongs to: a bond of a technology
-company is not reached through Equities.
+The walk goes down to assets: institution to asset class, class to sector, sector to company, company to
+asset. It passes at most one institution and joins at most two companies. An asset's own class replaces the
+one inherited from its company's sector: a bond of a technology company is not reached through Equities.
 """
 
 from __future__ import annotations
@@ -38,8 +36,8 @@ _ACROSS = ("supplier", "competes_with", "owns", "correlated")  # walked both way
 
 @dataclass(frozen=True)
 class PathHop:
-    """One hop of a path: from a node to another by an edge type, along its arrow or against it, and when edge
-    or node expires.
+    """One hop of a path: its two nodes, the edge type, whether it goes forward, and when edge or node
+    expires.
     """
 
     source: Node
@@ -58,9 +56,7 @@ class PathHop:
 
 @dataclass(frozen=True)
 class ReachedAsset:
-    """An asset that is reached, the best path to it, how much is left at its end (0 to 1), and until when all
-    of the path is live.
-    """
+    """A reached asset: the best path to it, its weight (0 to 1), and until when the whole path is live."""
 
     asset: Node
     symbol: str
@@ -73,7 +69,7 @@ class ReachedAsset:
 
 
 class _State(NamedTuple):
-    """Where a walk is: at a node of a type, and what it may not do again."""
+    """The state of a walk: its node and type, and what it may not repeat."""
 
     id: str
     type: str
@@ -83,14 +79,14 @@ class _State(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """How a walk came to its state."""
+    """The weight and the path of a walk."""
 
     weight: float
     hops: tuple[PathHop, ...]
 
     @property
     def order(self) -> tuple[float, int, tuple[str, ...]]:
-        """Best first: the heaviest, then the shortest, then by ids."""
+        """Sort key, best first: the heaviest, then the shortest, then by ids."""
         return -self.weight, len(self.hops), tuple(f"{hop.target.id} {hop.by}" for hop in self.hops)
 
 

@@ -1,8 +1,7 @@
-"""All SQL of the investment graph and of the accounts, in what SQLite and PostgreSQL have in common.
+"""All SQL of the investment graph and the accounts, common to SQLite and PostgreSQL.
 
-A row of nodes, edges or indicators is never rewritten but for the change that closed it, so what was live at
-a time can be asked for ever: it was opened by then, not yet closed, and not yet expired. An owner is '' where
-all share a row.
+A row of nodes, edges or indicators is never changed except to close it, so the state at any time can be
+queried: rows that were opened by then, not yet closed and not yet expired. The owner of a shared row is ''.
 """
 
 from __future__ import annotations

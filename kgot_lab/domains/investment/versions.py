@@ -1,7 +1,6 @@
-"""Validate a batch of nodes and edges, give each its lifetime, and write it as versions, all dated by one
-time.
+"""Validate a batch of nodes and edges, compute their expiry, and write them as versions with one timestamp.
 
-No version is ever rewritten, so any time can be looked at again.
+No version is ever changed, so the state at any time can be viewed.
 """
 
 from __future__ import annotations
@@ -42,8 +41,8 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Lifetime:
-    """How long nodes or edges of a type are live (None: for ever): those from nodes of type `source`, those
-    of assets of a class.
+    """How many days nodes or edges of a type live (None: forever), optionally by `source` type or asset
+    class.
     """
 
     type: str
@@ -80,7 +79,8 @@ _DATED_BY = ("date", "published_at", "generated_at")  # the property that says s
 def node_expiry(node: Node, at: int, lifetimes: Collection[Lifetime]) -> int | None:
     """Return the expiry of a node written at a time, in microseconds.
 
-    It counts from the date of the node, so old news expires sooner. A date in the future is ignored.
+    It counts from the date of the node, so old news expires sooner. A date in the future counts as the time
+    of writing.
     """
     return _after(_since(node, at), _days(lifetimes, node.labels[0], "", ()))
 
@@ -132,9 +132,7 @@ GivenEnds = Mapping[str | EdgeIds, int | None]
 
 
 class GraphChange:
-    """A change of what an owner has, to be made within `storage.changing()`; it is noted once it changes
-    something.
-    """
+    """A change for an owner, made within `storage.changing()`. It is recorded once it changes something."""
 
     def __init__(self, storage: TableStorage, owner: str, now: Callable[[], datetime]) -> None:
         self._storage, self._owner = storage, owner
@@ -154,7 +152,7 @@ class GraphChange:
         return {edge_ids(dated.edge): dated for dated in map(dated_edge, rows)}
 
     def begin(self) -> None:
-        """Note that there is a change, once."""
+        """Record once that there is a change."""
         if not self._begun:
             self._begun = True
             number = int(self._storage.rows(sql.LAST_NUMBER)[0][0]) + 1
@@ -163,7 +161,7 @@ class GraphChange:
     def keep_node(
         self, node: Node, before: DatedNode | None, lifetimes: Collection[Lifetime], given: GivenEnds
     ) -> bool:
-        """Open a new version of a node where anything is new, and say whether."""
+        """Open a new version of a node if anything is new, and return whether it was."""
         expires = given[node.id] if node.id in given else node_expiry(node, self.at, lifetimes)
         if before is not None and node.id not in given:
             expires = later(expires, before.expires)
@@ -199,14 +197,14 @@ class GraphChange:
         return DatedEdge(self._owner, created, expires, self.at, None, edge)
 
     def end_node(self, node: DatedNode) -> bool:
-        """Let a node end now, and say whether it had not ended."""
+        """End a node now, and return whether it was still open."""
         if node.expires is not None and node.expires <= self.at:
             return False
         self._put_node(node.node, node.created, self.at)
         return True
 
     def end_edge(self, edge: DatedEdge) -> bool:
-        """Let an edge end now, and say whether it had not ended."""
+        """End an edge now, and return whether it was still open."""
         if edge.expires is not None and edge.expires <= self.at:
             return False
         self._put_edge(edge.edge, edge.created, self.at)
@@ -303,7 +301,7 @@ def one_each(nodes: Iterable[Node]) -> list[Node]:
 
 
 def require_owner(owner: str) -> None:
-    """Raise BadInput for what is no owner."""
+    """Raise BadInput unless the value is a valid owner."""
     require(owner, str, "an owner is a text, '' for what all share")
     if owner:
         require_key(owner, "an owner")
@@ -312,7 +310,7 @@ def require_owner(owner: str) -> None:
 
 
 def require_key(text: str, what: str) -> None:
-    """Raise BadInput for what no table takes as an id or a name, saying what it is."""
+    """Raise BadInput unless a table can store the value as an id or a name."""
     fit_text(text, what)
     if "\0" in text or len(text) > LONGEST_ID:
         raise BadInput(

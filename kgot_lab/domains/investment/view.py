@@ -1,4 +1,4 @@
-"""The investment graph as one owner sees it at one time, and the names and ids of its nodes."""
+"""The investment graph as an owner sees it at a time, and the names and ids of its nodes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ FOREVER = 2**62  # microseconds: after every time
 
 @dataclass(frozen=True)
 class Dated:
-    """Whose a version is ('' is shared), and when it was created, expires (None: never), was opened and
+    """A version: its owner ('' is shared), and when it was created, expires (None: never), was opened and
     closed.
 
     Times are microseconds since 1970.
@@ -124,14 +124,14 @@ class DatedNode(Dated):
 
 @dataclass(frozen=True)
 class DatedEdge(Dated):
-    """A version of an edge; the edge's own `key` is its owner."""
+    """A version of an edge. The edge's own `key` is its owner."""
 
     edge: Edge
 
 
 @dataclass(frozen=True)
 class IndicatorValue:
-    """A value of an indicator, the time it is of, and who said so."""
+    """A value of an indicator, its period, and its source."""
 
     period: datetime
     value: float
@@ -153,8 +153,7 @@ def dated_edge(row: Sequence[Any]) -> DatedEdge:
 
 
 class InvestmentView:
-    """What is live in a graph for an owner ('' sees what all share) at a time, in microseconds; it only
-    reads.
+    """A read-only view of what is live for an owner ('' sees shared nodes only) at a time, in microseconds.
     """
 
     def __init__(self, storage: TableStorage, owner: str, at: int, vocabulary: Vocabulary) -> None:
@@ -162,7 +161,7 @@ class InvestmentView:
 
     @property
     def time(self) -> datetime:
-        """When this is."""
+        """The time of the view."""
         return moment(self.at)
 
     def reading(self) -> AbstractContextManager[None]:

@@ -1,6 +1,4 @@
-"""Why someone in a world knows of something or does not: the way there, or where it breaks and what is
-missing.
-"""
+"""Explain why a character knows of something or does not: the path to it, or where that breaks."""
 
 from __future__ import annotations
 
@@ -32,7 +30,7 @@ _JOINING = {"location": "LOCATED_AT", "faction": "MEMBER_OF"}
 
 @dataclass(frozen=True)
 class BrokenWay:
-    """A relationship at which a way to something breaks, and why."""
+    """A relationship at which a path breaks, and why."""
 
     relationship: Relationship
     reason: BreakReason
@@ -40,11 +38,11 @@ class BrokenWay:
 
 @dataclass(frozen=True, repr=False)
 class Knowing:
-    """Whether someone knows of something. `way` leads there, also where `scope` keeps it out.
+    """Whether a character knows of an entity. `way` leads there, even if `scope` excludes it.
 
-    `breaks` are the relationships at which a way breaks that would lead there otherwise. Each of `missing`,
-    added by itself, would make it known: what is there and not told, as it would be told, then the shortest
-    way, then joining what leads there. None helps against scope.
+    `breaks` are relationships at which a path breaks that would lead there otherwise. Each one in `missing`,
+    added by itself, would make the entity known: first existing ones that are not public, in public form,
+    then the shortest path, then joining what leads there. None helps against scope.
     """
 
     npc: Entity
@@ -69,7 +67,7 @@ class Knowing:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """Where ways to it break, in words; () where it is known."""
+        """Where paths to it break, in words, or () if it is known."""
         if self.knows:
             return ()
         lines = [
@@ -122,7 +120,7 @@ def why_not(
 
 
 class _Ground:
-    """The relationships of a world, and two of its entities: what is told, and what is not."""
+    """The relationships of a world, public or not, and two of its entities."""
 
     def __init__(
         self, relationships: Iterable[Relationship], npc_id: str, thing_id: str, policy: VisibilityPolicy

@@ -1,5 +1,6 @@
-"""The values of a world of characters: entities, relationships with their provenance, filters and results,
-each checked when it is made; and the twelve methods of a world, as protocols.
+"""The values of a world of characters, validated on creation, and the twelve methods of a world as protocols.
+
+Values are entities, relationships with their provenance, filters and results.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def fit_types(types: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def fit_direction(direction: Direction) -> None:
-    """Raise BadInput for what is no direction."""
+    """Raise BadInput unless the value is a direction."""
     if direction not in ("out", "in", "both"):
         raise BadInput(f'a direction is "out", "in" or "both", not {described_value(direction)}')
 
@@ -65,8 +66,9 @@ def fit_depth(depth: int, name: str) -> int:
 
 
 def fit_bounded_depth(depth: int, name: str, what: str) -> None:
-    """Raise BadInput for no number of steps, or for more than a rule may have: round a circle it would be
-    followed step for step.
+    """Raise BadInput unless the value is a number of steps within the bound of a rule.
+
+    Without a bound, a rule would follow a cycle for every step.
     """
     require_count(depth, 1, name, what)
     if depth > MOST_STEPS:
@@ -130,9 +132,7 @@ RelationshipStanding = Literal["accepted", "queued", "rejected"]
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a relationship was heard of: in which session and when, how sure that is, and whether the game
-    master confirmed it.
-    """
+    """The origin of a relationship: session, time, confidence, and whether the game master confirmed it."""
 
     session_id: str = ""
     timestamp: datetime | None = None  # None: when it is added
@@ -157,8 +157,8 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Entity:
-    """Someone or something in a world. An attribute of None is none; added again, it takes the attribute
-    away.
+    """A person or thing in a world. An attribute of None is absent, and adding it again removes the
+    attribute.
     """
 
     type: str
@@ -177,7 +177,7 @@ class Entity:
 
 @dataclass(frozen=True)
 class Relationship:
-    """One entity to another, in one direction. `standing` and the times are told, never taken."""
+    """A directed relationship between entities. `standing` and the times are output only."""
 
     source_id: str
     target_id: str
@@ -203,15 +203,13 @@ class Relationship:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What makes it this one and no other: the ids of its ends, and its type."""
+        """Its identity: the ids of its ends, and its type."""
         return self.source_id, self.target_id, self.type
 
 
 @dataclass(frozen=True)
 class EntityFilter:
-    """Which entities are wanted: of these types, of this name, whose name contains this in capitals or not,
-    with these attributes.
-    """
+    """A filter of entities by types, exact name, substring of the name (ignoring case), and attributes."""
 
     types: tuple[str, ...] = ()
     name: str = ""
@@ -241,9 +239,7 @@ class EntityFilter:
 
 @dataclass(frozen=True)
 class RelationshipFilter:
-    """Which relationships of an entity are wanted: in this direction, of these types, as sure as this, with
-    this standing.
-    """
+    """A filter of an entity's relationships by direction, types, minimal confidence, and standing."""
 
     direction: Direction = "out"
     types: tuple[str, ...] = ()
@@ -278,7 +274,7 @@ class RelationshipFilter:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """An entity that was reached, and in how few steps."""
+    """An entity that was reached, and the least number of steps to it."""
 
     entity: Entity
     depth: int
@@ -303,7 +299,7 @@ class Tie:
 
 @dataclass(frozen=True)
 class IdentitySnapshot:
-    """Who someone is, for a prompt: all its own attributes, and what it is tied to and knows of."""
+    """A character for a prompt: all its own attributes, and the relationships that it knows of."""
 
     entity: Entity
     ties: tuple[Tie, ...] = ()
@@ -318,7 +314,7 @@ def _same(one: Json, other: Json) -> bool:
 
 
 class EntityReads(Protocol):
-    """Read a world; each raises BadInput for an entity that is not there."""
+    """Reading methods of a world. Each raises BadInput for an entity that does not exist."""
 
     def get_entity(self, id: str) -> Entity: ...
     def find_entities(self, wanted: EntityFilter = ...) -> tuple[Entity, ...]: ...
@@ -336,8 +332,7 @@ class EntityReads(Protocol):
 
 
 class EntityWrites(Protocol):
-    """How a world is changed: what is there already takes on the attributes that come, one by one, and None
-    takes one away.
+    """Writing methods of a world. Attributes are merged into existing ones one by one, and None removes one.
     """
 
     def add_entity(self, entity: Entity) -> None: ...
@@ -355,4 +350,4 @@ class EntityViews(Protocol):
 
 
 class EntityGraph(EntityReads, EntityWrites, EntityViews, Protocol):
-    """All twelve."""
+    """All twelve methods."""

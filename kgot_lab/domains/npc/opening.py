@@ -25,8 +25,8 @@ from kgot_lab.stores.postgres.tables import create_role, named, quoted, role_of
 
 
 class SQLiteWorld(SQLiteTables):
-    """A WorldStorage in a file, made if there is none there, or in memory (":memory:"); raises what every
-    file of tables does.
+    """A WorldStorage in a file, created if missing, or in memory (":memory:"). Raises what all SQLite stores
+    raise.
     """
 
     def __init__(self, path: Path | str = ":memory:") -> None:
@@ -71,8 +71,8 @@ _GRANTED = """SELECT bool_and(has_table_privilege(%s, oid, 'DELETE')) FROM pg_cl
 
 
 class PostgresWorld(PostgresTables):
-    """A WorldStorage in the schema `namespace` of the server at a URL, made if there is none there; raises
-    what every such schema does.
+    """A WorldStorage in the schema `namespace` of a server, created if missing. Raises what all such stores
+    raise.
     """
 
     alone = ""

@@ -48,8 +48,8 @@ NEVER = ("secret_knowledge", "knowledge_scope", "public")
 
 @dataclass(frozen=True)
 class VisibilityPolicy:
-    """Which types spread, which are public, which attributes are public for each type of entity, and how far
-    KNOWS leads.
+    """The spreading types, the public types, the public attributes of each entity type, and the depth of
+    KNOWS.
     """
 
     spreading: tuple[str, ...] = SPREADING

@@ -1,4 +1,4 @@
-"""Import what was said in a session into a world, and review what was not sure enough."""
+"""Import what was said in a session into a world, and review statements with low confidence."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ _ANY = RelationshipFilter()
 
 @dataclass(frozen=True)
 class ImportedFacts:
-    """What became of some triples: relationships that are new from this session, those it told before, and
-    triples without a place.
-    """
+    """The result of an import: new relationships, those the session stated before, and unresolved triples."""
 
     new: tuple[Relationship, ...] = ()
     known: tuple[Relationship, ...] = ()
@@ -35,11 +33,10 @@ class ImportedFacts:
 
 
 def hear(world: NpcWorld, triples: Iterable[Triple], said: Provenance) -> ImportedFacts:
-    """Put what was heard into a world, with the confidence that each triple has; what the same session told
-    before changes nothing.
+    """Import triples into a world with their confidence. What the same session stated before changes nothing.
 
-    The relation `knows_of` is the type KNOWS_OF. An end is the entity of that name, whatever its case, or
-    else the only one whose name holds its words. Raises BadInput.
+    The relation `knows_of` becomes the type KNOWS_OF. An end is the entity of that name, ignoring case, or
+    else the only one whose name contains its words. Raises BadInput.
     """
     require(said, Provenance, "where something was heard is a Provenance(session_id, timestamp, …)")
     entities = world.find_entities()
@@ -95,7 +92,7 @@ def _is_recorded(world: NpcWorld, said: Relationship) -> bool:
 
 
 class WorldReview:
-    """What waits in a world, and the decisions on it."""
+    """The queued statements of a world, and the decisions on them."""
 
     def __init__(self, world: NpcWorld) -> None:
         require(world, NpcWorld, "what is reviewed is an NpcWorld")
@@ -119,12 +116,16 @@ class WorldReview:
         )
 
     def accept(self, relationship: Relationship) -> None:
-        """Confirm what the session of its provenance says; raises BadInput where it says no such thing."""
+        """Confirm the statement of the session in its provenance.
+
+        Raises BadInput if the session states no such thing.
+        """
         self._decide(relationship, "accepted")
 
     def reject(self, relationship: Relationship) -> None:
-        """Refuse it: nobody is told of the relationship unless another session's word for it is accepted.
-        Raises BadInput.
+        """Reject the statement. The relationship stays hidden unless another session's statement is accepted.
+
+        Raises BadInput if the session states no such thing.
         """
         self._decide(relationship, "rejected")
 

@@ -1,5 +1,6 @@
-"""The tables of a world, all SQL but that of its visibility and layers (what PostgreSQL and SQLite have in
-common; `= ANY(:names)` takes a list), and their rows as entities and relationships.
+"""The tables of a world, their SQL except that of visibility and layers, and the conversion of rows.
+
+The SQL is common to PostgreSQL and SQLite. `= ANY(:names)` takes a list.
 """
 
 from __future__ import annotations
@@ -196,7 +197,7 @@ WorldRow = tuple[Any, ...]
 
 
 class WorldStorage(TableStorage, Protocol):
-    """One world, which no other world's statements reach; raises StoreUnavailable and StoreDamaged."""
+    """The storage of one world, isolated from all others. Raises StoreUnavailable and StoreDamaged."""
 
     def visible(
         self, npc_id: str, policy: VisibilityPolicy

@@ -1,5 +1,6 @@
-"""A world as one character sees it: the visibility policy in Python and as one SQL statement, the queries
-under it, and the tool by which the loop asks them.
+"""A world as one character sees it: the visibility policy in Python and in SQL, and queries under it.
+
+Also the tool by which the loop queries it.
 """
 
 from __future__ import annotations
@@ -88,9 +89,7 @@ OUTGOING = RelationshipFilter()
 
 
 class Sight(EntityReads):
-    """What the entity of an id sees: the reading methods of a world. What it may not see is, to all of them,
-    not there.
-    """
+    """The reading methods of a world as a character sees it. What it may not see does not exist for them."""
 
     def __init__(self, storage: WorldStorage, npc_id: str, policy: VisibilityPolicy = DEFAULT_POLICY) -> None:
         require(policy, VisibilityPolicy, "a policy of visibility is a VisibilityPolicy(…)")
@@ -226,10 +225,10 @@ ToldFrom = Callable[[set[str]], Iterable[Relationship]]
 
 @dataclass(frozen=True)
 class PolicyWalk:
-    """What an entity knows of but for its scope: by id, the relationship by which the walk came there first.
+    """What an entity knows of before its scope is applied: by id, the relationship that first reached it.
 
-    `own` is what its own relationships lead to, `spread` what is reached by types that spread alone, and
-    leads on.
+    `own` are the targets of its own relationships, `spread` those reached by spreading types only, which lead
+    further.
     """
 
     own: Mapping[str, Relationship]

@@ -61,7 +61,7 @@ Supports = dict[str, tuple[Provenance, RelationshipStanding]]  # by session
 
 
 def put_entities(storage: WorldStorage, entities: list[Entity], at: datetime) -> None:
-    """Add entities, within a change; what is there takes on what comes."""
+    """Add entities, within a change, and merge them into existing ones."""
     there = _entities_of(storage, {entity.id for entity in entities})
     put: dict[str, Entity] = {}
     for entity in entities:
@@ -85,7 +85,10 @@ def put_entities(storage: WorldStorage, entities: list[Entity], at: datetime) ->
 def put_relationships(
     storage: WorldStorage, relationships: list[Relationship], accept_from: float, at: datetime
 ) -> None:
-    """Add relationships, within a change; raises BadInput where an end is not there."""
+    """Add relationships, within a change.
+
+    Raises BadInput if an end does not exist.
+    """
     given = [way for each in relationships for way in _ways(each)]
     require_entities(storage, {end for each in given for end in (each.source_id, each.target_id)})
     attributes, supports = _there(storage, given)
@@ -113,8 +116,9 @@ def put_relationships(
 def put_decision(
     storage: WorldStorage, relationship: Relationship, decided: RelationshipStanding, at: datetime
 ) -> None:
-    """Note, within a change, what the game master decided of what one session says; raises BadInput where it
-    says no such thing.
+    """Record, within a change, the game master's decision on the statement of a session.
+
+    Raises BadInput if the session states no such thing.
     """
     session = relationship.provenance.session_id
     for each in _ways(relationship):
@@ -136,7 +140,7 @@ def _put_rows(storage: WorldStorage, statement: str, rows: Iterable[Mapping[str,
 
 
 def require_entities(storage: WorldStorage, ids: set[str]) -> None:
-    """Raise BadInput unless there is an entity of each id."""
+    """Raise BadInput unless there is an entity for each id."""
     for id in sorted(ids - _entities_of(storage, ids).keys()):
         raise no_entity(id)
 
@@ -239,11 +243,10 @@ _FEW = 8  # steps that one statement walks: it reaches a place once for each num
 
 
 class NpcWorld(InTables, EntityGraph):
-    """An EntityGraph. Its own methods see everything, as its author does, but for what was rejected; `sight`
-    is for those in it.
+    """An EntityGraph. Its own methods see everything that was not rejected, as the author does.
 
-    Relationships with a confidence of at least `accept_from` are accepted at once, the others wait for
-    review.
+    Use `sight` for what a character sees. Relationships with a confidence of at least `accept_from` are
+    accepted at once, the others wait for review.
     """
 
     storage: WorldStorage
@@ -257,17 +260,20 @@ class NpcWorld(InTables, EntityGraph):
     # --- changing ---
 
     def add_entity(self, entity: Entity) -> None:
-        """Add an entity; where its id is known, take on its type, its name and its attributes, one by one."""
+        """Add an entity, or merge its type, name and attributes into an existing one."""
         self.add([entity])
 
     def add_relationship(self, relationship: Relationship) -> None:
-        """Add a relationship, or another session that speaks for it; what one session said before is replaced
-        by what it says now.
+        """Add a relationship, or another session's support for it. It replaces an earlier statement of the
+        same session.
         """
         self.add([], [relationship])
 
     def add(self, entities: Iterable[Entity], relationships: Iterable[Relationship] = ()) -> None:
-        """Add many, all or none; raises BadInput for a relationship whose ends are not there."""
+        """Add many entities and relationships, all or none.
+
+        Raises BadInput if an end of a relationship does not exist.
+        """
         entities, relationships = list(entities), list(relationships)
         for entity in entities:
             require(entity, Entity, "what is added to a world is an Entity(type, name, …)")
@@ -283,21 +289,28 @@ class NpcWorld(InTables, EntityGraph):
             put_relationships(self.storage, relationships, self.accept_from, self.now())
 
     def update_entity(self, id: str, attributes: Mapping[str, Json]) -> None:
-        """Change some attributes of an entity, None takes one away; raises BadInput where it is not there."""
+        """Change some attributes of an entity. None removes one.
+
+        Raises BadInput if it does not exist.
+        """
         changes = fit_attributes(attributes, "an entity")
         with self.storage.changing():
             put_entities(self.storage, [replace(self.get_entity(id), attributes=changes)], self.now())
 
     def delete_entity(self, id: str) -> None:
-        """Delete an entity with its relationships and what speaks for these; raises BadInput where it is not
-        there.
+        """Delete an entity with its relationships and their support.
+
+        Raises BadInput if it does not exist.
         """
         with self.storage.changing():
             entity = self.get_entity(id)
             self.storage.rows(statements.DELETE_ENTITY, {"id": uuids(entity.id)[0]})
 
     def delete_relationship(self, source_id: str, target_id: str, type: str) -> None:
-        """Delete a relationship, one that holds both ways in both; raises BadInput where it is not there."""
+        """Delete a relationship, a symmetric one in both directions.
+
+        Raises BadInput if it does not exist.
+        """
         source = fit_id(source_id)
         target = fit_id(target_id)
         type = plain_text(type, "the type of a relationship")

@@ -1,5 +1,6 @@
-"""Resolve the names and earlier events in an item of news to nodes of the graph, only where the item
-itself says them.
+"""Resolve the names and earlier events in an item of news to nodes of the graph.
+
+A node is resolved only if the item itself names it.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def _words_of(texts: Iterable[str]) -> set[str]:
 
 
 class NamesOfItem:
-    """Names as an item uses them; `taken` holds what was taken from the item, by id."""
+    """Names as an item uses them. `taken` has the nodes accepted from the item, by id."""
 
     def __init__(self, text: str, view: InvestmentView) -> None:
         self.taken: dict[str, Node] = {}

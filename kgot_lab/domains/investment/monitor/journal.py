@@ -1,10 +1,9 @@
-"""The journal: which items came in, what was read in them, what models replied, and which ticks there were.
-It holds no user.
+"""The journal: items received, facts read in them, replies of models, and ticks. It has no user data.
 
-A reply is on the disk before anybody uses it, and the facts of an item are before the graph is written to, so
-what is done again after a stop is the same and costs nothing. One window is left: a reply that had come in
-when the process was killed, and was not on the disk yet, is asked for again. `asked` counts every asking, so
-that this shows.
+A reply is stored before it is used, and the facts of an item before the graph is written, so that a repeat
+after an interruption gives the same result without another model call. One window remains: a reply that has
+arrived but was not stored when the process was killed is requested again. `asked` counts every request, so
+that this is visible.
 """
 
 from __future__ import annotations
@@ -66,8 +65,8 @@ END_TICK = "UPDATE ticks SET ended_at = :at WHERE id = :id AND ended_at IS NULL"
 
 @dataclass(frozen=True)
 class Tick:
-    """One round of all stages: when it was due, and how many before it were missed while nothing ran; those
-    are not made up for.
+    """One round of all stages: when it was due, and how many before it were missed. Missed ticks are not
+    repeated.
     """
 
     id: int
@@ -78,7 +77,7 @@ class Tick:
 
 
 class PromptCounts(NamedTuple):
-    """How many prompts there were, how often they were asked in all, and how many have their reply."""
+    """The number of prompts, of all requests, and of prompts with a reply."""
 
     prompts: int
     asked: int
@@ -86,7 +85,7 @@ class PromptCounts(NamedTuple):
 
 
 class NewsJournal(InTables):
-    """The journal in some tables; `now` is its clock."""
+    """The journal in tables. `now` is its clock."""
 
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
         self.storage, self.now = storage, now
@@ -94,9 +93,7 @@ class NewsJournal(InTables):
     # --- items ---
 
     def add(self, items: Iterable[NewsItem]) -> tuple[tuple[NewsItem, ...], tuple[NewsItem, ...]]:
-        """Take in items that are new; gives them, and those that have the id of an earlier item, which stays
-        as it was.
-        """
+        """Store new items, and return them and those whose id an earlier item has, which is not changed."""
         given, by_id = list(items), dict[str, NewsItem]()
         for item in given:
             by_id.setdefault(item.id, item)
@@ -123,9 +120,7 @@ class NewsJournal(InTables):
         return tuple(news_item(json.loads(body)) for (body,) in self.storage.rows(TO_READ, {"most": most}))
 
     def put_back(self, item: NewsItem) -> None:
-        """Note that an item could not be read: others are first now, so that one that never can be holds
-        nothing up.
-        """
+        """Record that an item could not be read. Others go first now, so that it blocks nothing."""
         with self.storage.changing():
             self.storage.rows(PUT_BACK, {"id": item.id})
 
@@ -134,7 +129,7 @@ class NewsJournal(InTables):
         return int(self.storage.rows(COUNT_TO_READ)[0][0])
 
     def keep_facts(self, facts: NewsFacts) -> None:
-        """Note what was read in an item; the first time counts."""
+        """Store the facts of an item. The first ones count."""
         with self.storage.changing():
             self.storage.rows(KEEP_FACTS, {"id": facts.item, "facts": json.dumps(facts.to_json())})
 
@@ -143,7 +138,7 @@ class NewsJournal(InTables):
         return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(TO_WRITE))
 
     def mark_written(self, facts: NewsFacts) -> None:
-        """Note that the facts of an item are in the graph; the first time counts."""
+        """Record that the facts of an item are in the graph. The first time counts."""
         with self.storage.changing():
             self.storage.rows(MARK_WRITTEN, {"id": facts.item, "at": instant(self.now(), "now")})
 
@@ -167,12 +162,12 @@ class NewsJournal(InTables):
         return None
 
     def record_request(self, key: str, model: str) -> None:
-        """Note that a model is about to be asked."""
+        """Record that a model is about to be called."""
         with self.storage.changing():
             self.storage.rows(ASK, {"key": key, "model": model})
 
     def keep_reply(self, key: str, reply: Reply) -> None:
-        """Keep what a model replied; the first reply counts."""
+        """Store the reply of a model. The first one counts."""
         with self.storage.changing():
             self.storage.rows(KEEP_REPLY, {"key": key, "reply": json.dumps(reply_to_json(reply))})
 
@@ -187,7 +182,7 @@ class NewsJournal(InTables):
         return tick_after(last, self.now(), every)
 
     def begin(self, tick: Tick) -> None:
-        """Note that a tick begins."""
+        """Record that a tick begins."""
         values = {
             "id": tick.id,
             "due": instant(tick.due, "when a tick is due"),
@@ -198,14 +193,14 @@ class NewsJournal(InTables):
             self.storage.rows(BEGIN_TICK, values)
 
     def end(self, tick: Tick) -> None:
-        """Note that a tick is done."""
+        """Record that a tick has ended."""
         with self.storage.changing():
             self.storage.rows(END_TICK, {"id": tick.id, "at": instant(self.now(), "now")})
 
 
 class CachedReplies:
-    """Asks a model each prompt once for ever: what it replied is in the journal before it is used, and taken
-    from there afterwards.
+    """A model that is asked each prompt only once. Its reply is stored in the journal before use, and read
+    from there later.
     """
 
     def __init__(self, llm: LLM, journal: NewsJournal) -> None:
@@ -213,7 +208,7 @@ class CachedReplies:
 
     @property
     def name(self) -> str:
-        """The name of the model that is asked."""
+        """The name of the model."""
         return self._llm.name
 
     def __call__(self, prompt: Prompt) -> Reply:

@@ -1,9 +1,8 @@
-"""One tick of the monitor: gather news, read and write it, decide on briefings and deliver them; and ticks
-on a schedule. Each step can be done again.
+"""One tick of the monitor (gather news, update the graph, decide on briefings, deliver), and scheduled ticks.
 
-What makes a step final is one write in one table: an item by its id, a reply by its prompt, the facts of
-an item once they are read, all nodes and edges of an item in one change of the graph, a briefing by its
-key. A tick that was stopped anywhere is walked again from its beginning, and does only what is not there.
+Each step can be repeated. It takes effect by one write in one table: an item by its id, a reply by its
+prompt, the facts of an item when they are read, all nodes and edges of an item in one change of the graph, a
+briefing by its key. An interrupted tick is repeated from its beginning, and does only what is missing.
 """
 
 from __future__ import annotations
@@ -131,8 +130,8 @@ _SET_BACK = timedelta(minutes=1)  # a clock that is behind by less was set right
 
 @dataclass(frozen=True)
 class MonitorPlaces:
-    """What lasts: the graph, the accounts, and the journal, each in tables of its own. The journal's clock
-    says what time it is.
+    """The persistent stores: graph, accounts and journal, each in its own tables. The journal's clock sets
+    the time.
     """
 
     graph: InvestmentGraph
@@ -141,11 +140,10 @@ class MonitorPlaces:
 
 
 class Monitor:
-    """Keeps an investment graph up from a feed of news, read by a model, and delivers the briefings that this
-    calls for.
+    """Updates an investment graph from a feed of news, read by a model, and delivers the resulting briefings.
 
-    A tick reads `most` items at most, and `decays` are the hops by which a signal reaches what users hold.
-    One process runs on a place at a time: two would ask a model twice, though post no briefing twice.
+    A tick reads at most `most` items, and `decays` are the hops by which a signal reaches holdings. Run one
+    process on the same stores at a time: two would call the model twice, though post no briefing twice.
     """
 
     def __init__(
@@ -172,8 +170,9 @@ class Monitor:
         return f"<Monitor of {self.places.graph!r} by {self._llm.name}>"
 
     def tick(self, tick: Tick) -> Iterator[MonitorEvent]:
-        """Walk through all stages; what fails with an error of ours is told, and the other stages are walked
-        all the same.
+        """Run all stages and yield their events.
+
+        A LabError in a stage is reported, and the other stages still run.
         """
         yield TickStarted(tick)
         self.places.journal.begin(tick)
@@ -188,7 +187,7 @@ class Monitor:
     # --- the stages ---
 
     def _gather(self) -> Iterator[MonitorEvent]:
-        """Take in the items that are new and not dated later than now."""
+        """Store the items that are new and not dated in the future."""
         read, now = self.feed(), self.places.journal.now()
         due = [item for item in read.items if item.published_at <= now]
         new, others = self.places.journal.add(due)
@@ -199,8 +198,8 @@ class Monitor:
         yield NewsGathered(len(new), len(read.items) - len(due), (*read.refused, *double))
 
     def _update(self) -> Iterator[MonitorEvent]:
-        """Read items one after the other, and write each to the graph before the next is read, which finds
-        its names there.
+        """Read items one by one, and write each to the graph before the next is read, which can refer to its
+        names.
         """
         graph, journal = self.places.graph, self.places.journal
         if (last := graph.view().time) - (now := journal.now()) > _SET_BACK:
@@ -218,8 +217,7 @@ class Monitor:
             yield ItemsWait(waiting)
 
     def _written(self, facts: NewsFacts) -> MonitorEvent:
-        """Write the facts of an item, once: its own node is written in the same change, and tells that it
-        was.
+        """Write the facts of an item once. Its own node is written in the same change, and shows that it was.
         """
         graph = self.places.graph
         try:
@@ -242,7 +240,9 @@ class Monitor:
         return update
 
     def _decide(self) -> Iterator[MonitorEvent]:
-        """Load what each user holds, watches and wishes, and post the briefings that the graph calls for now."""
+        """Load each user's holdings, watchlist and wishes, and post the briefings that the graph calls for
+        now.
+        """
         graph, accounts = self.places.graph, self.places.accounts
         for number, user in enumerate(accounts.users(), start=1):
             try:
@@ -257,7 +257,7 @@ class Monitor:
                 yield StageFailed("decide", f"account {number} of {len(accounts.users())}: {error}")
 
     def _send(self) -> Iterator[MonitorEvent]:
-        """Deliver what waits in the outbox and is fresh; where the receiver is away, all else waits too."""
+        """Deliver the fresh briefings in the outbox. If the receiver is unreachable, the others wait too."""
         accounts = self.places.accounts
         unsent = accounts.outbox(unsent=True)
         waiting = [entry for entry in unsent if self._is_fresh(entry)]
@@ -306,13 +306,13 @@ _LONGEST = 60.0  # seconds of one wait, after which the clock is looked at again
 
 
 class Ending:
-    """Asks a run to end, from another thread or from what hears a signal."""
+    """Requests the end of a run, from another thread or a signal handler."""
 
     def __init__(self) -> None:
         self._asked: SimpleQueue[None] = SimpleQueue()  # an Event must not be set by what hears a signal
 
     def ask(self) -> None:
-        """Ask for the end."""
+        """Request the end."""
         self._asked.put(None)
 
     def is_requested(self) -> bool:
@@ -320,7 +320,7 @@ class Ending:
         return not self._asked.empty()
 
     def wait(self, seconds: float) -> None:
-        """Wait so long, or until the end is asked for."""
+        """Wait for a number of seconds, or until the end is requested."""
         try:
             self._asked.put(self._asked.get(timeout=seconds))
         except Empty:
@@ -330,13 +330,13 @@ class Ending:
 def run_on(
     monitor: Monitor, every: timedelta, ending: Ending, *, wait: Callable[[float], object] | None = None
 ) -> Iterator[MonitorEvent]:
-    """Walk through a tick every so often, and tell what happens in it; the first comes at once, or when the
-    last one before is over.
+    """Run a tick at regular intervals and yield its events, the first at once or when the previous one is
+    over.
 
-    Ticks that were missed are one tick: it reads what has come in since, as much as a tick reads, and what
-    has expired meanwhile is told to nobody. A tick that was stopped is gone on with first. The end is heard
-    between two events, so a call of a model that is under way is waited for and kept. `wait` takes the
-    seconds until the next look at the clock. Raises BadInput.
+    Missed ticks are one tick: it reads what has come in since, up to the limit of a tick, and sends nothing
+    that has expired. An interrupted tick is resumed first. A requested end takes effect between two events,
+    so that a running model call is completed and stored. `wait` takes the seconds until the next check of the
+    clock. Raises BadInput.
     """
     if not isinstance(every, timedelta) or every <= timedelta():
         raise BadInput(

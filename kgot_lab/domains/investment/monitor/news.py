@@ -1,4 +1,4 @@
-"""Items of news, the prompt by which a model reads one, and the facts that come of it."""
+"""Items of news, the prompt by which a model reads one, and the facts extracted from it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ _MOST_TOKENS = 3000  # of an item that a model is shown
 
 @dataclass(frozen=True)
 class NewsItem:
-    """An item of news: its id, which is its own for ever, what it says, who says so, and when it was
-    published. Raises BadInput.
+    """An item of news: a permanent id, its text, its source, and when it was published.
+
+    Raises BadInput if it is invalid.
     """
 
     id: str
@@ -51,12 +52,12 @@ class NewsItem:
 
     @property
     def shown(self) -> str:
-        """What a model is shown of it: its headline, then its text, as far as it is not too long."""
+        """What a model is shown: the headline, then the text, up to a maximal length."""
         return shorten(self._words, _MOST_TOKENS)
 
     @property
     def tokens_left_out(self) -> int:
-        """About how many tokens at its end a model is not shown."""
+        """The approximate number of tokens at its end that a model is not shown."""
         return tokens(self._words) - tokens(self.shown) if self.shown != self._words else 0
 
     @property
@@ -70,7 +71,7 @@ class NewsItem:
 
 
 class NewsRead(NamedTuple):
-    """What a feed gave: items, and why others are none."""
+    """The result of a feed: items, and why others are invalid."""
 
     items: tuple[NewsItem, ...]
     refused: tuple[str, ...] = ()
@@ -127,8 +128,8 @@ def news_on_file(path: Path | str) -> NewsRead:
 
 @dataclass(frozen=True)
 class NewsFacts:
-    """The facts of an item, checked and ready to be written; `refused` says line by line what the model wrote
-    that was not taken.
+    """The validated facts of an item. `refused` has a line for each statement of the model that was not
+    accepted.
     """
 
     item: str
@@ -196,7 +197,7 @@ class _Stated(BaseModel):
 
 
 class StatedThing(_Stated):
-    """A thing as a model names it, with its symbol or ticker where the item gives one."""
+    """A thing as a model names it, with its symbol or ticker if the item gives one."""
 
     type: _one_of(each.name for each in INVESTMENT_WITH_COMPANIES.node_types if each.name not in OF_THE_ITEM)  # type: ignore[valid-type]
     name: str
@@ -204,7 +205,9 @@ class StatedThing(_Stated):
 
 
 class StatedEvent(_Stated):
-    """An event as a model tells it, with the names of what it bears upon and of the institution that decided it."""
+    """An event as a model states it, with the names of what it affects and of the institution that decided
+    it.
+    """
 
     type: str
     summary: str
@@ -221,10 +224,12 @@ class StatedLink(_Stated):
 
 
 class StatedInsight(_Stated):
-    """An insight as a model derives it: what it is about, the numbers of the events it rests on, the first being 1, and who gave it, when.
+    """An insight as a model states it: what it is about, the numbers of its events, from 1, and who gave it,
+    when.
 
-    In place of a name `about` may have the item's words for an event of before, and `earlier` has them for those it rests on. `date` is
-    when it was given, where that is not the day of the item, and `until` when it ends, where the item says so.
+    Instead of a name, `about` may have the item's words for an earlier event, and `earlier` has them for
+    earlier events it rests on. `date` is when it was given, if that is not the day of the item, and `until`
+    when it ends, if the item says so.
     """
 
     type: _one_of(("signal", "observation", "pattern"))  # type: ignore[valid-type]
@@ -240,7 +245,7 @@ class StatedInsight(_Stated):
 
 
 class StatedCall(_Stated):
-    """A call of somebody, which an item takes back."""
+    """A call by somebody that an item withdraws."""
 
     said_by: str
     action: str
@@ -248,7 +253,9 @@ class StatedCall(_Stated):
 
 
 class StatedNews(_Stated):
-    """All that a model reads in an item; `untrue` has the item's words for what it says did not happen, `ended` links that are over."""
+    """Everything a model reads in an item. `untrue` quotes what it says did not happen, `ended` are links
+    that are over.
+    """
 
     sentiment: _one_of(("positive", "negative", "neutral")) = ""  # type: ignore[valid-type]
     things: list[StatedThing]
@@ -261,7 +268,7 @@ class StatedNews(_Stated):
 
 
 def news_prompt(item: NewsItem, vocabulary: Vocabulary) -> Prompt:
-    """Ask what an item states, in the types of a vocabulary."""
+    """Build the prompt that asks what an item states, in the types of a vocabulary."""
     said = fenced(
         item.shown,
         f"news of {item.source or 'a source without a name'}, {item.published_at.date().isoformat()}",

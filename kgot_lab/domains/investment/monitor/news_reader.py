@@ -1,5 +1,5 @@
-"""Read an item of news with a model: one call, a reply in a schema, and a filter that accepts only what
-the item states.
+"""Read an item of news with a model: one call with a reply schema, and a filter for what the item really
+states.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _UNKNOWN = Fault(
 
 
 class Sifter:
-    """Takes the facts of one item, one after the other, and notes what it does not take."""
+    """Accepts the facts of one item one by one, and records what it refuses."""
 
     def __init__(self, item: NewsItem, view: InvestmentView, sentiment: str = "") -> None:
         self._item, self._vocabulary, self._text = item, view.vocabulary, item.shown

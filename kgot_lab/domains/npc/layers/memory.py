@@ -1,5 +1,5 @@
-"""The layers of a world: the log of its sessions (L1), texts found by meaning (L2), what one character
-knows by both, and the context for its next line.
+"""The layers of a world: session log (L1), dense retrieval of texts (L2), and a character's memory and
+context.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ MOST_EFFORT = 1_000  # that pgvector takes
 
 
 class SemanticIndex:
-    """Chunks with the vectors of one embedder; its own methods see all of them, as a world's author does.
+    """Chunks with the embeddings of one model. Its own methods see all of them, as the author of a world
+    does.
 
-    Raises BadInput where another embedder's are there, StoreUnavailable for a server without pgvector.
+    Raises BadInput if there are embeddings of another model, StoreUnavailable for a server without pgvector.
     """
 
     def __init__(self, world: NpcWorld, embedder: Embedder) -> None:
@@ -57,8 +58,9 @@ class SemanticIndex:
         self._refuse_others()
 
     def add(self, chunks: Iterable[Chunk]) -> None:
-        """Add some chunks, all or none, or in the place of those with their ids; raises BadInput where an
-        entity is not there.
+        """Add chunks, all or none, replacing those with the same ids.
+
+        Raises BadInput if an entity does not exist.
         """
         chunks = list(chunks)
         for chunk in chunks:
@@ -83,7 +85,10 @@ class SemanticIndex:
                 )
 
     def delete(self, id: str) -> None:
-        """Delete a chunk; raises BadInput where it is not there."""
+        """Delete a chunk.
+
+        Raises BadInput if it does not exist.
+        """
         (given,) = uuids(fit_id(id))
         with self.world.storage.changing():
             if not self.storage.rows(sql.CHUNK_THERE, {"id": given}):
@@ -95,7 +100,8 @@ class SemanticIndex:
 
         With `effort`, an HNSW index searches that many candidates, from `limit` to 1000, and may miss some of
         the nearest. This is for an author with very many texts. What a character knows is never searched this
-        way. Without `effort`, every text is compared. Raises BadInput if a number is out of range.
+        way. Without `effort`, or before the index is created, every text is compared. Raises BadInput if a
+        number is out of range, or the storage has no such index.
         """
         require_count(limit, 1, "limit", "how many texts are found")
         if effort is None:
@@ -108,10 +114,9 @@ class SemanticIndex:
         return self._indexed().nearest_by_index(self.vector_of(query), self.embedder.digest, limit, effort)
 
     def index(self) -> None:
-        """Make the index that a search with an effort looks into, unless it is there; chunks that come later
-        are in it too.
+        """Create the index for searches with an effort, unless it exists. Later chunks are included.
 
-        Raises BadInput for a storage that has none.
+        Raises BadInput if the storage has no such index.
         """
         self._indexed().prepare_index(self.embedder.dimension)
 
@@ -139,8 +144,9 @@ _INDEXED = 100_000  # characters of an entry; PostgreSQL holds the words of 1 MB
 
 
 class SessionLog:
-    """What was said in a world. It is appended to, and outlives those who spoke; its own methods see all of
-    it, `log_of` does not.
+    """What was said in a world: an append-only log that outlives its speakers.
+
+    Its own methods see all of it, `log_of` does not.
     """
 
     def __init__(self, world: NpcWorld) -> None:
@@ -148,7 +154,10 @@ class SessionLog:
         self.storage.prepare_log()
 
     def append(self, entries: Iterable[LogEntry]) -> None:
-        """Add some entries, all or none; raises BadInput where a speaker or one of an audience is not there."""
+        """Add entries, all or none.
+
+        Raises BadInput if a speaker or a member of an audience does not exist.
+        """
         entries = list(entries)
         for entry in entries:
             require(entry, LogEntry, "what is appended to a log is a LogEntry(session_id, text, audience, …)")
@@ -204,9 +213,9 @@ class SessionLog:
 
 
 class CharacterLog:
-    """The log as one of those in a world has heard it: what it said, and what was said to it or to everyone.
+    """The log as a character heard it: what it said, and what was said to it or to everyone.
 
-    No policy and no scope takes that away again. Who else heard it is not told.
+    No policy and no scope removes entries. Who else heard an entry is not shown.
     """
 
     def __init__(self, log: SessionLog, npc_id: str) -> None:
@@ -233,7 +242,8 @@ class CharacterLog:
 
 
 class WorldLayers:
-    """A world with its log (L1) and its texts (L2) beside the graph (L3); raises what SemanticIndex does."""
+    """A world with its log (L1) and its texts (L2) beside the graph (L3). Raises what SemanticIndex raises.
+    """
 
     def __init__(self, world: NpcWorld, embedder: Embedder) -> None:
         self.world = world
@@ -245,8 +255,7 @@ class WorldLayers:
 
 
 class NpcMemory:
-    """What one of those in a world knows: the graph that it sees, the log that it heard, and the texts that
-    it may know.
+    """What a character knows: the graph that it sees, the log that it heard, and the texts that it may know.
     """
 
     def __init__(self, layers: WorldLayers, npc_id: str, policy: VisibilityPolicy = DEFAULT_POLICY) -> None:
@@ -283,7 +292,9 @@ class NpcMemory:
 
 @dataclass(frozen=True)
 class HotBudget:
-    """How many seconds the assembly should take, and after how many it ends with what is ready."""
+    """The target time of assembling a context, and the limit after which it returns what is ready, in
+    seconds.
+    """
 
     target: float = 0.05
     limit: float = 0.15
@@ -299,7 +310,7 @@ ASSEMBLING = "hot context"  # the name of a thread that does
 
 @dataclass(frozen=True)
 class NpcScene:
-    """Where someone is, who else it sees to be there, and what it heard last, in its order."""
+    """Where a character is, who it sees there, and what it heard last, in order."""
 
     places: tuple[Entity, ...]
     present: tuple[Entity, ...]
@@ -308,9 +319,7 @@ class NpcScene:
 
 @dataclass(frozen=True)
 class HotContext:
-    """What was ready in time, None for what was not; and how many seconds it took, of how many it should
-    have.
-    """
+    """The parts that were ready in time, None for the others, with the seconds taken and the target."""
 
     identity: IdentitySnapshot | None
     scene: NpcScene | None
@@ -325,7 +334,7 @@ class HotContext:
 
     @property
     def on_target(self) -> bool:
-        """Whether all is there, and took no longer than it should."""
+        """Whether all parts are ready, within the target time."""
         return not self.missing and self.seconds <= self.budget.target
 
 
@@ -338,12 +347,12 @@ def hot_context(
     wait: Callable[[threading.Event, float], object] = threading.Event.wait,
     clock: Callable[[], float] = time.perf_counter,
 ) -> HotContext:
-    """Put together who someone is, the scene, with what it heard in a session or in all, and the texts near a
-    question, in this order.
+    """Assemble identity, scene with what the character heard in a session or in all, and relevant texts, in
+    order.
 
-    At the limit of the budget what is ready is given. The part that was being read is read to its end, its
-    result is dropped, and parts after it are not begun; until then the storage has that to do first.
-    `wait(done, seconds)` waits for all of it. Raises what the parts raise before the limit.
+    At the limit of the budget, what is ready is returned. The part being read is read to its end and dropped,
+    and later parts are not started. Until then the storage is busy with it. `wait(done, seconds)` waits for
+    all parts. Raises what the parts raise before the limit.
     """
     require(memory, NpcMemory, "a hot context is of an NpcMemory, as WorldLayers(…).memory(npc_id) gives one")
     require(budget, HotBudget, "a budget is a HotBudget(target, limit)")

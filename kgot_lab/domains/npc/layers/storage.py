@@ -1,5 +1,5 @@
-"""Storage of a world's layers on SQLite and PostgreSQL, and GraphRAG: in Python in two queries, on
-PostgreSQL in one.
+"""Storage of a world's layers on SQLite and PostgreSQL, and GraphRAG: two queries in Python, one in
+PostgreSQL.
 """
 
 from __future__ import annotations
@@ -64,9 +64,7 @@ class LayerStorage(Protocol):
 
 @runtime_checkable
 class GraphRAG(Protocol):
-    """A LayerStorage that searches texts with the graph in one question to its database; others are asked
-    twice (`graphrag_in_python`).
-    """
+    """A LayerStorage that searches texts and graph in one query. Others need two (`graphrag_in_python`)."""
 
     def query_with_context(
         self, asked: ContextQuery
@@ -75,9 +73,7 @@ class GraphRAG(Protocol):
 
 @runtime_checkable
 class VectorIndex(Protocol):
-    """A LayerStorage that can look for the nearest chunks in an index, which finds most of them and reads
-    few.
-    """
+    """A LayerStorage with an approximate index of the nearest chunks."""
 
     def prepare_index(self, dimension: int) -> None: ...  # make it, unless it is there
     def nearest_by_index(
