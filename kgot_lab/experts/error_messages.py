@@ -1,5 +1,6 @@
-"""Error messages for callers and for the log of a server. Neither contains a path, a key, or what somebody
-asked.
+"""Error messages for callers and for the log of a server.
+
+Neither contains a path, a key, or what somebody asked.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The configuration of an expert: graphs, persona, retrieval, playbooks, filters and goal words (KG-OS,
-section 8).
+"""The configuration of an expert (KG-OS, section 8).
+
+It has graphs, persona, retrieval, playbooks, filters and the effects of goal words.
 """
 
 from __future__ import annotations
@@ -95,8 +96,9 @@ class DimensionBound(ExpertPart):
 
 
 class ExpertGoal(ExpertPart):
-    """What a goal word changes: edge types to follow, and dimensions that count in intent retrieval (decision
-    C-E6).
+    """The effects of a goal word (decision C-E6).
+
+    These are edge types to follow, and dimensions that count in intent retrieval.
     """
 
     boost_types: _Words = ()

@@ -1,5 +1,6 @@
-"""The graphs that experts can use: the files of a folder, by name, each loaded once and again when it
-changes.
+"""The graphs that experts can use: the files of a folder, by name.
+
+Each is loaded once, and again when it changes.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ def read_graph_in_worker(folder: Path) -> PropertyGraph:
 
 @dataclass(frozen=True, eq=False)
 class KnownGraphs:
-    """The graphs of an expert for querying: one graph, or several joined with ids that begin with the name of
-    their graph.
+    """The graphs of an expert for querying: one graph, or several joined.
+
+    The ids in joined graphs begin with the name of their graph.
     """
 
     names: tuple[str, ...]
@@ -68,11 +70,11 @@ class _ReadGraph(NamedTuple):
 
 
 class GraphFolder:
-    """A folder of graphs. The id of a graph is its file name without the suffix. Nothing outside the folder
-    is read.
+    """A folder of graphs. Nothing outside the folder is read.
 
-    `more` are functions that create graphs without files by name, called at first use. Files are checked at
-    each question, so a changed graph takes effect at once.
+    The id of a graph is its file name without the suffix. `more` are functions that create graphs without
+    files by name, called at first use. Files are checked at each question, so a changed graph takes effect at
+    once.
     """
 
     def __init__(

@@ -1,5 +1,4 @@
-"""A node with its neighbourhood and their positions in a drawing, for a page about a graph too large to show.
-"""
+"""A node with its neighbourhood, laid out for a drawing of a graph that is too large to show."""
 
 from __future__ import annotations
 
@@ -18,8 +17,9 @@ MOST_AROUND, _MOST_EDGES = 40, 240  # neighbours, edges
 
 
 class PlacedNode(NamedTuple):
-    """A node of a drawing. `links` is its number of neighbours in the graph, x and y are from 0 to 1, y
-    downwards.
+    """A node of a drawing.
+
+    `links` is its number of neighbours in the graph. x and y are from 0 to 1, and y grows downwards.
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Export and import experts; their scores; conversations as OpenTelemetry spans."""
+"""Export and import experts, compute their scores, and export conversations as OpenTelemetry spans."""
 
 from __future__ import annotations
 

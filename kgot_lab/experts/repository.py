@@ -120,7 +120,9 @@ _PREVIEW = 80  # characters of the first question
 
 
 class NotFound(BadInput):
-    """An expert, a conversation or a message does not exist or belongs to another. The message is the same.
+    """An expert, a conversation or a message does not exist, or belongs to another owner.
+
+    The message is the same for both.
     """
 
     def __init__(self, what: str):
@@ -278,7 +280,9 @@ class ExpertTables(InTables):
     def conversations(
         self, expert: str, owner: str, *, limit: int = 20, offset: int = 0
     ) -> tuple[tuple[ChatConversation, ...], int]:
-        """Return a page of an owner's conversations with an expert, the latest first, and their total number.
+        """Return a page of an owner's conversations with an expert, and their total number.
+
+        The latest come first.
         """
         asked = {"expert": expert, "owner": owner}
         return self._page(CONVERSATIONS, COUNT_CONVERSATIONS, asked, limit, offset)
@@ -286,10 +290,9 @@ class ExpertTables(InTables):
     def owned_conversations(
         self, owner: str, *, gone: bool = False, limit: int = 20, offset: int = 0
     ) -> tuple[tuple[ChatConversation, ...], int]:
-        """Return a page of an owner's conversations with all experts, the latest first, and their total
-        number.
+        """Return a page of an owner's conversations with all experts, and their total number.
 
-        With `gone`, only those with deleted experts count.
+        The latest come first. With `gone`, only those with deleted experts count.
         """
         shown, count = (LEFT_BEHIND, COUNT_LEFT_BEHIND) if gone else (OWNED, COUNT_OWNED)
         return self._page(shown, count, {"owner": owner}, limit, offset)
@@ -358,7 +361,9 @@ class ExpertTables(InTables):
     def earlier_messages(
         self, expert: str, owner: str, conversation: str, most: int
     ) -> tuple[tuple[str, str, str], ...]:
-        """Return the last messages of an owner's other conversations with an expert, as (id, role, content).
+        """Return the last messages of an owner's other conversations with an expert.
+
+        Each is (id, role, content).
         """
         asked = {"expert": expert, "owner": owner, "conversation": conversation, "most": most}
         return tuple((id, role, content) for id, role, content, _ in self.storage.rows(SAID_BEFORE, asked))
@@ -476,8 +481,9 @@ def chain_of(said: Sequence[tuple[str, str]], before: str = "") -> str:
 
 
 def _body(config: ExpertConfig) -> str:
-    """Serialize the fields of an expert that were set, so that defaults of a later version apply to the
-    others.
+    """Serialize the fields of an expert that were set.
+
+    Defaults of a later version apply to the others.
     """
     told = json.loads(config.model_dump_json(exclude_unset=True))
     return json.dumps({"schema_version": config.schema_version, **told}, ensure_ascii=False)

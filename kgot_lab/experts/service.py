@@ -1,5 +1,6 @@
-"""The service of experts that all protocols share, with permissions and ownership, and the two shipped
-experts.
+"""The service of experts that all protocols share.
+
+It checks permissions and ownership. Two experts are shipped with the package.
 """
 
 from __future__ import annotations

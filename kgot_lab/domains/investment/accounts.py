@@ -67,8 +67,9 @@ class OutboxEntry:
 
 
 class Accounts(InTables):
-    """Accounts in tables. `now` is the clock, and `new_owner` creates the keys by which the graph knows an
-    owner.
+    """Accounts in tables.
+
+    `now` is the clock, and `new_owner` creates the keys by which the graph knows an owner.
     """
 
     def __init__(

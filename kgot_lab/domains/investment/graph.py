@@ -40,9 +40,7 @@ from kgot_lab.types import Edge, Node
 
 @dataclass(frozen=True)
 class GraphUpdate:
-    """The result of a write: ids of new or changed nodes, new or changed edges, the number unchanged, and
-    warnings.
-    """
+    """The result of a write: ids of new or changed nodes, such edges, the number unchanged, and warnings."""
 
     nodes: tuple[str, ...] = ()
     edges: tuple[EdgeIds, ...] = ()
@@ -54,10 +52,10 @@ class GraphUpdate:
 
 
 class InvestmentGraph(InTables):
-    """An investment graph in tables. `now` is its clock, `lifetimes` set how long facts stay fresh,
-    `vocabulary` the allowed types.
+    """An investment graph in tables.
 
-    Time never goes back: if the clock does, a write is dated by the last change before it.
+    `now` is its clock, `lifetimes` set how long facts stay fresh, and `vocabulary` the allowed types. Time
+    never goes back: if the clock does, a write is dated by the last change before it.
     """
 
     def __init__(
@@ -86,8 +84,9 @@ class InvestmentGraph(InTables):
         )
 
     def _time(self) -> int:
-        """Return the current time, or that of the last change if the clock is behind it, so that the last
-        write is visible.
+        """Return the current time, or that of the last change if the clock is behind it.
+
+        So the last write is always visible.
         """
         return last_time(self.storage, instant(self.now(), "now"))
 
@@ -175,8 +174,9 @@ class InvestmentGraph(InTables):
         return GraphUpdate(tuple(ended_nodes), tuple(ended_edges))
 
     def note_indicator(self, name: str, values: Mapping[datetime, float], *, source: str = "") -> int:
-        """Store values of an indicator by period, revising existing ones, and return how many were new or
-        revised.
+        """Store values of an indicator by period, and return how many were new or revised.
+
+        Existing values are revised.
         """
         require_key(name, "the name of an indicator, such as CPI,")
         require(source, str, "the source of an indicator is a text")

@@ -36,9 +36,7 @@ _ACROSS = ("supplier", "competes_with", "owns", "correlated")  # walked both way
 
 @dataclass(frozen=True)
 class PathHop:
-    """One hop of a path: its two nodes, the edge type, whether it goes forward, and when edge or node
-    expires.
-    """
+    """One hop of a path: its two nodes, edge type and direction, and when edge or node expires."""
 
     source: Node
     by: str

@@ -41,8 +41,9 @@ _MICROSECOND = timedelta(microseconds=1)
 
 @dataclass(frozen=True)
 class Lifetime:
-    """How many days nodes or edges of a type live (None: forever), optionally by `source` type or asset
-    class.
+    """How many days nodes or edges of a type live, or None if they never expire.
+
+    It may hold only for edges from nodes of type `source`, or of assets of a class.
     """
 
     type: str
@@ -104,10 +105,9 @@ def _since(node: Node, at: int) -> int:
 
 
 def _days(lifetimes: Collection[Lifetime], type: str, source: str, classes: Collection[str]) -> float | None:
-    """Return the lifetime in days: the shortest for a class, else that for the source, else that for the
-    type.
+    """Return the lifetime in days, or None if it is unlimited, as for a type without a row.
 
-    None means that it does not expire, as for a type without a row.
+    It is the shortest one for a class, else that for the source, else that for the type.
     """
     of_type = [each for each in lifetimes if each.type == type]
     of_classes = [each.days for each in of_type if each.asset_class in classes and each.asset_class]
@@ -213,8 +213,9 @@ class GraphChange:
     def own_classes(
         self, edges: Sequence[Edge], nodes: Mapping[str, Node], vocabulary: Vocabulary
     ) -> dict[str, set[str]]:
-        """Return the names of the classes to which assets at the ends of edges themselves belong, by asset
-        id.
+        """Return the names of the classes to which assets at the ends of edges belong themselves.
+
+        They are keyed by the id of the asset.
         """
         assets = {
             end for edge in edges for end in (edge.source, edge.target) if nodes[end].labels == ("Asset",)

@@ -94,10 +94,9 @@ FOREVER = 2**62  # microseconds: after every time
 
 @dataclass(frozen=True)
 class Dated:
-    """A version: its owner ('' is shared), and when it was created, expires (None: never), was opened and
-    closed.
+    """A version with its owner and its times, in microseconds since 1970.
 
-    Times are microseconds since 1970.
+    An owner of '' means shared. Times are when it was created, expires (None: never), was opened and closed.
     """
 
     owner: str
@@ -153,7 +152,9 @@ def dated_edge(row: Sequence[Any]) -> DatedEdge:
 
 
 class InvestmentView:
-    """A read-only view of what is live for an owner ('' sees shared nodes only) at a time, in microseconds.
+    """A read-only view of what is live for an owner at a time, in microseconds.
+
+    The owner '' sees shared nodes only.
     """
 
     def __init__(self, storage: TableStorage, owner: str, at: int, vocabulary: Vocabulary) -> None:
@@ -165,8 +166,7 @@ class InvestmentView:
         return moment(self.at)
 
     def reading(self) -> AbstractContextManager[None]:
-        """Return a context in which all reads see one state of the tables, whatever others write meanwhile.
-        """
+        """Return a context in which all reads see one state of the tables, whatever others write."""
         return self.storage.reading()
 
     # --- what is live ---
@@ -281,8 +281,9 @@ class InvestmentView:
         return tuple(upper(each.node.properties["symbol"]) for each in issued)
 
     def named(self, text: str) -> tuple[DatedNode, ...]:
-        """Return all nodes that a text may refer to: assets by symbol, companies by ticker, then nodes by
-        name.
+        """Return all nodes that a text may refer to.
+
+        These are assets by symbol, then companies by ticker, then nodes by name.
         """
         require(text, str, "what is looked for is a text")
         found = [

@@ -85,10 +85,10 @@ class Knowing:
 def why_not(
     world: NpcWorld, npc_id: str, thing_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY
 ) -> Knowing:
-    """Explain why a character knows of an entity, or why not and which single relationships would change
-    that.
+    """Explain why a character knows of an entity, or why not and what would change that.
 
-    The result reveals secrets, so it is for the author. Raises BadInput if one of the two does not exist.
+    Changes are single relationships. The result reveals secrets, so it is for the author. Raises BadInput if
+    one of the two does not exist.
     """
     require(world, NpcWorld, "why someone does not know is asked of an NpcWorld")
     npc_id, thing_id = fit_id(npc_id), fit_id(thing_id)
@@ -149,9 +149,7 @@ class _Ground:
         return self.thing_id in walk.own or self.thing_id in walk.spread
 
     def broken(self, walk: PolicyWalk) -> Iterator[BrokenWay]:
-        """Yield the public relationships that the walk reaches and does not follow, though they lead to the
-        entity.
-        """
+        """Yield the public relationships from the walk towards the entity that the policy does not follow."""
         leads = self._leads()
         for source in sorted({self.npc_id, *walk.spread}):
             for each in self._told.get(source, ()):
@@ -159,16 +157,16 @@ class _Ground:
                     yield BrokenWay(each, self._why_broken(each))
 
     def joining(self, entities: Mapping[str, Entity]) -> Iterator[Relationship]:
-        """Yield the relationships by which the character would join whatever leads to the entity in one step.
-        """
+        """Yield the relationships that would join the character to what leads to the entity in one step."""
         for source, told in sorted(self._told.items()):
             if any(each.target_id == self.thing_id for each in told):
                 type = _JOINING.get(entities[source].type, "KNOWS")
                 yield Relationship(self.npc_id, source, type, provenance=Provenance(dm_confirmed=True))
 
     def _leads(self) -> set[str]:
-        """Return the ids from which spreading types other than KNOWS lead to the entity, including its own
-        id.
+        """Return the ids from which spreading types other than KNOWS lead to the entity.
+
+        Its own id is included.
         """
         onward = [
             each
@@ -208,7 +206,6 @@ def _why_untold(relationship: Relationship) -> BreakReason:
 
 
 def _told(relationship: Relationship) -> Relationship:
-    """Return a relationship as an author adds it to be public: confirmed, and without the marks of a secret.
-    """
+    """Return a relationship in public form: confirmed, and without the marks of a secret."""
     unmarked = dict.fromkeys((mark for mark in SECRET_MARKS if mark in relationship.attributes), None)
     return replace(relationship, attributes=unmarked, provenance=Provenance(dm_confirmed=True))

@@ -157,8 +157,9 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Entity:
-    """A person or thing in a world. An attribute of None is absent, and adding it again removes the
-    attribute.
+    """A person or thing in a world.
+
+    An attribute of None is absent. Adding an entity again with it removes the attribute.
     """
 
     type: str
@@ -332,7 +333,9 @@ class EntityReads(Protocol):
 
 
 class EntityWrites(Protocol):
-    """Writing methods of a world. Attributes are merged into existing ones one by one, and None removes one.
+    """Writing methods of a world.
+
+    Attributes are merged into existing ones one by one, and None removes one.
     """
 
     def add_entity(self, entity: Entity) -> None: ...

@@ -25,8 +25,9 @@ from kgot_lab.stores.postgres.tables import create_role, named, quoted, role_of
 
 
 class SQLiteWorld(SQLiteTables):
-    """A WorldStorage in a file, created if missing, or in memory (":memory:"). Raises what all SQLite stores
-    raise.
+    """A WorldStorage in a file, created if missing, or in memory (":memory:").
+
+    Raises what all SQLite stores raise.
     """
 
     def __init__(self, path: Path | str = ":memory:") -> None:
@@ -71,8 +72,9 @@ _GRANTED = """SELECT bool_and(has_table_privilege(%s, oid, 'DELETE')) FROM pg_cl
 
 
 class PostgresWorld(PostgresTables):
-    """A WorldStorage in the schema `namespace` of a server, created if missing. Raises what all such stores
-    raise.
+    """A WorldStorage in the schema `namespace` of a server, created if missing.
+
+    Raises what all PostgreSQL stores raise.
     """
 
     alone = ""
@@ -110,8 +112,7 @@ class PostgresWorld(PostgresTables):
                 connection.execute(named("SET ROLE {role}", role=role))
 
     def role(self, connection: Connection) -> str | None:
-        """Return the role of a world, which is created if necessary, or None if the login may not create one.
-        """
+        """Return the role of a world, created if necessary, or None if the login may not create one."""
         from psycopg import errors
 
         role = role_of(f"world {self.namespace}")

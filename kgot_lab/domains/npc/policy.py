@@ -48,8 +48,7 @@ NEVER = ("secret_knowledge", "knowledge_scope", "public")
 
 @dataclass(frozen=True)
 class VisibilityPolicy:
-    """The spreading types, the public types, the public attributes of each entity type, and the depth of
-    KNOWS.
+    """The rules of visibility: spreading and public types, public attributes by entity type, depth of KNOWS.
     """
 
     spreading: tuple[str, ...] = SPREADING

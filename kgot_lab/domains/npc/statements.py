@@ -271,8 +271,7 @@ def support_of(row: WorldRow) -> tuple[Provenance, RelationshipStanding]:
 
 
 def row_key(row: WorldRow) -> tuple[str, str, str]:
-    """Return the first columns of a row of a relationship or its support: the ids of its ends, and its type.
-    """
+    """Return the key of a row of a relationship or its support: the ids of its ends, and its type."""
     source, target, type = row[:3]
     return str(source), str(target), type
 

@@ -342,7 +342,9 @@ def policy_parameters(npc_id: str, policy: VisibilityPolicy) -> dict[str, Any]:
 
 
 def visible_of(rows: list[WorldRow]) -> VisibleWorld | None:
-    """Convert the rows of the statement to a visible world, or None if there are none and so no such entity.
+    """Convert the rows of the statement to a visible world.
+
+    Returns None if there are none, because then there is no such entity.
     """
     entities = [entity_of(row[:6]) for row in rows if row[6] is None]
     told = [row for row in rows if row[6] is not None]

@@ -264,8 +264,9 @@ class NpcWorld(InTables, EntityGraph):
         self.add([entity])
 
     def add_relationship(self, relationship: Relationship) -> None:
-        """Add a relationship, or another session's support for it. It replaces an earlier statement of the
-        same session.
+        """Add a relationship, or another session's support for it.
+
+        It replaces an earlier statement of the same session.
         """
         self.add([], [relationship])
 

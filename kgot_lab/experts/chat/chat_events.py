@@ -20,9 +20,7 @@ from kgot_lab.types import Json, Usage
 
 
 class ThoughtNode(BaseModel):
-    """A node that was found: its score, the contribution of each retriever, and the path of graph retrieval
-    to it.
-    """
+    """A node that was found, with its score by retriever and the graph path that led to it."""
 
     graph: str
     id: str
@@ -196,9 +194,9 @@ class ChatFailed(_Event):
 
 @dataclass(frozen=True)
 class ChatDone:
-    """The answer is stored: its message id, the nodes it cites, those it names without citing, and its false
-    citations.
+    """The answer is stored.
 
+    Fields are its message id, the nodes it cites, those it names without citing, and its false citations.
     `cut` is True if the answer was truncated at the token limit of the model.
     """
 

@@ -42,8 +42,9 @@ class CitableNode(NamedTuple):
 
     @property
     def called(self) -> frozenset[str]:
-        """All texts by which a citation may name the node: name, id, or end of the id, with or without its
-        graph.
+        """All texts by which a citation may name the node.
+
+        These are its name, its id and the end of its id, each with or without its graph.
         """
         words = (self.name, self.id, re.split(r"[:/]", self.id)[-1])
         return frozenset(_plain(f"{before}{each}") for each in words for before in ("", f"{self.graph}:"))
@@ -101,8 +102,9 @@ class CitationCheck:
     _held: str = ""
 
     def tell(self, piece: str) -> str:
-        """Add one piece of an answer and return the text that can be sent; an incomplete citation is held
-        back.
+        """Add one piece of an answer and return the text that can be sent.
+
+        An incomplete citation is held back.
         """
         text, self._held = self._held + piece, ""
         out = []
@@ -131,8 +133,9 @@ class CitationCheck:
         return held
 
     def _checked(self, inside: str) -> str:
-        """Format a citation with a mark behind each part that names no node, and record cited nodes and false
-        parts.
+        """Format a citation with a mark behind each part that names no node.
+
+        Cited nodes and false parts are recorded.
         """
         label, _, told = inside.partition(":")
         parts = (
@@ -211,10 +214,10 @@ def _sentence(source: dict[str, Json], text: dict[str, Json]) -> dict[str, Json]
 
 @dataclass
 class SentencePieces:
-    """Converts a JSON answer, read piece by piece, to text with citations. A reply in another form is passed
-    on unchanged.
+    """Converts a JSON answer, read piece by piece, to text with citations.
 
-    A repeated sentence is left out. Text is sent once, as soon as later pieces cannot change it.
+    A reply in another form is passed on unchanged. A repeated sentence is left out. Text is sent once, as
+    soon as later pieces cannot change it.
     """
 
     _read: str = ""

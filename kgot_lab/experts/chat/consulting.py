@@ -32,8 +32,9 @@ _REMEMBERED = 300.0  # seconds for which what others offer is remembered
 
 @dataclass
 class Consultants:
-    """Experts of other instances that can be asked. What they offer is requested when needed, and cached for
-    a while.
+    """Experts of other instances that can be asked.
+
+    What they offer is requested when needed, and cached for a while.
     """
 
     federation: Federation
@@ -138,8 +139,9 @@ class Unsaid(NamedTuple):
 
     @property
     def most(self) -> bool:
-        """Whether these are more than half. A question rarely has the very words of its answer, so fewer mean
-        nothing.
+        """Whether these are more than half of the content words.
+
+        A question rarely has the very words of its answer, so fewer mean nothing.
         """
         return len(self.words) > (1 - _KNOWN_ENOUGH) * self.asked
 

@@ -169,8 +169,9 @@ PERSONA_STYLES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class PromptContext:
-    """What of a search result goes into the prompt: nodes, edges, all their limitations, what was cut, and
-    what can be cited.
+    """The part of a search result that goes into the prompt.
+
+    It has nodes, edges, all their limitations, what was cut, and what can be cited.
     """
 
     nodes: tuple[CitableNode, ...]  # in the order of their scores

@@ -1,8 +1,8 @@
-"""A turn of a chat with an expert in eight stages: intake, recall, playbooks, search and context, streamed
-answer, storage.
+"""A turn of a chat with an expert, in eight stages.
 
-The question is stored before anything else is sent, the answer before the end event. Closing the events stops
-the model, and what it has said is stored as stopped.
+Stages: intake, recall, playbooks, search and context, streamed answer, checked citations, storage. The
+question is stored before anything else is sent, the answer before the end event. Closing the events stops the
+model, and what it has said is stored as stopped.
 """
 
 from __future__ import annotations

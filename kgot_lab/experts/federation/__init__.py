@@ -1,5 +1,5 @@
-"""Experts that ask experts on other servers: signed questions, signed answers with provenance, and experts to
-import.
+"""Federation: signed questions to experts on other servers, signed answers with provenance, and a
+marketplace.
 
 A server has a key (`envelope`) and a list of known peers (`signing`), and only these are asked or answered. A
 message is an envelope, signed for one recipient, valid for minutes and accepted once. The client

@@ -182,8 +182,7 @@ MOST_ASKED = 32  # experts at once
 
 @dataclass(frozen=True)
 class DelegationProvenance:
-    """The origin of an answer: instance and key, expert, cited nodes, and the digest and time of the signed
-    answer.
+    """The origin of an answer: instance, key, expert, cited nodes, and digest and time of the signed answer.
 
     The instance's name is our name for it. `digest` is SHA-256 of the signed answer, `question_digest` that
     of the signed question.

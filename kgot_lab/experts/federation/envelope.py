@@ -217,8 +217,10 @@ _NONCE, _DIGEST = re.compile(r"[A-Za-z0-9_-]{22}"), re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Envelope:
-    """A message: sender and recipient (public keys), kind, body, validity, nonce, and the message it replies
-    to.
+    """A message between instances, valid for a time and accepted once.
+
+    It has sender and recipient (public keys), kind, body, validity, nonce, and the digest of the message it
+    replies to.
     """
 
     sender: str
@@ -259,13 +261,12 @@ def canonical_json(value: object) -> bytes:
 
 
 def signed_part(fields: Mapping[str, Any]) -> bytes:
-    """Return the bytes of an envelope that are signed: all fields except the signature, behind a unique mark.
-    """
+    """Return the signed bytes of an envelope: all fields except the signature, behind a unique mark."""
     return _MARK + canonical_json(fields)
 
 
 def read_envelope(data: bytes) -> tuple[Envelope, str, bytes]:
-    """Parse an envelope without trusting it; also return its signature and the signed bytes.
+    """Parse an envelope without trusting it, and return it with its signature and the signed bytes.
 
     Raises RefusedEnvelope if it is too large, malformed or unsigned.
     """

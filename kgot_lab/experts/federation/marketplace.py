@@ -59,10 +59,9 @@ class AdvertisedGraph(SentValue):
 
 
 class AdvertisedExpert(SentValue):
-    """An expert as its instance offers it. `scores` were measured there, and only that instance vouches for
-    them.
+    """An expert as its instance offers it. Raises BadInput if it is invalid.
 
-    They may be None. Raises BadInput if it is invalid.
+    `scores` were measured there, and only that instance vouches for them. They may be None.
     """
 
     id: Line
@@ -182,8 +181,9 @@ def _check_file(name: str) -> str:
 
 
 class ListedExpert(SentValue):
-    """An expert of a marketplace: its name, its file with SHA-256, and the scores its publisher measured (or
-    None).
+    """An expert of a marketplace: its name, its file with SHA-256, and its scores.
+
+    The scores are those its publisher measured, or None.
     """
 
     name: Line

@@ -141,11 +141,10 @@ def exchanged(url: str, seconds: float, most: int, *, sent: bytes | None = None)
 
 
 def all_in_time(jobs: Sequence[Callable[[], _Made]], seconds: float) -> list[_Made | Exception | None]:
-    """Run jobs in parallel threads and return what each returned or raised, or None if it is not done in
-    time.
+    """Run jobs in parallel threads and return what each returned or raised.
 
-    `seconds` is the timeout. An unfinished job is left in a daemon thread, because a name lookup cannot be
-    stopped. The program does not wait for it at exit.
+    A job that is not done after `seconds` gives None. It is left in a daemon thread, because a name lookup
+    cannot be stopped. The program does not wait for it at exit.
     """
     require_amount(seconds, "the seconds to wait", some=True)
     if seconds > MOST_SECONDS:

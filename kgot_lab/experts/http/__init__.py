@@ -1,2 +1,4 @@
-"""Experts over HTTP: the REST API, the OpenAI protocol, MCP tools, and two web pages. The only async modules.
+"""Experts over HTTP: the REST API, the OpenAI protocol, MCP tools, and two web pages.
+
+These are the only async modules.
 """

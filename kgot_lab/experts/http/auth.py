@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 
 
 class RequestRefused(Exception):
-    """A request that is refused before any protocol sees it: status, code, and a message that says what to
-    do.
+    """A request that is refused before any protocol sees it.
+
+    It has a status, a code, and a message that says what to do.
     """
 
     def __init__(self, status: int, code: str, why: str):
@@ -71,8 +72,7 @@ async def whole_body(receive: Receive, most: int, seconds: float) -> bytes | Non
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """Return a receive function that first delivers a body that was already read, then what comes after it.
-    """
+    """Return a receive function that delivers a body that was already read, then what comes after it."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_body() -> Message:

@@ -1,4 +1,6 @@
-"""Limits on the connections of a server (all, per client, time for a request head), and its listening socket.
+"""Limits on the connections of a server, and its listening socket.
+
+Limits are the number of connections, in all and per client, and the time for a request head.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Routes of learning: reasons of failed answers, proposals, drifting dimensions, and the decisions of an
-admin.
-"""
+"""Routes of learning: failed answers, proposals, drifting dimensions, and the decisions of an admin."""
 
 from __future__ import annotations
 
@@ -46,8 +44,9 @@ class DecisionShown(BaseModel):
 
 
 class GapsShown(BaseModel):
-    """Why the caller's questions failed: missing nodes, settings that hide nodes, common patterns, and
-    proposed additions.
+    """Why the caller's questions failed, and what could be added.
+
+    Causes are missing nodes, settings that hide nodes, and common patterns.
     """
 
     asked: int
@@ -144,8 +143,7 @@ _Days = Annotated[int, Query(ge=1, le=MOST_DRIFT_DAYS, description="how far back
 
 
 class DriftShown(BaseModel):
-    """A value that people contradict: the direction it should change, and how many say so and how many agree
-    with it.
+    """A value that people contradict: its direction, and how many contradict or confirm it.
 
     `p` is the probability of so many contradictions if the value is right. `quotes` are only the caller's own
     words.

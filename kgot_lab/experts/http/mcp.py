@@ -28,8 +28,7 @@ _Expert = Annotated[str, Field(description="the id of an expert; `list_experts` 
 
 
 class ExpertAnswer(BaseModel):
-    """The answer of an expert, the nodes it rests on, and the conversation in which to ask further questions.
-    """
+    """The answer of an expert, the nodes it rests on, and the conversation for further questions."""
 
     answer: str
     citations: list[str]

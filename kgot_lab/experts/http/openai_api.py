@@ -55,8 +55,9 @@ class StreamOptions(_Loose):
 
 
 class CompletionRequest(_Loose):
-    """A request of the protocol. Sampling parameters are ignored, because the owner of an expert configures
-    it.
+    """A request of the protocol.
+
+    Sampling parameters are ignored, because the owner of an expert configures it.
     """
 
     model: shapes.SoundId
@@ -105,7 +106,9 @@ def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRou
 
 
 def _told(messages: Sequence[CompletionMessage]) -> tuple[str, list[tuple[str, str]], str]:
-    """Split messages into the question, the history, and the client's wishes for style (its system messages).
+    """Split messages into the question, the history, and the client's wishes for style.
+
+    The wishes are its system messages.
     """
     said = [(each.role, each.text) for each in messages]
     wishes = "\n".join(text for role, text in said if role in ("system", "developer"))

@@ -254,8 +254,9 @@ class Pour:
 
     @asynccontextmanager
     async def read_whole(self, receive: Receive) -> AsyncIterator[None]:
-        """Stop the events if the client disconnects while it waits for the whole answer, as `receive`
-        reports.
+        """Stop the events if the client disconnects while it waits for the whole answer.
+
+        `receive` reports the disconnect.
         """
 
         async def watch() -> None:

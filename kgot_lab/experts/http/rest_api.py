@@ -119,7 +119,9 @@ def _experts(service: ExpertService) -> APIRouter:
         id: ExpertId,
         change: Annotated[_Json, Body(examples=[{"retrieval": {"alpha": 0.3, "delta": 0.2}}])],
     ) -> Any:
-        """Change some fields. Objects are merged, lists are replaced, and null resets a field to its default.
+        """Change some fields of an expert.
+
+        Objects are merged, lists are replaced, and null resets a field to its default.
         """
         return _whole(service.update(id, change))
 
@@ -333,10 +335,9 @@ def _direct(service: ExpertService) -> APIRouter:
 
     @router.get("/node/{db_id}/{node_id:path}", response_model=shapes.NodeSeen, responses=NOT_FOUND)
     def node_seen(who: Caller, db_id: _GraphName, node_id: _NodeId) -> Any:
-        """Return a node with its properties, its limitations and at most 40 neighbours, laid out for a
-        drawing.
+        """Return a node with its properties, limitations and neighbours, laid out for a drawing.
 
-        The neighbours with the most edges come first.
+        At most 40 neighbours are returned, those with the most edges first.
         """
         graph = _graph(service, db_id)
         _there(graph, node_id)

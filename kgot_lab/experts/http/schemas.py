@@ -232,8 +232,9 @@ class SimilarSent(_Sent):
 
 
 class NodePlaced(BaseModel):
-    """A node of a drawing. x and y are from 0 to 1, and y grows downwards. `links` is its number of
-    neighbours.
+    """A node of a drawing.
+
+    x and y are from 0 to 1, and y grows downwards. `links` is its number of neighbours.
     """
 
     id: str

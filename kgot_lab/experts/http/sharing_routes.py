@@ -1,6 +1,4 @@
-"""Routes of sharing: export, import, scores, trials, spans, the marketplace, and questions of other
-instances.
-"""
+"""Routes of sharing: export, import, scores, trials, spans, the marketplace, and questions of peers."""
 
 from __future__ import annotations
 
@@ -52,10 +50,9 @@ _OwnGraphs = Annotated[dict[str, Annotated[str, Field(max_length=100)]], Field(m
 
 
 class ImportSent(BaseModel):
-    """An exported expert. `graphs` maps its graphs to those of this server, and `dry` only checks whether it
-    fits.
+    """An exported expert. The result of an export can be sent unchanged.
 
-    The result of an export can be sent unchanged.
+    `graphs` maps its graphs to those of this server, and `dry` only checks whether it fits.
     """
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
@@ -215,8 +212,9 @@ class OfferedExpert(BaseModel):
 
 
 class MarketImport(BaseModel):
-    """The name of an expert of the marketplace. `graphs` maps its graphs to those of this server, and `dry`
-    only checks.
+    """The name of an expert of the marketplace.
+
+    `graphs` maps its graphs to those of this server, and `dry` only checks whether it fits.
     """
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}

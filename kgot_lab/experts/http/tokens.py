@@ -22,8 +22,9 @@ _PREFIX = "kgx_"
 
 @dataclass(frozen=True)
 class Tenant:
-    """The caller: the owner of conversations, with the role "admin" (may change experts) or "user" (may only
-    chat).
+    """The caller, who owns conversations.
+
+    The role "admin" may change experts, "user" may only chat.
     """
 
     name: str
@@ -40,7 +41,7 @@ class HeldToken:
 
 
 def new_token(tables: ExpertTables, tenant: str, role: TenantRole = "user") -> str:
-    """Create a token for a tenant, and return it this once; only its hash is stored.
+    """Create a token for a tenant and return it. It cannot be shown again, because only its hash is stored.
 
     Raises BadInput if the name of the tenant is invalid.
     """

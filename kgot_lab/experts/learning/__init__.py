@@ -1,2 +1,1 @@
-"""What an expert learns from conversations: gaps, proposals that await review, and contradicted dimensions.
-"""
+"""What an expert learns from conversations: gaps, proposals for review, and contradicted dimensions."""

@@ -175,8 +175,7 @@ def stated_dimensions(
 def filter_evidence(
     graph: PropertyGraph, right: str, filters: Filters, said: DimensionEvidence
 ) -> tuple[DimensionEvidence, ...]:
-    """Return evidence that the dimension filters of an expert exclude the right answer, one for each such
-    filter.
+    """Return evidence that dimension filters of an expert exclude the right answer, one for each filter.
 
     Each says that the value of the node `right` should be within the filter. `said` gives who asked, with
     which words and when. Its node, dimension and end are ignored. Such evidence only speaks against a value:
@@ -233,8 +232,7 @@ def _number(value: object) -> float | None:
 
 @dataclass(frozen=True)
 class ContradictedDimension:
-    """A value that people contradict: the direction, how many say so, how many agree with it, and their
-    words.
+    """A value that people contradict: its direction, how many contradict or confirm it, and their words.
 
     `p` is the probability of so many contradictions if the value is right, corrected for all values
     mentioned.
@@ -258,8 +256,9 @@ class ContradictedDimension:
 
 @dataclass(frozen=True)
 class ContradictionReport:
-    """Contradicted values, the most significant first, and the number of values mentioned and of outdated
-    messages.
+    """Contradicted values, the most significant first.
+
+    Also the number of values mentioned, and of messages older than their values.
     """
 
     found: tuple[ContradictedDimension, ...]
@@ -393,8 +392,7 @@ _MOST = 20_000  # messages that are read, the last ones
 def drift_of_expert(
     service: ExpertService, id: str, *, days: int = DRIFT_DAYS
 ) -> dict[str, ContradictionReport]:
-    """Report the contradicted dimension values of each graph of an expert, from the messages of the last
-    days.
+    """Report the dimension values that people contradicted in the last days, for each graph of an expert.
 
     A person is the owner of a conversation. On a server without tokens all people are therefore one, and one
     person is never enough. The reports hold everybody's words, which must be removed before others see them.

@@ -1,5 +1,6 @@
-"""Extract proposed graph changes from a message with a model. Only what occurs verbatim in the message
-counts.
+"""Extract proposed graph changes from a message with a model.
+
+Only what occurs verbatim in the message counts.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Explain failed answers: missing nodes, search settings that hide nodes, and patterns of failed questions.
-"""
+"""Explain failed answers: missing nodes, search settings that hide nodes, and common patterns."""
 
 from __future__ import annotations
 
@@ -46,10 +45,10 @@ _DOES_NOT_KNOW = re.compile(
 
 @dataclass(frozen=True)
 class QuestionRecord:
-    """A question and its outcome: nodes of one graph in the prompt and cited, best first, false citations,
-    thumb.
+    """A question and its outcome.
 
-    The thumb is None without a rating.
+    It has the nodes of one graph in the prompt and the cited ones, best first, the false citations, and the
+    thumb or None.
     """
 
     message: str  # the id of the answer
@@ -124,8 +123,9 @@ def questions_of(
 
 @dataclass(frozen=True)
 class FailurePattern:
-    """An intent or word whose questions fail more often: how many were asked and failed, and the corrected
-    p-value.
+    """An intent or word whose questions fail more often.
+
+    It has the number of questions asked and failed, and the p-value corrected for all kinds.
     """
 
     kind: str  # "intent" or "word"
@@ -142,13 +142,12 @@ class FailurePattern:
 def failure_patterns(
     asked: Sequence[QuestionRecord], *, alpha: float = 0.05, least: int = 3
 ) -> tuple[FailurePattern, ...]:
-    """Find the intents and question words with more failures than chance explains, the most significant
-    first.
+    """Find the intents and question words with more failures than chance explains.
 
-    At least `least` of their questions must have failed. The test is Fisher's exact test, one-sided: the
-    chance that of k questions so many are among the f failed of n, drawn without replacement. It is corrected
-    by Holm over every intent and word that at least `least` questions have. Raises BadInput if `alpha` or
-    `least` is out of range.
+    The most significant come first. At least `least` of their questions must have failed. The test is
+    Fisher's exact test, one-sided: the chance that of k questions so many are among the f failed of n, drawn
+    without replacement. It is corrected by Holm over every intent and word that at least `least` questions
+    have. Raises BadInput if `alpha` or `least` is out of range.
     """
     require_count(least, 1, "least")
     if not 0 < alpha < 1:
@@ -219,8 +218,7 @@ class KnowledgeGap:
 
 @dataclass(frozen=True)
 class Misconfiguration:
-    """A failed question whose answer may be a node that was not in the prompt, and the setting that excludes
-    it.
+    """A failed question whose answer may be a node that was not in the prompt, because of a setting.
 
     `setting` is "filters", "weights", "edge types", "methods", "limit", or "ranking" if none of them is the
     cause.
@@ -263,10 +261,10 @@ class GapReport:
 
 @dataclass(frozen=True)
 class GapSettings:
-    """When a node matches clearly better: by `margin` more than all nodes in the prompt, and by at least
-    `least`.
+    """The thresholds at which a node matches clearly better.
 
-    Defaults are for cosines of MiniLM, set on the tuning half of the queries of the bundled graph.
+    It must match better by `margin` than all nodes in the prompt, and match by at least `least`. Defaults are
+    for cosines of MiniLM, set on the tuning half of the queries of the bundled graph.
     """
 
     margin: float = 0.1

@@ -1,5 +1,4 @@
-"""Propose where a graph should grow: how well nodes match a question, and edges and type of a missing node.
-"""
+"""Propose where a graph should grow: matches of nodes with questions, and type and edges of a new node."""
 
 from __future__ import annotations
 
@@ -62,8 +61,7 @@ _KEPT = "_learning_edges"
 
 @dataclass(frozen=True)
 class ProposedEdge:
-    """An edge that a new node should have, to or from an existing node, of the usual type between such types.
-    """
+    """An edge of a new node to or from an existing one, of the usual type between such node types."""
 
     end: str
     type: str
@@ -75,11 +73,11 @@ class ProposedEdge:
 
 @dataclass(frozen=True)
 class ProposedRegion:
-    """A node that seems to be missing: words for its name, possible types with shares, edges, and its
-    questions.
+    """A node that seems to be missing.
 
-    The type is a guess from the surrounding types. On the bundled graph it is right no more often than
-    chance, so a person chooses it.
+    It has words for its name, possible types with shares, edges, and the questions that need it. The type is
+    a guess from the surrounding types. On the bundled graph it is right no more often than chance, so a
+    person chooses it.
     """
 
     words: tuple[str, ...]

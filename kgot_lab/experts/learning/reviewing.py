@@ -139,8 +139,7 @@ class GraphReviewer:
         return tuple(withdrawn)
 
     def _has_reached(self, verdict: ProposalVerdict) -> bool:
-        """Return whether the graph holds the change of a decision, even if something else has changed since.
-        """
+        """Return whether the graph holds the change of a decision, even after other changes."""
         graph = self.taught.graph()
         if graph.digest in (verdict.digest_before, verdict.digest_after):
             return graph.digest == verdict.digest_after
@@ -244,10 +243,9 @@ class ReviewQueue:
         return GraphReviewer(self.ledger, _OfLedger(self.service.graphs, graph), graph, by)
 
     def learn(self, expert: str, conversation: str, owner: str) -> tuple[StoredProposal, ...]:
-        """Queue what an owner proposes in a conversation, for the first graph of an expert, read by its
-        model.
+        """Queue the proposals in an owner's conversation, for the first graph of an expert.
 
-        Raises NotFound, BadInput and LLMError.
+        The expert's model reads the messages. Raises NotFound, BadInput and LLMError.
         """
         known = self.service.expert(expert)
         _, messages = self.service.conversation(conversation, expert, owner)

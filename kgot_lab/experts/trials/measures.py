@@ -100,8 +100,9 @@ MOST_FALSE = 4  # false citations of one answer that are counted: a comparison t
 
 @dataclass(frozen=True)
 class TrialMeasure:
-    """A number from 0 to `most` for an outcome, or None if it has none. `ranked` ones are unbounded and
-    compared by order.
+    """A number from 0 to `most` for an outcome, or None if it has none.
+
+    `ranked` ones are unbounded and compared by order.
     """
 
     name: str
@@ -165,11 +166,10 @@ def settled_order(outcomes: Sequence[TrialOutcome]) -> list[TrialOutcome]:
 def values_by_variant(
     outcomes: Sequence[TrialOutcome], measure: TrialMeasure
 ) -> dict[TrialVariant, list[float]]:
-    """Return for each variant one value a conversation, in the order given: that of its first outcome with
-    one.
+    """Return one value for each conversation, by variant, in the order given.
 
-    Answers of one conversation are not independent, and their number may be an effect of the variant. The
-    first answer has neither problem.
+    It is that of the conversation's first outcome with one. Answers of one conversation are not independent,
+    and their number may be an effect of the variant. The first answer has neither problem.
     """
     seen: dict[TrialVariant, dict[str, float]] = {variant: {} for variant in VARIANTS}
     for outcome in outcomes:
@@ -214,8 +214,7 @@ _HALVINGS = 30  # of the interval from -1 to 1: ends are exact to 2e-9
 
 @dataclass(frozen=True)
 class SequentialComparison:  # 15 fields: a row of the table of a verdict
-    """The difference between variants b and a, at a confidence of 1 - `alpha` that holds over all looks
-    together.
+    """The difference between variants b and a, with anytime-valid confidence 1 - `alpha` over all looks.
 
     n_a, n_b: values of each. `pairs` of them were compared. mean_a, mean_b: of all values, None without any.
     difference: the mean of b - a over the pairs. For ranked values it is how much more often b is the higher
@@ -263,11 +262,10 @@ def bounded_comparison(
 def ranked_comparison(
     a: Sequence[float], b: Sequence[float], *, alpha: float = ALPHA
 ) -> SequentialComparison:
-    """Compare two variants with unbounded values, such as seconds, by the order in each pair: P(b > a) - P(b
-    < a).
+    """Compare two variants with unbounded values, such as seconds, by the order within pairs.
 
-    Any monotone transformation of the scale gives the same result, and one very slow answer counts as one.
-    Raises BadInput for values that are not finite numbers.
+    The difference is P(b > a) - P(b < a). Any monotone transformation of the scale gives the same result, and
+    one very slow answer counts as one. Raises BadInput for values that are not finite numbers.
     """
     if not all(math.isfinite(value) for value in (*a, *b)):
         raise BadInput("a comparison by rank takes finite numbers")

@@ -42,8 +42,9 @@ _OPPOSED = ("thumbs", "citation use")
 
 @dataclass(frozen=True)
 class Declined:
-    """Why no winner is named: `why` for programs, `text` for people, `invalid` if more outcomes would not
-    help.
+    """Why no winner is named.
+
+    `why` is for programs, `text` for people. `invalid` is True if more outcomes would not help.
     """
 
     why: str
@@ -192,12 +193,12 @@ class TrialPlan:
 
 @dataclass(frozen=True, repr=False)
 class TrialVerdict:
-    """What a trial shows so far. `winner` is None unless the primary measure shows one and nothing opposes
-    it.
+    """What a trial shows so far.
 
-    comparisons: by measure, b against a. corrected: the p-values of the secondary measures, corrected by
-    Holm. They name no winner. declined: why none is named. costs: secondary measures that are shown to be
-    worse with the winner, after correction.
+    winner: None unless the primary measure shows one and nothing opposes it. comparisons: by measure, b
+    against a. corrected: the p-values of the secondary measures, corrected by Holm. They name no winner.
+    declined: why none is named. costs: secondary measures that are shown to be worse with the winner, after
+    correction.
     """
 
     test_id: str

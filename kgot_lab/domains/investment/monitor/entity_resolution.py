@@ -210,9 +210,7 @@ class NamesOfItem:
         ]
 
     def calls(self, said_by: str, action: str, about: Sequence[Node]) -> list[Node]:
-        """Return the live insights by the same person with the same action on at least one of the same
-        things.
-        """
+        """Return the live insights of a person with an action on at least one of some nodes."""
         joined = self._view.edges_to([each.id for each in about], ["about"]) if said_by and action else ()
         insights = [each.node for each in self._view.nodes_by_id(each.edge.source for each in joined)]
         told = {"said_by": said_by, "action": action}

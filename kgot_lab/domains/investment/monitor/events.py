@@ -38,8 +38,9 @@ class NewsGathered:
 
 @dataclass(frozen=True)
 class ClockBehind:
-    """The clock is behind the last change of the graph, whose time dates new writes, so fresh news may expire
-    early.
+    """The clock is behind the last change of the graph.
+
+    New writes are dated by that change, so fresh news may expire early.
     """
 
     clock: datetime

@@ -65,8 +65,9 @@ END_TICK = "UPDATE ticks SET ended_at = :at WHERE id = :id AND ended_at IS NULL"
 
 @dataclass(frozen=True)
 class Tick:
-    """One round of all stages: when it was due, and how many before it were missed. Missed ticks are not
-    repeated.
+    """One round of all stages: when it was due, and how many before it were missed.
+
+    Missed ticks are not repeated.
     """
 
     id: int
@@ -174,8 +175,7 @@ class NewsJournal(InTables):
     # --- ticks ---
 
     def next_tick(self, every: timedelta) -> Tick:
-        """Return the next tick: the interrupted one, or else the latest that is due, or the first in the
-        future.
+        """Return the next tick: an interrupted one, else the latest that is due, else the next in the future.
         """
         rows = self.storage.rows(LAST_TICK)
         last = None if not rows else Tick(rows[0][0], moment(rows[0][1]), rows[0][2], open_moment(rows[0][4]))
@@ -199,8 +199,9 @@ class NewsJournal(InTables):
 
 
 class CachedReplies:
-    """A model that is asked each prompt only once. Its reply is stored in the journal before use, and read
-    from there later.
+    """A model that is asked each prompt only once.
+
+    Its reply is stored in the journal before use, and read from there later.
     """
 
     def __init__(self, llm: LLM, journal: NewsJournal) -> None:

@@ -130,8 +130,9 @@ _SET_BACK = timedelta(minutes=1)  # a clock that is behind by less was set right
 
 @dataclass(frozen=True)
 class MonitorPlaces:
-    """The persistent stores: graph, accounts and journal, each in its own tables. The journal's clock sets
-    the time.
+    """The persistent stores: graph, accounts and journal, each in its own tables.
+
+    The journal's clock sets the time.
     """
 
     graph: InvestmentGraph
@@ -198,8 +199,9 @@ class Monitor:
         yield NewsGathered(len(new), len(read.items) - len(due), (*read.refused, *double))
 
     def _update(self) -> Iterator[MonitorEvent]:
-        """Read items one by one, and write each to the graph before the next is read, which can refer to its
-        names.
+        """Read items one by one, and write the facts of each to the graph before the next is read.
+
+        The next item can then refer to its names.
         """
         graph, journal = self.places.graph, self.places.journal
         if (last := graph.view().time) - (now := journal.now()) > _SET_BACK:
@@ -217,7 +219,9 @@ class Monitor:
             yield ItemsWait(waiting)
 
     def _written(self, facts: NewsFacts) -> MonitorEvent:
-        """Write the facts of an item once. Its own node is written in the same change, and shows that it was.
+        """Write the facts of an item once.
+
+        Its own node is written in the same change, and shows that it was.
         """
         graph = self.places.graph
         try:
@@ -240,8 +244,7 @@ class Monitor:
         return update
 
     def _decide(self) -> Iterator[MonitorEvent]:
-        """Load each user's holdings, watchlist and wishes, and post the briefings that the graph calls for
-        now.
+        """Post the briefings that the graph calls for now, given each user's holdings, watchlist and wishes.
         """
         graph, accounts = self.places.graph, self.places.accounts
         for number, user in enumerate(accounts.users(), start=1):
@@ -330,13 +333,12 @@ class Ending:
 def run_on(
     monitor: Monitor, every: timedelta, ending: Ending, *, wait: Callable[[float], object] | None = None
 ) -> Iterator[MonitorEvent]:
-    """Run a tick at regular intervals and yield its events, the first at once or when the previous one is
-    over.
+    """Run ticks at regular intervals and yield their events.
 
-    Missed ticks are one tick: it reads what has come in since, up to the limit of a tick, and sends nothing
-    that has expired. An interrupted tick is resumed first. A requested end takes effect between two events,
-    so that a running model call is completed and stored. `wait` takes the seconds until the next check of the
-    clock. Raises BadInput.
+    The first tick runs at once, or when the previous one is over. Missed ticks are one tick: it reads what
+    has come in since, up to the limit of a tick, and sends nothing that has expired. An interrupted tick is
+    resumed first. A requested end takes effect between two events, so that a running model call is completed
+    and stored. `wait` takes the seconds until the next check of the clock. Raises BadInput.
     """
     if not isinstance(every, timedelta) or every <= timedelta():
         raise BadInput(

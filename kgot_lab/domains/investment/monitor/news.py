@@ -128,8 +128,9 @@ def news_on_file(path: Path | str) -> NewsRead:
 
 @dataclass(frozen=True)
 class NewsFacts:
-    """The validated facts of an item. `refused` has a line for each statement of the model that was not
-    accepted.
+    """The validated facts of an item.
+
+    `refused` has a line for each statement of the model that was not accepted.
     """
 
     item: str
@@ -205,8 +206,7 @@ class StatedThing(_Stated):
 
 
 class StatedEvent(_Stated):
-    """An event as a model states it, with the names of what it affects and of the institution that decided
-    it.
+    """An event as a model states it, with the names of what it affects and the institution that decided it.
     """
 
     type: str
@@ -224,12 +224,11 @@ class StatedLink(_Stated):
 
 
 class StatedInsight(_Stated):
-    """An insight as a model states it: what it is about, the numbers of its events, from 1, and who gave it,
-    when.
+    """An insight as a model states it: what it is about, its events, and who gave it, when.
 
-    Instead of a name, `about` may have the item's words for an earlier event, and `earlier` has them for
-    earlier events it rests on. `date` is when it was given, if that is not the day of the item, and `until`
-    when it ends, if the item says so.
+    Events are given by number, from 1. Instead of a name, `about` may have the item's words for an earlier
+    event, and `earlier` has them for earlier events it rests on. `date` is when it was given, if that is not
+    the day of the item, and `until` when it ends, if the item says so.
     """
 
     type: _one_of(("signal", "observation", "pattern"))  # type: ignore[valid-type]
@@ -253,8 +252,9 @@ class StatedCall(_Stated):
 
 
 class StatedNews(_Stated):
-    """Everything a model reads in an item. `untrue` quotes what it says did not happen, `ended` are links
-    that are over.
+    """Everything a model reads in an item.
+
+    `untrue` quotes what it says did not happen, and `ended` are links that are over.
     """
 
     sentiment: _one_of(("positive", "negative", "neutral")) = ""  # type: ignore[valid-type]

@@ -1,5 +1,6 @@
-"""Read an item of news with a model: one call with a reply schema, and a filter for what the item really
-states.
+"""Read an item of news with a model.
+
+One call has a reply schema, and a filter accepts only what the item states.
 """
 
 from __future__ import annotations
@@ -94,8 +95,9 @@ class Sifter:
     # --- one kind each ---
 
     def take_thing(self, thing: StatedThing) -> None:
-        """Accept a thing that the item names, as a node of the graph or a new one, and that the item mentions
-        it.
+        """Accept a thing that the item names, as a node of the graph or a new one.
+
+        An edge records that the item mentions it.
         """
         name, symbol, what = cleaned(thing.name), cleaned(thing.symbol), f"{thing.type} {shortly(thing.name)}"
         if thing.type == "Asset":
@@ -267,8 +269,9 @@ class Sifter:
     def _join(
         self, sources: Sequence[Node], type: str, targets: Sequence[Node], what: str, **properties: Json
     ) -> bool:
-        """Accept the first edge between candidate ends that the vocabulary allows, and return whether there
-        was one.
+        """Accept the first edge between candidate ends that the vocabulary allows.
+
+        Returns whether there was one.
         """
         first: Sequence[Fault] = ()
         for source, target in product(sources, targets):

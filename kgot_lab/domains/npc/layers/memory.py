@@ -1,5 +1,4 @@
-"""The layers of a world: session log (L1), dense retrieval of texts (L2), and a character's memory and
-context.
+"""The layers of a world: session log (L1), dense retrieval of texts (L2), memory and context of a character.
 """
 
 from __future__ import annotations
@@ -45,10 +44,10 @@ MOST_EFFORT = 1_000  # that pgvector takes
 
 
 class SemanticIndex:
-    """Chunks with the embeddings of one model. Its own methods see all of them, as the author of a world
-    does.
+    """Chunks with the embeddings of one model.
 
-    Raises BadInput if there are embeddings of another model, StoreUnavailable for a server without pgvector.
+    Its own methods see all of them, as the author of a world does. Raises BadInput if there are embeddings of
+    another model, StoreUnavailable for a server without pgvector.
     """
 
     def __init__(self, world: NpcWorld, embedder: Embedder) -> None:
@@ -242,7 +241,9 @@ class CharacterLog:
 
 
 class WorldLayers:
-    """A world with its log (L1) and its texts (L2) beside the graph (L3). Raises what SemanticIndex raises.
+    """A world with its log (L1) and its texts (L2) beside the graph (L3).
+
+    Raises what SemanticIndex raises.
     """
 
     def __init__(self, world: NpcWorld, embedder: Embedder) -> None:
@@ -255,8 +256,7 @@ class WorldLayers:
 
 
 class NpcMemory:
-    """What a character knows: the graph that it sees, the log that it heard, and the texts that it may know.
-    """
+    """What a character knows: the graph it sees, the log it heard, and the texts it may know."""
 
     def __init__(self, layers: WorldLayers, npc_id: str, policy: VisibilityPolicy = DEFAULT_POLICY) -> None:
         self._layers = layers
@@ -292,8 +292,9 @@ class NpcMemory:
 
 @dataclass(frozen=True)
 class HotBudget:
-    """The target time of assembling a context, and the limit after which it returns what is ready, in
-    seconds.
+    """The target time for assembling a context, and its time limit, in seconds.
+
+    At the limit, what is ready is returned.
     """
 
     target: float = 0.05
@@ -347,12 +348,12 @@ def hot_context(
     wait: Callable[[threading.Event, float], object] = threading.Event.wait,
     clock: Callable[[], float] = time.perf_counter,
 ) -> HotContext:
-    """Assemble identity, scene with what the character heard in a session or in all, and relevant texts, in
-    order.
+    """Assemble the context of a character's next line: identity, scene and relevant texts, in this order.
 
-    At the limit of the budget, what is ready is returned. The part being read is read to its end and dropped,
-    and later parts are not started. Until then the storage is busy with it. `wait(done, seconds)` waits for
-    all parts. Raises what the parts raise before the limit.
+    The scene has what it heard in a session or in all. At the limit of the budget, what is ready is returned.
+    The part being read is read to its end and dropped, and later parts are not started. Until then the
+    storage is busy with it. `wait(done, seconds)` waits for all parts. Raises what the parts raise before the
+    limit.
     """
     require(memory, NpcMemory, "a hot context is of an NpcMemory, as WorldLayers(…).memory(npc_id) gives one")
     require(budget, HotBudget, "a budget is a HotBudget(target, limit)")

@@ -18,7 +18,9 @@ Audience = tuple[str, ...] | None  # the ids of those it is for; None: everyone
 
 @dataclass(frozen=True)
 class LogEntry:
-    """A verbatim entry of a session. Its speaker and its audience heard it. No speaker means the game master.
+    """A verbatim entry of a session, heard by its speaker and its audience.
+
+    No speaker means the game master.
     """
 
     session_id: str
@@ -102,7 +104,9 @@ DEFAULT_RANKING = ContextRanking()
 
 @dataclass(frozen=True, eq=False)
 class ContextQuery:
-    """A query of a character: a vector and its embedder, the entities to search (None: all), and the ranking.
+    """A query of a character: a vector and its embedder, the entities to search, and the ranking.
+
+    Entities are None to search all.
     """
 
     npc_id: str

@@ -1,5 +1,6 @@
-"""Storage of a world's layers on SQLite and PostgreSQL, and GraphRAG: two queries in Python, one in
-PostgreSQL.
+"""Storage of a world's layers on SQLite and PostgreSQL, and GraphRAG.
+
+GraphRAG takes two queries in Python and one in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from kgot_lab.stores.sql import json_text
 
 
 class LayerStorage(Protocol):
-    """The tables of a world's layers, on one engine; raises StoreUnavailable and StoreDamaged."""
+    """The tables of a world's layers, on one engine. Raises StoreUnavailable and StoreDamaged."""
 
     def prepare_log(self) -> None: ...  # make its tables, unless they are there
     def prepare_chunks(self) -> None: ...  # raises StoreUnavailable where the engine has no vectors
