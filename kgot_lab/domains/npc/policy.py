@@ -48,8 +48,7 @@ NEVER = ("secret_knowledge", "knowledge_scope", "public")
 
 @dataclass(frozen=True)
 class VisibilityPolicy:
-    """The rules of visibility: spreading and public types, public attributes by entity type, depth of KNOWS.
-    """
+    """The rules of visibility: spreading types, public types, public attributes, and depth of KNOWS."""
 
     spreading: tuple[str, ...] = SPREADING
     public_types: tuple[str, ...] = PUBLIC_TYPES

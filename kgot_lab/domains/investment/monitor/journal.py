@@ -175,8 +175,7 @@ class NewsJournal(InTables):
     # --- ticks ---
 
     def next_tick(self, every: timedelta) -> Tick:
-        """Return the next tick: an interrupted one, else the latest that is due, else the next in the future.
-        """
+        """Return the next tick: an interrupted one, else the latest that is due, else the next one."""
         rows = self.storage.rows(LAST_TICK)
         last = None if not rows else Tick(rows[0][0], moment(rows[0][1]), rows[0][2], open_moment(rows[0][4]))
         return tick_after(last, self.now(), every)

@@ -244,7 +244,9 @@ class Monitor:
         return update
 
     def _decide(self) -> Iterator[MonitorEvent]:
-        """Post the briefings that the graph calls for now, given each user's holdings, watchlist and wishes.
+        """Post the briefings that the graph calls for now.
+
+        This loads each user's holdings, watchlist and wishes.
         """
         graph, accounts = self.places.graph, self.places.accounts
         for number, user in enumerate(accounts.users(), start=1):

@@ -206,8 +206,7 @@ class StatedThing(_Stated):
 
 
 class StatedEvent(_Stated):
-    """An event as a model states it, with the names of what it affects and the institution that decided it.
-    """
+    """An event as a model states it, with the names of what it affects and of its issuing institution."""
 
     type: str
     summary: str

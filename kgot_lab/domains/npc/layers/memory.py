@@ -1,5 +1,4 @@
-"""The layers of a world: session log (L1), dense retrieval of texts (L2), memory and context of a character.
-"""
+"""The layers of a world: session log (L1), dense retrieval of texts (L2), and a character's context."""
 
 from __future__ import annotations
 
