@@ -24,7 +24,7 @@ from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR, SeveralGraphs
 from kgot_lab.kgos.query.graph_loading import opened_graph
 from kgot_lab.types import Edge
 
-# A folder of code read into a graph by a process of its own, so that a server goes on answering meanwhile.
+# A folder of code is read into a graph in a separate process, so that the server keeps responding.
 
 
 def read_graph_in_worker(folder: Path) -> PropertyGraph:
@@ -50,7 +50,7 @@ class KnownGraphs:
 
     names: tuple[str, ...]
     asked: PropertyGraph | SeveralGraphs
-    digest: str  # of what all of them hold
+    digest: str  # of the contents of all of them
 
     @property
     def graph(self) -> PropertyGraph:
@@ -85,12 +85,12 @@ class GraphFolder:
         self._read: dict[str, _ReadGraph] = {}
         self._joined: dict[str, KnownGraphs] = {}
         self._made: dict[str, PropertyGraph] = {}
-        # what a graph became by what was approved
+        # adds the approved changes to a graph
         self.learnt: Callable[[str, PropertyGraph], PropertyGraph] | None = None
         self._lock = threading.RLock()
         self._reading: dict[
             str, threading.Lock
-        ] = {}  # one a graph, so that a large one keeps nobody waiting for another
+        ] = {}  # one for each graph, so that a large one does not block another
 
     def names(self) -> tuple[str, ...]:
         """Return the ids of all graphs."""
@@ -147,7 +147,7 @@ class GraphFolder:
                 raise BadInput(
                     f"the graph {name} cannot be read: {str(error).replace(str(path), name)}"
                 ) from None
-            except OSError as error:  # it went away meanwhile, or may not be read
+            except OSError as error:  # it was deleted meanwhile, or cannot be read
                 raise BadInput(f"the graph {name} cannot be read: {error.strerror}") from None
             self._read[name] = kept
         return kept.graph

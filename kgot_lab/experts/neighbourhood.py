@@ -37,10 +37,10 @@ class Surroundings:
     node: PlacedNode
     properties: Mapping[str, Json] = field(hash=False)
     limitations: tuple[Limitation, ...]
-    neighbours: tuple[PlacedNode, ...]  # the best linked first
+    neighbours: tuple[PlacedNode, ...]  # those with the most edges first
     edges: tuple[Edge, ...]
     neighbours_in_all: int
-    edges_in_all: int  # among the nodes that are here
+    edges_in_all: int  # among the nodes shown
 
 
 def surroundings(graph: PropertyGraph, id: str, *, most: int = MOST_AROUND) -> Surroundings:
@@ -59,7 +59,7 @@ def surroundings(graph: PropertyGraph, id: str, *, most: int = MOST_AROUND) -> S
     ]
     best = sorted(around, key=lambda each: (-int(index.degrees[each]), graph.ids[each]))[:most]
     part = graph.subgraph([id, *(graph.ids[each] for each in best)])
-    # a stable sort: else as in the graph
+    # a stable sort: ties in graph order
     edges = sorted(part.edges, key=lambda edge: id not in (edge.source, edge.target))
     places = _places(index, id, best, edges)
     return Surroundings(

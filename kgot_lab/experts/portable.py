@@ -162,8 +162,8 @@ def _hash(told: Mapping[str, Json]) -> str:
     ).hexdigest()
 
 
-# What is known of how good an expert is: what was measured on questions with gold, and what came of its
-# answers since.
+# The quality of an expert: benchmark scores on questions with gold answers, and the outcomes of its answers
+# since.
 
 _MEASURED = Path(__file__).parent / "shipped" / "scores"
 
@@ -218,8 +218,8 @@ def _numbers(scores: Mapping[str, Any], before: str) -> Iterator[tuple[str, floa
             yield f"{before}{name}", float(value)
 
 
-# A conversation as OpenTelemetry spans by the conventions for generative AI, in the JSON of OTLP; no words
-# of anybody are in it.
+# A conversation as OpenTelemetry spans by the conventions for generative AI, in the JSON of OTLP, without
+# anybody's text.
 
 
 def genai_spans(

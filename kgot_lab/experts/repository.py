@@ -21,7 +21,7 @@ from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import ClaimRow, InTables, Layout, TableStorage
 from kgot_lab.types import Json
 
-# All SQL of experts and their conversations, in what SQLite and PostgreSQL have in common.
+# All SQL of experts and their conversations, common to SQLite and PostgreSQL.
 
 EXPERT_TABLES = (
     """CREATE TABLE experts (id TEXT PRIMARY KEY, body TEXT NOT NULL, created BIGINT NOT NULL, updated BIGINT NOT NULL, gone BIGINT)""",
@@ -34,7 +34,7 @@ EXPERT_TABLES = (
     """CREATE TABLE tokens (hash TEXT PRIMARY KEY, tenant TEXT NOT NULL, role TEXT NOT NULL, made BIGINT NOT NULL, revoked BIGINT)""",
 )
 EXPERT_INDEXES = (
-    "CREATE INDEX experts_by_age ON experts (created, id)",  # a place that was made without it only takes longer for a page
+    "CREATE INDEX experts_by_age ON experts (created, id)",  # a database created without it only needs longer for a page
     "CREATE INDEX conversations_by_expert ON conversations (expert, owner, last)",
     "CREATE INDEX conversations_by_chain ON conversations (chain)",
 )
@@ -46,8 +46,8 @@ EXPERT = "SELECT id, body, created, updated FROM experts WHERE id = :id AND gone
 EXPERTS = "SELECT id, body, created, updated FROM experts WHERE gone IS NULL ORDER BY created, id"
 EXPERTS_AFTER = """SELECT id, body, created, updated FROM experts
   WHERE gone IS NULL AND (created, id) > (:created, :after) ORDER BY created, id LIMIT :limit"""
-CREATED = "SELECT created FROM experts WHERE id = :id"  # also of one that is gone, so that a page can be gone on from
-TAKEN = "SELECT id FROM experts WHERE id = :id OR substr(id, 1, :length) = :beginning"  # also of those that are gone: no id comes again
+CREATED = "SELECT created FROM experts WHERE id = :id"  # also of a deleted one, so that paging can continue
+TAKEN = "SELECT id FROM experts WHERE id = :id OR substr(id, 1, :length) = :beginning"  # also of deleted ones: no id is reused
 ADD_EXPERT = "INSERT INTO experts (id, body, created, updated) VALUES (:id, :body, :at, :at)"
 CHANGE_EXPERT = "UPDATE experts SET body = :body, updated = :at WHERE id = :id"
 REMOVE_EXPERT = "UPDATE experts SET body = '', gone = :at WHERE id = :id"
@@ -114,7 +114,7 @@ HELD_TOKENS = "SELECT tenant, role, made FROM tokens WHERE revoked IS NULL ORDER
 REVOKE_TENANT = "UPDATE tokens SET revoked = :at WHERE tenant = :tenant AND revoked IS NULL"
 
 
-# characters of an id that a copy begins with, so that a copy of a copy has one that doors take
+# characters of the original's id in that of a copy, so that a copy of a copy has a valid id
 _LONGEST_ID = 150
 _PREVIEW = 80  # characters of the first question
 
@@ -386,7 +386,7 @@ class ExpertTables(InTables):
         for statement in (REMOVE_OPINIONS, REMOVE_MESSAGES, REMOVE_CONVERSATIONS):
             self.storage.rows(statement, {"ids": ids})
 
-    # --- what was thought of answers ---
+    # --- ratings of answers ---
 
     def put_opinion(self, message: str, thumb: int, *, conversation: str, expert: str, owner: str) -> None:
         """Store a person's rating of an answer, +1 or -1. The last one counts.
@@ -455,7 +455,7 @@ class ExpertTables(InTables):
         return _trial(found[0]) if found else None
 
     def end_trial(self, id: str) -> None:
-        """End a trial. Its results are kept."""
+        """Stop a trial. Its results are kept."""
         with self.storage.changing():
             self.storage.rows(END_TRIAL, {"id": id, "at": self._at()})
 

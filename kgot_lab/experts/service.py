@@ -35,7 +35,7 @@ from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import LLM, Json
 
 LOCAL_OWNER = "local"
-# with the name of another instance: the owner of what it asked; no tenant's name has a colon
+# with the name of another instance: the owner of its questions; no tenant's name has a colon
 PEER_OWNER = "peer:"
 _LONGEST_QUESTION = 20_000  # characters
 _MOST_HISTORY = 200  # messages
@@ -74,8 +74,8 @@ class ExpertService:
     playbooks: Mapping[str, Playbook] = field(default_factory=authored_playbooks)
     embedder: Embedder | None = None
     consultants: Consultants | None = None
-    market: Path | str | None = None  # where experts are taken from: a folder of exported ones, or an address
-    forgetting: Callable[[str], object] | None = None  # is told of each conversation that is deleted
+    market: Path | str | None = None  # marketplace to import from: a folder or an address
+    forgetting: Callable[[str], object] | None = None  # called with each conversation that is deleted
 
     # --- experts ---
 
@@ -173,7 +173,7 @@ class ExpertService:
         for name in (*config.dimension_filters, *goals):
             if name not in BY_NAME and name not in held:
                 raise UnknownName("dimension", name, BY_NAME)
-        self.graphs.known_to(config)  # says what is wrong with edges between graphs
+        self.graphs.known_to(config)  # raises if edges between graphs are invalid
         return config
 
     # --- chat ---
@@ -213,12 +213,12 @@ class ExpertService:
         if trial is not None:
             with suppress(
                 BadInput
-            ):  # the expert was changed so that the variant fits no more: it answers as it is, and for neither side
+            ):  # the expert was changed so that the variant no longer fits: its own configuration answers, for neither variant
                 variant = chosen_variant(expert.config, trial, conversation)
                 known = self.graphs.known_to(variant.config)
                 llm = self.models.named(model or variant.config.models.get("chat"))
                 choice = variant
-        # who would ask on, and two could ask each other for ever
+        # a peer's question is not delegated further, since two instances could ask each other forever
         asked_by_peer = owner.startswith(PEER_OWNER)
         services = TurnServices(
             self.tables, self.playbooks, self.embedder, None if asked_by_peer else self.consultants
@@ -311,8 +311,7 @@ def _sound_text(text: str, what: str, *, blank: bool = False) -> str:
     return text
 
 
-# The two experts that come with the package: on the curated graph, and on the code and documents of this
-# package itself.
+# The two shipped experts: on the curated graph, and on the code and documents of this package.
 
 _FOLDER = Path(__file__).parent / "shipped"
 _PACKAGE = Path(__file__).parents[1]
@@ -341,7 +340,7 @@ def ship_experts(service: ExpertService) -> tuple[str, ...]:
             service.expert(id)
         except NotFound:
             try:
-                service.tables.add_expert(expert_config(told), id=id)  # its graph is read later
+                service.tables.add_expert(expert_config(told), id=id)  # its graph is loaded later
             except AlreadyExists:
                 continue
             new.append(id)

@@ -44,7 +44,7 @@ class AnsweredTalk:
 
     question: str
     text: str
-    message: str  # the id under which it is kept
+    message: str  # the id under which it is stored
     conversation: str
     known: KnownGraphs = field(repr=False, compare=False)
     thought: Thought | None = field(default=None, repr=False, hash=False)
@@ -52,7 +52,7 @@ class AnsweredTalk:
     cited: tuple[CitableNode, ...] = ()
     false: tuple[str, ...] = ()
     trouble: str = ""
-    named: tuple[CitableNode, ...] = ()  # that it names without citing them, found by us
+    named: tuple[CitableNode, ...] = ()  # nodes that it names without citing them, matched here
 
     @property
     def parts(self) -> tuple[AnswerPart, ...]:
@@ -83,7 +83,7 @@ def answer_parts(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPa
             each.node is None and not part.endswith(FALSE_MARK)
             for each, part in zip(told, parts, strict=True)
         ):
-            continue  # nobody checked this: it stays words
+            continue  # not checked, so it stays text
         if at < found.start():
             yield AnswerPart(text[at : found.start()])
         yield from told
@@ -125,7 +125,7 @@ class ExpertTalk:
         require(question, str, "a question is a text")
         turn = self.service.ask(self.expert.id, self.owner, question, conversation_id=self.conversation)
         services = replace(turn.services, tell_failure=lambda error, *_: str(error))
-        turn = replace(turn, services=services)  # who asks from Python owns all of it
+        turn = replace(turn, services=services)  # a caller from Python owns everything
         self.conversation = turn.conversation
         heard = _Request(turn)
         try:

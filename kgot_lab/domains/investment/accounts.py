@@ -41,7 +41,7 @@ class UserAccount:
     """All data of a user. Its representation shows none of it."""
 
     user: str = field(repr=False)
-    owner: str = field(repr=False)  # whose private nodes in the graph are theirs
+    owner: str = field(repr=False)  # the owner key of the user's private nodes in the graph
     risk_tolerance: RiskTolerance = field(repr=False)
     horizon: str = field(repr=False)
     goals: tuple[Json, ...] = field(repr=False)
@@ -81,7 +81,7 @@ class Accounts(InTables):
     ) -> None:
         self.storage, self.now, self._new_owner = storage, now, new_owner
 
-    # --- reading ---
+    # --- reads ---
 
     def users(self) -> tuple[str, ...]:
         """Return the users, by name."""
@@ -104,7 +104,7 @@ class Accounts(InTables):
         told = tuple(json.loads(goals)), json.loads(preferences)
         return UserAccount(user, owner, risk, horizon, *told, held, tuple(symbol for (symbol,) in watched))
 
-    # --- changing ---
+    # --- changes ---
 
     def set_profile(
         self,
@@ -195,7 +195,7 @@ class Accounts(InTables):
                 raise BadInput("no briefing in the outbox has this key; take one of outbox()")
             self.storage.rows(sql.MARK_SENT, {"key": key, "at": instant(self.now(), "now")})
 
-    # --- inside ---
+    # --- helpers ---
 
     def _profile(self, user: str) -> list[tuple[str, RiskTolerance, str, str, str]]:
         return self.storage.rows(sql.PROFILE, {"user": _user(user)})

@@ -29,7 +29,7 @@ class Wishes:
     least_weight: float = 0.0
     muted: frozenset[str] = frozenset()  # symbols
     actions: frozenset[str] = frozenset({"buy", "sell", "hold"})
-    watchlist: bool = True  # whether what is only watched counts
+    watchlist: bool = True  # whether assets that are only watched count
 
     @classmethod
     def of(cls, preferences: Mapping[str, Json]) -> Wishes:
@@ -58,7 +58,7 @@ class Signal:
 
     insight: DatedNode
     evidence: tuple[Node, ...] = ()
-    asked_at: datetime | None = None  # when it was live
+    asked_at: datetime | None = None  # the time of the view
 
     @property
     def action(self) -> str:

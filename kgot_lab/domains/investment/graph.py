@@ -144,7 +144,7 @@ class InvestmentGraph(InTables):
         )
 
     def expire(self, *what: str | EdgeIds, owner: str = "") -> GraphUpdate:
-        """End nodes (by id) and edges (by source, type and target) now. They stay in the history.
+        """Expire nodes (by id) and edges (by source, type and target) now. They stay in the history.
 
         Those that have already ended are not changed.
         """

@@ -17,8 +17,7 @@ from kgot_lab.errors import BadInput, described_value
 from kgot_lab.memory.claims.claim import open_moment
 from kgot_lab.types import Node
 
-# What is left of a bearing after a hop. Settings of ours, not measured; a hop that is not named here is not
-# walked.
+# The weight left after a hop. These are settings, not measurements. A hop that is not listed is not walked.
 DECAYS: Mapping[str, float] = {
     "affects": 0.9,
     "about": 1.0,
@@ -28,10 +27,10 @@ DECAYS: Mapping[str, float] = {
     "belongs_to": 0.7,
 }
 OPTIONAL_DECAYS: Mapping[str, float] = {"supplier": 0.5, "competes_with": 0.3, "owns": 0.6, "correlated": 0.4}
-# from where one may begin or pass
+# from where a walk may start or pass
 _OUTWARD = {"MarketEvent": "affects", "Insight": "about", "News": "mentions", "Institution": "affects"}
-_INWARD = ("issued_by", "in_sector", "belongs_to")  # walked against their arrows, from the whole to its parts
-_ACROSS = ("supplier", "competes_with", "owns", "correlated")  # walked both ways, once in a path
+_INWARD = ("issued_by", "in_sector", "belongs_to")  # walked backwards, from the whole to its parts
+_ACROSS = ("supplier", "competes_with", "owns", "correlated")  # walked in both directions, once in a path
 
 
 @dataclass(frozen=True)
@@ -170,7 +169,7 @@ def _after(state: _State, by: str, forward: bool, id: str, type: str, own: set[s
         institutions = state.institutions + (type == "Institution")
         return None if institutions > 1 else state._replace(id=id, type=type, institutions=institutions)
     if by == "issued_by" and state.through_class and id in own:
-        return None  # its own class takes the place of the inherited one
+        return None  # its own class replaces the inherited one
     return state._replace(id=id, type=type, through_class=state.through_class or by == "belongs_to")
 
 

@@ -34,7 +34,7 @@ GRAPH_LAYOUT = Layout(
     ("CREATE INDEX nodes_by_name ON nodes (name)",),
     (
         "CREATE INDEX nodes_by_name ON nodes USING hash (name)",
-    ),  # a headline may be longer than other indexes take
+    ),  # a headline may be longer than other indexes allow
 )
 
 LAST_TIME = "SELECT coalesce(max(at), :least) FROM changes"
@@ -79,7 +79,7 @@ VALUES_THEN = """SELECT i.period, i.value, i.source FROM indicators i
 OPEN_VALUE = "INSERT INTO indicators (name, period, value, source, opened) VALUES (:name, :period, :value, :source, :at)"
 CLOSE_VALUE = "UPDATE indicators SET closed = :at WHERE name = :name AND period = :period AND closed IS NULL"
 
-# --- accounts: whose holdings they are lies here alone ---
+# --- accounts: holdings are stored here only ---
 
 ACCOUNTS_LAYOUT = Layout(
     "investment accounts",

@@ -31,10 +31,9 @@ from kgot_lab.memory.claims.claim import instant
 from kgot_lab.memory.tables import TableStorage
 from kgot_lab.types import Edge, Json, Node
 
-# How long facts stay fresh: a table of lifetimes by type, by where an edge starts, and by the class an
-# asset belongs to itself.
+# How long facts stay fresh: lifetimes by type, by source type of an edge, and by an asset's own class.
 #
-# The figures are settings of ours. The document only says that stale facts must not be used.
+# The numbers are settings of this package. The document only says that stale facts must not be used.
 
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -65,7 +64,7 @@ LIFETIMES = (
     Lifetime("affects", 30),
     Lifetime(
         "affects", None, source="Institution"
-    ),  # how a central bank bears upon a class stands; what it decided passes
+    ),  # the effect of a central bank on a class is permanent; its decisions expire
     Lifetime("mentions", 7),
     Lifetime("about", 14),
     Lifetime("derived_from", 30),
@@ -74,7 +73,7 @@ LIFETIMES = (
     Lifetime("about", 3, asset_class="Crypto"),
     Lifetime("correlated", 7, asset_class="Crypto"),
 )
-_DATED_BY = ("date", "published_at", "generated_at")  # the property that says since when a node is news
+_DATED_BY = ("date", "published_at", "generated_at")  # the property with the date of a node
 
 
 def node_expiry(node: Node, at: int, lifetimes: Collection[Lifetime]) -> int | None:
@@ -127,7 +126,7 @@ def later(one: int | None, other: int | None) -> int | None:
 
 
 EdgeIds = tuple[str, str, str]  # source, type, target
-# when what is written expires, where that was said, in microseconds
+# explicit expiries, in microseconds
 GivenEnds = Mapping[str | EdgeIds, int | None]
 
 
@@ -136,7 +135,7 @@ class GraphChange:
 
     def __init__(self, storage: TableStorage, owner: str, now: Callable[[], datetime]) -> None:
         self._storage, self._owner = storage, owner
-        # read within: to wait for another process is not to go back in time
+        # read within the transaction: waiting for another process must not set the time back
         self._clock = instant(now(), "now")
         self.at = last_time(storage, self._clock)
         self._begun = False
@@ -197,14 +196,14 @@ class GraphChange:
         return DatedEdge(self._owner, created, expires, self.at, None, edge)
 
     def end_node(self, node: DatedNode) -> bool:
-        """End a node now, and return whether it was still open."""
+        """Expire a node now, and return whether it was still open."""
         if node.expires is not None and node.expires <= self.at:
             return False
         self._put_node(node.node, node.created, self.at)
         return True
 
     def end_edge(self, edge: DatedEdge) -> bool:
-        """End an edge now, and return whether it was still open."""
+        """Expire an edge now, and return whether it was still open."""
         if edge.expires is not None and edge.expires <= self.at:
             return False
         self._put_edge(edge.edge, edge.created, self.at)
@@ -235,7 +234,7 @@ class GraphChange:
                 classes.setdefault(source, set()).add(str(named[target].properties["name"]))
         return classes
 
-    # --- inside ---
+    # --- helpers ---
 
     def _put_node(self, node: Node, created: int, expires: int | None) -> None:
         self.begin()
@@ -279,7 +278,7 @@ def _json(properties: Mapping[str, Json]) -> str:
     return json.dumps(dict(properties), sort_keys=True)
 
 
-# What is given to be written to the graph: each node once, edges in order, and ids that say whose they are.
+# What is to be written to the graph: each node once, edges in order, and ids that begin with their owner.
 
 
 def one_each(nodes: Iterable[Node]) -> list[Node]:

@@ -19,8 +19,7 @@ from kgot_lab.memory.tables import TableStorage
 from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Edge, Json, Node
 
-# What nodes of the investment graph are called: ids that are the same whenever the same thing is written,
-# names, symbols.
+# Ids, names and symbols of nodes in the investment graph. The same thing always has the same id.
 
 _NAMED_BY = {
     "Asset": "symbol",
@@ -30,7 +29,7 @@ _NAMED_BY = {
     "Insight": "summary",
 }
 _DATES = ("date", "published_at", "generated_at")
-LONGEST_ID = 200  # characters: an index of PostgreSQL takes three such ids
+LONGEST_ID = 200  # characters: an index of PostgreSQL can hold three such ids
 SYMBOLS = {"Asset": "symbol", "Company": "ticker"}
 
 
@@ -51,7 +50,7 @@ def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Nod
     elif type in ("MarketEvent", "News", "Insight"):
         said = json.dumps([type, properties.get("type"), key, [properties.get(date) for date in _DATES]])
         key = hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
-    # a / ends the owner in an id
+    # a / ends the owner prefix of an id
     return Node(f"{owned_prefix(owner)}{type}:{key.replace('/', '|')}", (type,), properties)
 
 
@@ -89,7 +88,7 @@ def storable_text(text: str) -> str:
     return str(whole(text)).replace("\0", " ")
 
 
-FOREVER = 2**62  # microseconds: after every time
+FOREVER = 2**62  # microseconds: later than any time
 
 
 @dataclass(frozen=True)
@@ -216,7 +215,7 @@ class InvestmentView:
         rows = self.storage.rows(sql.VALUES_THEN, {"name": storable_text(name), "at": self.at})
         return tuple(IndicatorValue(moment(period), value, source) for period, value, source in rows)
 
-    # --- what was ---
+    # --- history ---
 
     def history(self, id: str) -> tuple[DatedNode, ...]:
         """Return every version of a node that this owner may see at any time, the first one first.
@@ -239,7 +238,7 @@ class InvestmentView:
             )
         )
 
-    # --- what a name stands for ---
+    # --- resolution of names ---
 
     def by_symbol(self, symbol: str) -> DatedNode:
         """Return the asset with a symbol.

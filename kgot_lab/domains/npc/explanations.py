@@ -24,7 +24,7 @@ _REASONS: Mapping[BreakReason, str] = {
     "acquaintance": "what an acquaintance knows stays theirs",
     "no further": "a type that leads there and no further",
 }
-# by which type one comes to be among what leads on; else KNOWS
+# by entity type, the relationship by which a character joins it; else KNOWS
 _JOINING = {"location": "LOCATED_AT", "faction": "MEMBER_OF"}
 
 
@@ -48,7 +48,7 @@ class Knowing:
     npc: Entity
     thing: Entity
     knows: bool
-    scope: bool  # whether the thing lies in what the NPC may know about
+    scope: bool  # whether the entity is within the NPC's knowledge scope
     way: tuple[Relationship, ...] = ()
     breaks: tuple[BrokenWay, ...] = ()
     missing: tuple[Relationship, ...] = ()
@@ -113,7 +113,7 @@ def why_not(
     added += [each for each in ground.joining(entities) if ground.makes_known(each)]
     missing: dict[tuple[str, str, str], Relationship] = {}
     for each in added:
-        missing.setdefault(each.key, each)  # what is there already is told, and not added a second time
+        missing.setdefault(each.key, each)  # an existing one in public form is not added a second time
     return Knowing(
         npc, thing, False, scope, (), tuple(breaks), tuple(missing.values()) if scope else (), names
     )

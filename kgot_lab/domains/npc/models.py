@@ -18,12 +18,12 @@ from kgot_lab.stores.sql import json_text, texts_in
 from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Json
 
-# What may be given to a world: ids, types, depths and attributes, each refused with one clear error where
-# it fits no storage.
+# Validation of input to a world: ids, types, depths and attributes. Anything that a storage cannot hold is
+# refused with a clear error.
 
 TEXT_LISTS = ("public", "knowledge_scope")  # attributes that are lists of texts
 MOST_STEPS = 100  # of a rule
-_LONGEST = 400  # characters of a name or type, each of which an index holds
+_LONGEST = 400  # characters of a name or type, so that an index can hold it
 
 
 def fit_id(id: str) -> str:
@@ -117,14 +117,14 @@ def short_text(text: str, what: str, *, blank: bool = False) -> str:
     return text
 
 
-# the known ones; any text will do
+# the known ones; any text is allowed
 ENTITY_TYPES = ("npc", "player", "location", "item", "faction", "event", "quest", "concept")
 RELATIONSHIP_TYPES = (
     *("KNOWS", "LOCATED_AT", "OWNS", "MEMBER_OF", "ALLIED_WITH"),
     *("HOSTILE_TO", "PARTICIPATED_IN", "QUEST_GIVER", "CHILD_OF", "EMPLOYED_BY"),
 )
-BOTH_WAYS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})  # whoever adds or deletes one direction does it for both
-# attributes of a relationship, true or false: nobody in the world is told of one so marked
+BOTH_WAYS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})  # adding or deleting one direction does it for both
+# boolean attributes of a relationship: with one of them, it is shown to nobody in the world
 SECRET_MARKS = ("secret", "hidden")
 
 RelationshipStanding = Literal["accepted", "queued", "rejected"]
@@ -166,7 +166,7 @@ class Entity:
     name: str
     attributes: Mapping[str, Json] = field(default_factory=dict, hash=False)
     id: str = field(default_factory=lambda: str(uuid4()))
-    created_at: datetime | None = field(default=None, compare=False)  # told, never taken
+    created_at: datetime | None = field(default=None, compare=False)  # output only
     updated_at: datetime | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -326,7 +326,7 @@ class EntityReads(Protocol):
         self, entity_id: str, depth: int = ..., *, types: tuple[str, ...] = ..., direction: Direction = ...
     ) -> tuple[
         Neighbour, ...
-    ]: ...  # breadth first, each once, with its least depth; the start is not among them
+    ]: ...  # breadth first, each once, with its least depth, without the start
     def find_path(
         self, from_id: str, to_id: str, max_depth: int = ..., *, direction: Direction = ...
     ) -> tuple[Entity, ...]: ...

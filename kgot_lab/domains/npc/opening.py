@@ -32,7 +32,7 @@ class SQLiteWorld(SQLiteTables):
 
     def __init__(self, path: Path | str = ":memory:") -> None:
         super().__init__(WORLD_LAYOUT, path)
-        self.rows("PRAGMA foreign_keys = ON")  # who is deleted goes with its relationships
+        self.rows("PRAGMA foreign_keys = ON")  # deleting an entity deletes its relationships
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
         return super().rows(
@@ -49,14 +49,14 @@ class SQLiteWorld(SQLiteTables):
                     self.rows(statement)
 
 
-# A world in a schema of a PostgreSQL server, under a role of its own that has rights to nothing else.
+# A world in a schema of a PostgreSQL server, with its own role that has no other rights.
 #
-# Worlds of one database are kept apart by schemas and not by row-level security. No statement has a filter
-# that could be forgotten: tables are named without a schema, so those of other worlds have no name here,
-# and one that is spelt out is refused to the role. Policies on rows would not bind the owner of the tables
-# or a superuser, and each key and index would carry the world. The price is a set of tables for each world:
-# thousands of them weigh on the server's catalogue. Where the login may make no roles, the schemas alone
-# keep worlds apart.
+# Worlds of one database are separated by schemas and not by row-level security. No statement has a filter
+# that could be forgotten: tables are named without a schema, so those of other worlds have no name here, and
+# a qualified name is refused to the role. Policies on rows would not bind the owner of the tables or a
+# superuser, and each key and index would have to include the world. The cost is a set of tables for each
+# world: thousands of them burden the server's catalogue. If the login may not create roles, only the schemas
+# separate worlds.
 
 if TYPE_CHECKING:
     import psycopg

@@ -1,18 +1,14 @@
-"""What someone in a world may know of it. One policy, two programs: in SQL (`visible_there`) and in Python
-(`visible_in_python`).
+"""What a character in a world may know of it: one policy, in SQL (`VISIBLE`) and in Python (`visible_in_python`).
 
 1. Itself, with all its attributes.
-2. What its own relationships lead to, but for those marked secret or hidden, and those not accepted.
-3. From what it reached by one of the types that spread (KNOWS, LOCATED_AT, MEMBER_OF, ALLIED_WITH), what
-these lead to in turn; KNOWS for
-   one step only, since what an acquaintance knows stays theirs.
-4. A relationship between two entities it may see, if it is its own or of a public type. Of one that is not
-its own, no provenance and only
-   those attributes that its own attribute `public` names.
-5. Of others their name and type, the attributes that are public for their type, and those that their
-attribute `public` names. When they
-   were changed is not told: it would tell that something was.
-6. Of all this, what lies in its attribute `knowledge_scope` if it has one: a list of types and ids.
+2. The targets of its own relationships, except those marked secret or hidden, and those not accepted.
+3. What can be reached from these by spreading types (KNOWS, LOCATED_AT, MEMBER_OF, ALLIED_WITH). KNOWS is
+   followed for one step only, because what an acquaintance knows stays theirs.
+4. A relationship between two visible entities, if it is its own or of a public type. If it is not its own, it
+   is shown without provenance, and with only the attributes that its own attribute `public` names.
+5. Of others, their name and type, the public attributes of their type, and those that their attribute `public`
+   names. The time of their last change is hidden, because it would reveal that something changed.
+6. Of all this, only what lies in its attribute `knowledge_scope` if it has one: a list of types and ids.
 """
 
 from __future__ import annotations
@@ -26,10 +22,10 @@ from kgot_lab.errors import BadInput, require
 from kgot_lab.types import Json
 
 SPREADING = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
-# of the four, those that others can see; who knows whom is not among them
+# of the four, those that others can see; KNOWS is not among them
 PUBLIC_TYPES = ("LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
 PUBLIC_ATTRIBUTES: Mapping[str, tuple[str, ...]] = (
-    MappingProxyType(  # of the usual ones, what anyone sees who sees it at all
+    MappingProxyType(  # by usual type, the attributes visible to everyone who sees the entity
         {
             "npc": ("appearance", "occupation", "speaking_style"),
             "player": ("class", "race", "notable_traits"),
@@ -42,7 +38,7 @@ PUBLIC_ATTRIBUTES: Mapping[str, tuple[str, ...]] = (
         }
     )
 )
-# attributes that are for nobody else, whatever a policy or `public` says
+# attributes that nobody else sees, whatever a policy or `public` says
 NEVER = ("secret_knowledge", "knowledge_scope", "public")
 
 

@@ -29,7 +29,7 @@ class ImportedFacts:
 
     new: tuple[Relationship, ...] = ()
     known: tuple[Relationship, ...] = ()
-    unplaced: tuple[Triple, ...] = ()  # an end is the name of nobody in the world, or of several
+    unplaced: tuple[Triple, ...] = ()  # an end names nobody in the world, or several
 
 
 def hear(world: NpcWorld, triples: Iterable[Triple], said: Provenance) -> ImportedFacts:
@@ -83,12 +83,11 @@ def _is_recorded(world: NpcWorld, said: Relationship) -> bool:
     )
 
 
-# The game master's review: what a session said that was not sure enough to be accepted at once, and what is
-# decided of it.
+# The game master's review of statements whose confidence was too low, and the decisions on them.
 #
-# The decision is kept on the row of support of that session, and stays when the session is heard again. The
-# ledger of memory is not used: an inferred claim there holds only as long as the premises that it names,
-# and what is heard in a session names none.
+# A decision is stored in the support row of that session, and is kept when the session is imported again. The
+# ledger of memory is not used: an inferred claim there holds only as long as the premises that it names, and
+# a statement of a session names none.
 
 
 class WorldReview:

@@ -27,13 +27,13 @@ from kgot_lab.stores.postgres.rows import jsonb_text, value_of_postgres
 from kgot_lab.stores.sql import json_text
 from kgot_lab.types import Json
 
-# The tables of a world; each statement may be run again, and changes nothing then.
+# The tables of a world. Each statement is idempotent.
 #
-# To what the document on the entity graph states, they add a row for each session that speaks for a
-# relationship (`support`), whether that is accepted, when it last changed, whether it is marked as secret,
-# and the index on its confidence as a number.
+# They extend those in the document on the entity graph by a row for each session that supports a relationship
+# (`support`), its standing, the time of its last change, a mark for secrets, and an index on confidence as a
+# number.
 
-CONFIDENCE = "(r.provenance->>'confidence')::float8"  # the index of PostgreSQL is on these words, so questions use them too
+CONFIDENCE = "(r.provenance->>'confidence')::float8"  # the index of PostgreSQL is on this expression, so queries use it too
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS entities (
          id UUID PRIMARY KEY DEFAULT gen_random_uuid(), type TEXT NOT NULL, name TEXT NOT NULL, attributes JSONB NOT NULL DEFAULT '{}',
@@ -204,7 +204,7 @@ class WorldStorage(TableStorage, Protocol):
     ) -> VisibleWorld | None: ...  # None: there is no such entity
 
 
-# Rows of a world's tables as entities and relationships, and back, whichever engine they are of.
+# Conversion between rows and entities or relationships, for both engines.
 
 Made = TypeVar("Made")
 

@@ -43,9 +43,9 @@ from kgot_lab.stores.sql import json_text
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Json
 
-# Shortest paths, a level at a time: one question for each level to a database, and no walk is counted out.
+# Shortest paths by breadth-first search: one query for each level, without enumerating walks.
 
-StepsFrom = Callable[[list[str]], Iterable[tuple[str, str]]]  # from some ids, every step there is: from, to
+StepsFrom = Callable[[list[str]], Iterable[tuple[str, str]]]  # from some ids, every step as (from, to)
 
 
 def shortest_way(start: str, end: str, steps: StepsFrom, depth: int) -> list[str]:
@@ -170,7 +170,7 @@ class Sight(EntityReads):
     def identity_snapshot(self, npc_id: str | None = None) -> IdentitySnapshot:
         """Return the character itself and its relationships, in one query."""
         self._require_own(npc_id)
-        # it reads no further than its own relationships lead
+        # only its own relationships are followed
         own = replace(self.policy, spreading=(), public_types=())
         seen = seen_by(self._storage, self.npc_id, own)
         entities = {entity.id: entity for entity in seen.entities}
@@ -216,10 +216,9 @@ def _one_of(seen: VisibleWorld, id: str) -> Entity:
     raise no_entity(id)
 
 
-# The policy of visibility in Python, for a world that is in this process: step by step, one question a
-# step.
+# The visibility policy in Python, for a world in this process: one query for each step.
 
-# the relationships from some entities that anyone may be told of
+# the public relationships that start at some entities
 ToldFrom = Callable[[set[str]], Iterable[Relationship]]
 
 
@@ -289,15 +288,15 @@ def _public_relationships(storage: WorldStorage, ids: set[str]) -> list[Relation
     return [each for each in map(relationship_of, rows) if is_public_relationship(each)]
 
 
-# The policy of visibility as one statement for PostgreSQL: what may not be seen does not leave the server.
+# The visibility policy as one statement for PostgreSQL, so that hidden data never leaves the server.
 
 _TOLD = "r.standing = 'accepted' AND NOT r.secret"
 _SCOPE = "me.scope IS NULL OR me.scope ? e.type OR me.scope ? CAST(e.id AS text)"
 _SHOWN = """(SELECT coalesce(jsonb_object_agg(a.key, a.value), '{{}}') FROM jsonb_each({of}.attributes) a
     WHERE a.key <> ALL(:never) AND ({usual} OR {of}.attributes->'public' ? a.key))"""
 
-# What comes before any question that one of those in a world asks: `me`, and `seen`, the entities that it may
-# see, of which one is itself.
+# The beginning of every query of a character: `me`, and `seen`, the entities that it may see, including
+# itself.
 SEEN = f"""
 WITH RECURSIVE
 me AS (SELECT id, attributes->'knowledge_scope' AS scope FROM entities WHERE id = :npc),
@@ -355,7 +354,7 @@ def visible_of(rows: list[WorldRow]) -> VisibleWorld | None:
     return VisibleWorld(tuple(entities), tuple(relationships)) if entities else None
 
 
-# The tool by which the loop asks what one of those in a world knows of it.
+# The tool by which the loop asks what a character knows.
 
 _NAME = "memory.query_entities"
 _MAY = {

@@ -53,8 +53,8 @@ from kgot_lab.memory.claims.claim import plain_text, probability, utc_now
 from kgot_lab.memory.tables import InTables
 from kgot_lab.types import Json
 
-# How entities and relationships are put into the tables: attributes by key, one row of support for each
-# session, and their summary.
+# Writing entities and relationships to the tables: attributes by key, a row of support for each session, and
+# their summary.
 
 _Key = tuple[str, str, str]  # the ids of the ends of a relationship, and its type
 Supports = dict[str, tuple[Provenance, RelationshipStanding]]  # by session
@@ -239,7 +239,7 @@ def _named(key: _Key) -> dict[str, Any]:
     return {"source": source, "target": target, "type": key[2]}
 
 
-_FEW = 8  # steps that one statement walks: it reaches a place once for each number of steps, so it would go round a circle for every step
+_FEW = 8  # steps that one statement walks: it visits an entity once for each number of steps, so a cycle would be followed for every step
 
 
 class NpcWorld(InTables, EntityGraph):
@@ -257,7 +257,7 @@ class NpcWorld(InTables, EntityGraph):
         self.storage, self.now = storage, now
         self.accept_from = probability(accept_from, "accept_from")
 
-    # --- changing ---
+    # --- changes ---
 
     def add_entity(self, entity: Entity) -> None:
         """Add an entity, or merge its type, name and attributes into an existing one."""
@@ -322,7 +322,7 @@ class NpcWorld(InTables, EntityGraph):
             ):
                 self.storage.rows(statements.DELETE_RELATIONSHIP, _key(one, other, type))
 
-    # --- asking ---
+    # --- queries ---
 
     def get_entity(self, id: str) -> Entity:
         """Return an entity by its id.
@@ -427,7 +427,7 @@ class NpcWorld(InTables, EntityGraph):
             }
         return tuple(found[id] for id in path)
 
-    # --- as one of those in it ---
+    # --- views of a character ---
 
     def sight(self, npc_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY) -> Sight:
         """Return the world as a character sees it, valid as long as the character exists."""
@@ -461,7 +461,7 @@ class NpcWorld(InTables, EntityGraph):
         """
         return self.sight(npc_id).identity_snapshot()
 
-    # --- inside ---
+    # --- helpers ---
 
     def _support(
         self, source: str, target: str, type: str

@@ -15,8 +15,8 @@ from kgot_lab.kgos.methods.compose_for import Composition
 from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.types import Json, Usage
 
-# The train of thought of an answer: what was asked for, which lanes and methods said what, what was
-# followed, told and cut.
+# The train of thought of an answer: the query, results by retriever and method, and what was expanded, put in
+# the prompt or cut.
 
 
 class ThoughtNode(BaseModel):
@@ -43,7 +43,7 @@ class ThoughtStep(BaseModel):
     found: str
 
 
-class Thought(BaseModel):  # 15 fields: the JSON that is kept with each answer
+class Thought(BaseModel):  # 15 fields: the JSON stored with each answer
     """How an answer came about, up to the model's prompt."""
 
     intent: str | None
@@ -57,7 +57,7 @@ class Thought(BaseModel):  # 15 fields: the JSON that is kept with each answer
     plan: list[str]
     playbooks: list[str]
     memories: int
-    unsaid: list[str] = []  # telling words of the question that nothing found says, where they are over half
+    unsaid: list[str] = []  # content words of the question that no node found contains, if they are over half
     delegated: list[dict[str, Any]]
     cut: list[str]
     graphs: dict[str, str]  # their digest

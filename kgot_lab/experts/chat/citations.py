@@ -14,10 +14,10 @@ from pydantic_core import from_json
 
 from kgot_lab.types import Json
 
-_OPENS = "source:"  # behind a bracket; a model may write round ones too, which are told as square ones
+_OPENS = "source:"  # after a bracket; a model may write round ones too, which are shown as square ones
 _CLOSES = {"[": "]", "(": ")"}
-_SHORTEST = 4  # characters of a name that is looked for in an answer
-_LONGEST = 400  # characters of a citation; what is longer is text
+_SHORTEST = 4  # characters of a name that is searched for in an answer
+_LONGEST = 400  # characters of a citation; anything longer is text
 FALSE_MARK = " (not in the context)"
 CITED = re.compile(r"\[source:([^\]\n]{1,400})\]", re.I)
 
@@ -172,11 +172,11 @@ def _plain(text: str) -> str:
     return " ".join(re.sub(r"[\s_-]+", " ", text.casefold()).split()).replace(": ", ":")
 
 
-# Answers in sentences that each name their source: the form that a model is held to, and how it is told on
-# as text while it comes.
+# Answers in sentences that each name their source: the reply schema, and the conversion to text while it is
+# streamed.
 #
-# A small model asked for prose cites little; held to this form it chooses a source among those it was told,
-# and then says what that one says.
+# A small model asked for prose cites little. With this schema it chooses a source from the prompt, and then
+# says what that source says.
 
 NO_SOURCE, KNOWS_NOT = "none", "I do not know."
 _MOST_SENTENCES = 4

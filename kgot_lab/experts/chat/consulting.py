@@ -25,9 +25,9 @@ from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.text.words import content_words, stem
 
 _WORD = re.compile(r"\w+")
-# the share of a question's telling words that what was found says; below it others are asked
+# the share of a question's content words that the nodes found contain; below it others are asked
 _KNOWN_ENOUGH = 0.5
-_REMEMBERED = 300.0  # seconds for which what others offer is remembered
+_REMEMBERED = 300.0  # seconds for which offers are cached
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Consultants:
             delegate_to_all(question, chosen, self.federation.key, timeout=self.seconds) if chosen else ()
         )
         for each in (*answered, *unknown):
-            if each.answer is None:  # what stands behind a colon may be the words of the other server
+            if each.answer is None:  # the part after a colon may be the words of the other server
                 log.warning(
                     "no answer from the expert %s of %s: %s",
                     each.expert,
@@ -104,7 +104,7 @@ class Consultants:
             came = capabilities_of(stale, self.federation.key, timeout=min(5.0, self.seconds))
             with self._lock:
                 for each in came:
-                    if each.signed_at is not None:  # what is silent is asked again next time
+                    if each.signed_at is not None:  # a peer without an offer is asked again next time
                         self._offered[each.peer.name] = (now, each)
                     elif each.peer.name not in self._offered:
                         silent[each.peer.name] = each.reason

@@ -29,18 +29,18 @@ from kgot_lab.text.cleaning import FENCES, fenced, harmless, shorten
 from kgot_lab.text.words import STOP_WORDS, content_words, folded_words, stem
 from kgot_lab.types import Document, Edge, Message, Prompt
 
-# Playbooks: short guides in Markdown, whose sections go into the prompt of an expert that has the skill,
-# where a question calls for one.
+# Playbooks: short guides in Markdown, whose sections go into the prompt of an expert with that skill if they
+# match the question.
 #
-# A playbook is a file with a head between two lines of ---: `name`, `title`, `words` (what questions that
-# need it say) and, if it serves some, `intents`. Its sections begin with ## and are told whole. A question
-# calls for a playbook by its words, compared without their endings; of several words by all of them side by
-# side. No model is asked.
+# A playbook is a file with a header between two lines of ---: `name`, `title`, `words` (words of questions
+# that need it) and optionally `intents`. Its sections begin with ## and are used whole. A question matches a
+# playbook if it contains one of its words, compared by stem. An entry of several words must match as a
+# phrase. No model is called.
 
 _FOLDER = Path(__file__).parent / "playbooks"
-_LEAST = 2.0  # what a section has to score: a word of the playbook's own counts 2, one of its text 1 (of several, at most 3)
+_LEAST = 2.0  # the minimal score: a word of the playbook's own counts 2, one of its text 1 (at most 3)
 _MOST = 2  # sections in a prompt
-_ASKING = STOP_WORDS | frozenset(  # words of any question, which call for nothing
+_ASKING = STOP_WORDS | frozenset(  # words of any question, which do not count
     "about all am any can could did do does from get give go had has have he her him his how itself just know let like make me more most "
     "much my need one only our out over should so some something than them us want we were what when where which who whom whose why would "
     "you your".split()
@@ -137,7 +137,7 @@ def matching_sections(
             )
             if own and score >= _LEAST:
                 scored.append((score, section))
-    scored.sort(key=lambda each: -each[0])  # stable: equal ones in the order of the skills
+    scored.sort(key=lambda each: -each[0])  # stable: ties in the order of the skills
     return tuple(section for _, section in scored[:_MOST])
 
 
@@ -152,12 +152,12 @@ def _telling(text: str) -> set[str]:
 
 
 MOST_TOLD_NODES, MOST_TOLD_EDGES = 10, 15
-_TURNS = 6  # of the conversation that are told again
+_TURNS = 6  # of the conversation that are repeated
 _DESCRIPTION, _TURN, _PLAYBOOK = 50, 300, 350  # tokens of each
-_PROSE = 150  # of what stands under a heading, which is all that is known of it
+_PROSE = 150  # of the text under a heading, which is all that is known of it
 _PROSE_TYPES = ("document", "section")
 _LIMITED = 30  # of the description of a limitation
-_HINTED, _DIMENSIONS = 3, 3  # nodes with hints, and of each the dimensions that are furthest from the middle
+_HINTED, _DIMENSIONS = 3, 3  # nodes with hints, and for each the dimensions that are furthest from the middle
 _REPLY = 600
 PERSONA_STYLES: Mapping[str, str] = {
     "professional": "Write in a plain, professional manner.",
@@ -174,7 +174,7 @@ class PromptContext:
     It has nodes, edges, all their limitations, what was cut, and what can be cited.
     """
 
-    nodes: tuple[CitableNode, ...]  # in the order of their scores
+    nodes: tuple[CitableNode, ...]  # in order of their scores
     limitations: tuple[CitableNode, ...]
     citable: tuple[CitableNode, ...]
     edges: tuple[Edge, ...]
@@ -239,8 +239,8 @@ class PromptQuestion:
     sections: tuple[PlaybookSection, ...] = ()
     intent: str = ""
     wishes: str = ""
-    remote: str = ""  # what experts of other instances answer, each behind a fence
-    remote_nodes: tuple[CitableNode, ...] = ()  # what may be cited of those
+    remote: str = ""  # answers of experts of other instances, each in a fence
+    remote_nodes: tuple[CitableNode, ...] = ()  # the nodes that can be cited from those
     unsaid: tuple[str, ...] = ()  # words of the question on which the graphs say nothing
 
 
@@ -356,7 +356,7 @@ def _lines(
         ]
     if limits:
         lines.append("Limitations:")
-    of: dict[Limitation, list[str]] = {}  # each is told once, with all that have it
+    of: dict[Limitation, list[str]] = {}  # each is listed once, with all nodes that have it
     for id, those in limits.items():
         for each in those:
             of.setdefault(each, []).append(_named(index, id))
@@ -405,11 +405,10 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-# What an expert remembers: what was said in earlier conversations of the same person with the same expert,
-# and in no other.
+# The memory of an expert: earlier conversations of the same person with the same expert only.
 
-_LOOKED_AT = 2_000  # messages of the past, the last first
-_LONGEST = 400  # characters of each that are told
+_LOOKED_AT = 2_000  # past messages, the latest first
+_LONGEST = 400  # characters of each that are used
 
 
 def recollected(

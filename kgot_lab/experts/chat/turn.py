@@ -49,8 +49,8 @@ from kgot_lab.llm.streaming import streamed
 from kgot_lab.text.words import content_words
 from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
 
-_SAYS_ENOUGH = 4  # telling words with which a question stands by itself
-_LOOKED_BACK = 2_000  # messages of earlier conversations that are looked through
+_SAYS_ENOUGH = 4  # content words with which a question is searched for by itself
+_LOOKED_BACK = 2_000  # messages of earlier conversations that are searched
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class ExpertTurn:
     said: tuple[tuple[str, str], ...]
     wishes: str = ""
     choice: TrialChoice | None = None
-    asked_as: str = ""  # the message that holds the question
+    asked_as: str = ""  # the id of the message with the question
 
     def events(self) -> Generator[ChatEvent, None, None]:
         """Yield the events of the turn in order.
@@ -111,7 +111,7 @@ class ExpertTurn:
             if not answer.kept:
                 self._keep(answer, failed=True)
             raise
-        finally:  # also where the events were closed in the middle, which is no error
+        finally:  # also if the events were closed in the middle, which is no error
             if not answer.kept:
                 self._keep(answer, stopped=True)
 
@@ -131,7 +131,7 @@ class ExpertTurn:
             self.question, config.playbook_skills, self.services.playbooks, intent=intent
         )
         missing = unsaid_words(looked, found)
-        # and not of the question before it
+        # only words of this question, not of the one before it
         own = tuple(word for word in missing.words if word in self.question)
         unsaid = (own or missing.words) if missing.most else ()
         remote = self._consulted(config) if unsaid or not found.nodes else ()
@@ -269,7 +269,7 @@ class _Answer:
     model: str = ""
     usage: Usage = Usage()
     kept: bool = False
-    form: SentencePieces | None = None  # what reads the model's words, where they are to be of a form
+    form: SentencePieces | None = None  # parser of the model's reply, if it has a schema
 
 
 def looked_for(question: str, said: Sequence[tuple[str, str]]) -> str:

@@ -35,8 +35,7 @@ from kgot_lab.experts.federation.signing import (
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.cleaning import fenced, harmless
 
-# What stands in a question to another instance's expert, and in its answer; of either only what is sound is
-# taken in.
+# Questions to an expert of another instance, and its answers. Both are validated.
 
 MOST_QUESTION, MOST_ANSWER = 20_000, 200_000  # characters
 MOST_SOURCES = 200
@@ -105,11 +104,10 @@ class RemoteAnswer(SentValue):
         return self
 
 
-# The side that is asked: a question that came is opened, and what is answered is signed. Routes of a server
-# only carry the bytes.
+# The side that is asked: open the question and sign the answer. Routes of a server only transport the bytes.
 #
-# A route reads the body as it came (of at most MOST_ENVELOPE bytes), and sends `wire` as it is: whoever
-# parses and writes JSON again breaks the signature. A refusal is `refusal_json` with the status
+# A route reads the body unchanged (at most MOST_ENVELOPE bytes), and sends `wire` unchanged, because parsing
+# and serializing JSON again would break the signature. A refusal is `refusal_json` with the status
 # `refusal_status`.
 
 ASK_PATH = "/federation/ask"

@@ -112,7 +112,7 @@ def bytes_of_text(text: str, size: int) -> bytes:
         data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, UnicodeEncodeError) as error:
         raise ValueError("not base64url") from error
-    # bits that are left over would be a second spelling of one signature
+    # extra bits would allow a second spelling of a signature
     if len(data) != size or text_of_bytes(data) != text:
         raise ValueError("not base64url of so many bytes")
     return data
@@ -182,11 +182,11 @@ def _cryptography(name: str) -> Any:
 
 
 MOST_ENVELOPE = 2_000_000  # bytes
-LONGEST_LIFE = timedelta(minutes=15)  # nonces are remembered as long
+LONGEST_LIFE = timedelta(minutes=15)  # nonces are stored as long
 CLOCK_SKEW = timedelta(seconds=30)
-# whether one of a kind replies to another
+# whether each kind is a reply
 ENVELOPE_KINDS = {"question": False, "answer": True, "introduction": False, "capabilities": True}
-REFUSALS: Mapping[str, tuple[int, str]] = {  # by code, what HTTP says and what to do
+REFUSALS: Mapping[str, tuple[int, str]] = {  # by code: HTTP status and what to do
     "malformed": (400, "it is no envelope in its one spelling: send the bytes that were signed, as they are"),
     "unsigned": (401, "it has no signature: sign it with the key of the instance"),
     "unknown sender": (403, "its sender is no peer of this instance: its key has to be in the list of peers"),
@@ -200,7 +200,7 @@ REFUSALS: Mapping[str, tuple[int, str]] = {  # by code, what HTTP says and what 
     "too many": (429, "its sender has sent as many as are remembered: wait some minutes"),
     "too large": (413, f"it has more than {MOST_ENVELOPE // 1_000_000} MB"),
 }
-_MARK = b"kgot_lab envelope, version 1\n"  # or a signature of something else could be taken for one of an envelope
+_MARK = b"kgot_lab envelope, version 1\n"  # else a signature of something else could pass for an envelope's
 _FIELDS = {
     "body",
     "expires_at",

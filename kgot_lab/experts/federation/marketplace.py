@@ -39,7 +39,7 @@ from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.text.words import content_words
 from kgot_lab.types import Document
 
-# What an instance offers its peers, signed; and which of all the experts on offer fits a question, by words
+# The signed offer of an instance to its peers, and the expert on offer that fits a question best, by words
 # and without a model.
 
 _Count = Annotated[int, Field(strict=True, ge=0)]
@@ -170,7 +170,7 @@ def _words(text: str) -> str:
 INDEX = "index.json"
 MOST_EXPERT, MOST_INDEX = 5_000_000, 5_000_000  # bytes
 HASH_MISMATCH = "the exported expert is not the one that the index of the marketplace speaks of: its hash is another, and nothing was taken over"
-_FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}\.json")  # so none leads anywhere else
+_FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}\.json")  # so that no name leaves the folder
 _DESCRIPTION = 2_000
 
 

@@ -36,7 +36,7 @@ from kgot_lab.memory.claims.claim import instant, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import InTables, Layout, TableStorage
 
-# Which envelopes were received: each counts once, for all processes of an instance that share the file.
+# Received envelopes: each is accepted once, by all processes of an instance that share the file.
 
 NONCES_LAYOUT = Layout(
     "seen nonces",
@@ -87,8 +87,7 @@ def open_nonces(place: Path | str = ":memory:", *, most: int = 10_000) -> SeenNo
     return SeenNonces(open_tables(NONCES_LAYOUT, place), most=most)
 
 
-# One exchange with another server: no redirect is followed, and neither its time nor its size is the
-# server's to choose.
+# One HTTP exchange with another server. Redirects are not followed, and time and size are limited.
 
 _Made = TypeVar("_Made")
 MOST_SECONDS = 3_600.0
@@ -107,7 +106,7 @@ def is_plain_url(url: str) -> bool:
     try:
         parts = urlsplit(url)
         whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # a port that is none
+    except ValueError:  # an invalid port
         return False
     more = "@" in parts.netloc or parts.query or parts.fragment
     return bool(whole) and not more and url.isprintable() and " " not in url
@@ -129,7 +128,7 @@ def exchanged(url: str, seconds: float, most: int, *, sent: bytes | None = None)
         raise ToolFailed(NOT_IN_TIME, again=True) from None
     except UnusableBody as error:
         raise ToolFailed(f"what it said cannot be used: {error}") from None
-    except BadInput as error:  # a proxy that cannot be used
+    except BadInput as error:  # an invalid proxy
         raise ToolFailed(str(error)) from None
     except (library.HTTPError, library.InvalidURL, OSError, UnicodeError) as error:
         raise ToolFailed(f"it cannot be reached ({type(error).__name__})", again=True) from None
@@ -149,13 +148,13 @@ def all_in_time(jobs: Sequence[Callable[[], _Made]], seconds: float) -> list[_Ma
     require_amount(seconds, "the seconds to wait", some=True)
     if seconds > MOST_SECONDS:
         raise BadInput(f"the seconds to wait are at most {MOST_SECONDS:g}")
-    client_library()  # loading it is no part of the time that a server has
+    client_library()  # loading it does not count towards the server's time
     found: list[_Made | Exception | None] = [None] * len(jobs)
 
     def do(number: int) -> None:
         try:
             found[number] = jobs[number]()
-        except Exception as error:  # told to the one who waits
+        except Exception as error:  # returned to the caller
             found[number] = error
 
     until = time.monotonic() + seconds
@@ -170,9 +169,9 @@ def all_in_time(jobs: Sequence[Callable[[], _Made]], seconds: float) -> list[_Ma
     return list(found)
 
 
-# The instances that are known, by name and by key: no other is asked or answered.
+# The known instances, by name and by key. No other is asked or answered.
 
-_MOST_FILE, _MOST_PEERS = 1_000_000, 100  # each is asked in a thread of its own
+_MOST_FILE, _MOST_PEERS = 1_000_000, 100  # each is asked in its own thread
 _FIELDS = {"name", "url", "public_key", "plain_http"}
 
 

@@ -30,8 +30,8 @@ from kgot_lab.io.http_client import is_loopback
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# The body of a request, read whole before any door sees it: bounded in bytes and in time, whether it says
-# how long it is or not.
+# The body of a request, read completely before any protocol sees it, with limits on bytes and time, with or
+# without Content-Length.
 
 
 class RequestRefused(Exception):
@@ -81,9 +81,9 @@ def replayed(body: bytes, receive: Receive) -> Receive:
     return receive_body
 
 
-# need no token: the last two take nothing that is not signed
+# these need no token: the last two accept only signed messages
 _OPEN = ("/health", ASK_PATH, CAPABILITIES_PATH)
-_PAGES = ("/", "/pages/")  # hold nothing of anybody, and a browser sends no token for them
+_PAGES = ("/", "/pages/")  # contain no user data, and a browser sends no token for them
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
     b"form-action 'none'; frame-ancestors 'none'"
@@ -96,7 +96,7 @@ _HEADERS = (
 )
 _MORE: Mapping[int, tuple[tuple[bytes, bytes], ...]] = {
     401: ((b"www-authenticate", b"Bearer"),),
-    408: ((b"connection", b"close"),),  # the rest of the body is not waited for
+    408: ((b"connection", b"close"),),  # the rest of the body is not read
     429: ((b"retry-after", b"10"),),
     503: ((b"retry-after", b"5"),),
 }
@@ -110,7 +110,7 @@ class GuardLimits:
     requests_a_minute: int = 1200
     streams: int = 200
     answer_seconds: float = 600.0
-    send_seconds: float = 30.0  # in which a body has to be here
+    send_seconds: float = 30.0  # time limit for the body
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class GuardRules:
     host: str = "127.0.0.1"
     tokens: bool = False
     limits: GuardLimits = GuardLimits()
-    names: tuple[str, ...] = ()  # by which it is reached besides, behind a proxy
+    names: tuple[str, ...] = ()  # further host names, behind a proxy
 
     def __post_init__(self) -> None:
         if not self.tokens and not is_local_host(self.host):
@@ -142,7 +142,7 @@ class GuardRules:
                 if host.isascii() and not set(host) & set("/?#@ ")
                 else ""
             )
-        except ValueError:  # brackets that hold no address
+        except ValueError:  # brackets without an address
             return False
         names = {each.casefold() for each in (self.host, *self.names)}
         return bool(name) and (is_local_host(name) or name in names or self.host in ("0.0.0.0", "::"))
@@ -182,14 +182,14 @@ class AuthMiddleware:
             await _refuse(sending, refusal, str(scope["path"]))
         except (
             asyncio.CancelledError
-        ):  # the server ends and waits no longer; what was begun is cut off, which tells that it is not whole
+        ):  # the server is shutting down; a response cut off in the middle shows that it is incomplete
             if not sending.begun:
                 await _refuse(
                     sending,
                     RequestRefused(503, "ending", "this server is ending: ask again once it is back"),
                     str(scope["path"]),
                 )
-        except Exception as error:  # told here, since a server tells it with a trace that may hold anything
+        except Exception as error:  # logged here, because a server would log a trace with any content
             log.error("%s: %s", type(error).__name__, reason_logged(error))
             if not sending.begun:
                 await _refuse(sending, RequestRefused(500, "failed", PART_AWAY), str(scope["path"]))
@@ -205,7 +205,7 @@ class AuthMiddleware:
         path, method, limits = str(scope["path"]), str(scope["method"]), self._rules.limits
         if not self._rules.may_be_called(headers.get("host", "")):
             raise RequestRefused(421, "wrong_host", "this server is not called that: use its own address")
-        if "\x00" in path:  # which no database looks for
+        if "\x00" in path:  # no database can search for it
             raise RequestRefused(404, "not_there", "there is no such place")
         origin = headers.get("origin", "")
         if origin and origin.partition("://")[2] != headers.get("host", ""):

@@ -20,7 +20,7 @@ from kgot_lab.errors import BadInput
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-_SHUTDOWN_SECONDS = 5  # for answers that are not complete when the server ends
+_SHUTDOWN_SECONDS = 5  # for incomplete answers at shutdown
 _BACKLOG = 64  # connections the system queues, and the most that are accepted at once
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _REFUSAL = (
@@ -55,7 +55,7 @@ class LimitedServer(uvicorn.Server):
     """Run an application on listening sockets, within the limits of connections."""
 
     def __init__(self, app: ASGIApp, limits: ConnectionLimits | None = None):
-        # uvicorn takes a class
+        # uvicorn expects a class
         protocol = type("LimitedConnection", (_LimitedConnection,), {"limits": limits or fitting_limits()})
         super().__init__(
             uvicorn.Config(
@@ -133,7 +133,7 @@ class _LimitedConnection(H11Protocol):
             self._head_timer = None
 
 
-# Where a server listens: on a port of its own, or on one that several processes of this computer share.
+# The socket a server listens on: its own port, or one shared by several processes of this computer.
 
 
 def listening_socket(host: str, port: int, *, shared: bool = False) -> socket.socket:

@@ -83,7 +83,7 @@ def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue:
 
         Changes of the graph wait for approval.
         """
-        if not limiter.take():  # it asks a model, as a chat does
+        if not limiter.take():  # it calls a model, as a chat does
             raise TooBusy
         try:
             return [shown_proposal(each, who.name) for each in review_queue.learn(id, cid, who.name)]
@@ -136,8 +136,7 @@ def shown_proposal(kept: StoredProposal, owner: str) -> dict[str, Any]:
     return about | {"standing": kept.standing, "people": kept.people, "quotes": quotes}
 
 
-# Routes on dimensions that drift: what people contradict, told in numbers, and a value that an admin
-# proposes in its place.
+# Routes of drifting dimensions: contradictions as numbers, and a value that an admin proposes instead.
 
 _Days = Annotated[int, Query(ge=1, le=MOST_DRIFT_DAYS, description="how far back what people said counts")]
 

@@ -26,7 +26,7 @@ from kgot_lab.experts.service import ExpertService
 
 
 class _Loose(BaseModel):
-    model_config: ClassVar[ConfigDict] = {"extra": "ignore"}  # clients send much that means nothing here
+    model_config: ClassVar[ConfigDict] = {"extra": "ignore"}  # clients send many fields that are unused
 
 
 class ContentPart(_Loose):
@@ -152,7 +152,7 @@ async def _chunks(pour: Pour, turn: ExpertTurn, base: str, *, usage: bool) -> As
             yield f"data: {json.dumps({'error': told})}\n\n"
             failed = True
         elif failed:
-            continue  # an end would say that the answer is whole
+            continue  # an end event would mean that the answer is complete
         elif isinstance(event, ChatDone):
             annotations = _annotations(text, event.cited, base)
             yield _chunk(

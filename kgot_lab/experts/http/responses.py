@@ -57,7 +57,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {  # of every route, for OpenAPI
 NOT_FOUND: dict[int | str, dict[str, Any]] = {
     404: {"model": ApiErrorBody, "description": "There is none, or it is not the caller's"}
 }
-_LONGEST = 300  # characters of a sentence that may repeat what was sent
+_LONGEST = 300  # characters of a message that may repeat the request
 
 
 class Forbidden(LabError):
@@ -113,7 +113,7 @@ def error_response(error: LabError) -> tuple[int, str, str]:
     return status, code, str(error) if words_for_caller else failure_message(error)
 
 
-_STATUSES: Mapping[type[LabError], tuple[int, str]] = {  # the first that fits
+_STATUSES: Mapping[type[LabError], tuple[int, str]] = {  # the first match counts
     NotFound: (404, "not_there"),
     Forbidden: (403, "forbidden"),
     TooBusy: (503, "too_busy"),
@@ -158,17 +158,17 @@ def _told(
 ) -> JSONResponse:
     why = why.encode(
         "utf-8", "replace"
-    ).decode()  # it may repeat half of a surrogate pair, which no answer can hold
+    ).decode()  # it may contain half of a surrogate pair, which no response can hold
     more = {"retry-after": "5"} if status == 503 else {}
     return JSONResponse(
         error_body(request.url.path, status, code, why), status, headers={**(headers or {}), **more}
     )
 
 
-# Events of a chat, which a thread makes, given on to a client that may leave at any time: then the model
-# stops.
+# Events of a chat, generated in a thread and sent to a client that may disconnect at any time, which stops
+# the model.
 
-_AHEAD = 32  # events that may wait for a slow client
+_AHEAD = 32  # events queued for a slow client
 
 
 class WholeAnswer(NamedTuple):
@@ -228,7 +228,7 @@ class StreamLimiter:
         pour = Pour(asyncio.get_running_loop(), self._seconds)
         try:
             self._threads.submit(pour.make, events, self.give_back)
-        except RuntimeError:  # the server is ending
+        except RuntimeError:  # the server is shutting down
             self.give_back()
             raise TooBusy from None
         return pour
@@ -291,7 +291,7 @@ class Pour:
         putting = self._waiting.put(event)
         try:
             done = asyncio.run_coroutine_threadsafe(putting, self._loop)
-        except RuntimeError:  # the loop has ended, and with it whoever read
+        except RuntimeError:  # the loop has ended, and with it the reader
             putting.close()
             return
         while not self._left.is_set():

@@ -68,7 +68,7 @@ _EXPERT: dict[str, Any] = {
     "custom_goal_mappings": {"debug": {"boost_types": ["has_limitation", "has_workaround"]}},
 }
 _Json = dict[str, Any]
-_PAGE = 50  # experts of a page, where nobody says how many
+_PAGE = 50  # experts of a page by default
 
 
 def rest_routers(service: ExpertService, limiter: StreamLimiter) -> tuple[APIRouter, ...]:
@@ -147,7 +147,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
 
     @router.post(
         "/experts/{id}/chat",
-        status_code=200,  # the response class does not say it
+        status_code=200,  # the response class does not set it
         response_class=EventStreamResponse,
         responses=NOT_FOUND | shapes.STREAMED,
     )
@@ -384,7 +384,7 @@ async def _lines(pour: Pour, *, trace: bool) -> AsyncIterator[str]:
     """
     async for event in pour.events():
         if trace or not isinstance(event, ThoughtEvent):
-            yield f"data: {json.dumps(event.to_json())}\n\n"  # in ASCII: some clients take other signs for ends of lines
+            yield f"data: {json.dumps(event.to_json())}\n\n"  # ASCII only: some clients split lines elsewhere
 
 
 def _graph(service: ExpertService, name: str) -> PropertyGraph:

@@ -28,7 +28,7 @@ _Id = SoundId
 _Type = Annotated[str, Field(max_length=100), AfterValidator(_sound)]
 
 
-_STREAM_EVENT: dict[str, Any] = {  # as OpenAPI describes one of a stream
+_STREAM_EVENT: dict[str, Any] = {  # one event of a stream, as described in OpenAPI
     "type": "object",
     "properties": {
         "data": {
@@ -168,7 +168,7 @@ class MessageShown(BaseModel):
     content: str
     timestamp: datetime
     metadata: dict[str, Any]
-    thumb: int | None  # what the caller thinks of an answer: 1 or -1
+    thumb: int | None  # the caller's rating of an answer: 1 or -1
 
 
 class ConversationWhole(BaseModel):

@@ -33,11 +33,11 @@ from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-# The pages: files that hold nothing of anybody, need no build and ask no other server; what they show comes
+# The web pages: static files without user data, without a build step or other servers. Their content comes
 # from the REST API.
 
 _FOLDER = Path(__file__).parent / "pages"
-# as files: the room of live views stands above this one
+# as files: the package of live views is in a higher layer
 _DRAWING = Path(__file__).parents[2] / "viz" / "browser"
 _FIRST = "chat.html"
 _KINDS = {
@@ -89,7 +89,7 @@ def pages_router() -> APIRouter:
 def _served(request: Request, name: str) -> Response:
     """Return a page file, or status 304 if the browser has the current version."""
     file = page_file(name)
-    # kept, and asked about: another version of the package shows at once
+    # revalidated each time, so that another version of the package shows at once
     headers = {"etag": file.tag, "cache-control": "no-cache"}
     known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
     if file.tag in known or "*" in known:
@@ -112,7 +112,7 @@ def expert_app(
     from mcp.server.transport_security import TransportSecuritySettings
 
     tools = expert_tools(service, _ASKING.get, limiter)
-    # the guard looks at hosts and origins for all doors
+    # the guard checks hosts and origins for all protocols
     unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     mcp = tools.streamable_http_app(stateless_http=True, json_response=True, transport_security=unguarded)
 
@@ -157,7 +157,7 @@ def expert_app(
         _ASKING.set(scope["tenant"].name)
         await mcp(scope, receive, send)
 
-    # only POST: a GET would open a stream that nothing is ever told on, since no session is kept
+    # only POST: a GET would open a stream without any messages, since there are no sessions
     app.router.routes.append(
         Route("/mcp", _AtRoot(tenant_middleware), methods=["POST"], include_in_schema=False)
     )

@@ -195,10 +195,10 @@ def _verdict(verdict: TrialVerdict) -> _Json:
     }
 
 
-# Routes of the one marketplace that whoever runs the server named: what it offers, and taking an expert in.
-# No request names a place.
+# Routes of the marketplace configured for this server: its offers, and importing an expert. No request names
+# a location.
 
-_SECONDS = 10.0  # that the marketplace has to answer
+_SECONDS = 10.0  # time limit of the marketplace
 _AWAY = "the marketplace of this server gives nothing that can be used: the owner of the server finds the reason in its log"
 
 
@@ -261,8 +261,8 @@ def _away(error: LabError) -> MarketAway:
     return MarketAway(HASH_MISMATCH if str(error) == HASH_MISMATCH else _AWAY)
 
 
-# The routes by which instances ask each other: what is signed is opened, answered and signed; a question
-# from afar is never passed on.
+# The routes by which instances ask each other. Messages are opened, answered and signed, and a remote
+# question is never forwarded.
 
 _MOST_TOPICS = 50
 

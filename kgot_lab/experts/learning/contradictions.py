@@ -26,7 +26,7 @@ from kgot_lab.kgos.schemas.extracted_dimensions import in_stems
 from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import content_stems, rough_sentences
 
-# Which nodes a text names: by their whole name, word for word.
+# The nodes that a text names by their full names.
 
 _KEPT = "_learning_names"
 
@@ -64,16 +64,15 @@ def _names(graph: PropertyGraph) -> dict[tuple[str, ...], list[int]]:
         for row, name in enumerate(index_of(graph).names):
             if words := content_stems(name):
                 kept.setdefault(words, []).append(row)
-        vars(graph)[_KEPT] = kept  # with the graph, as its index is, so that both go together
+        vars(graph)[_KEPT] = kept  # cached with the graph, as its index is
     return kept
 
 
-# What people say of a dimension of a node: sentences that name one node and use words that speak for an end
-# of a dimension.
+# Statements about dimensions of nodes: sentences that name one node and use words for an end of a dimension.
 #
-# The words are those of the catalogue for both ends of each dimension, and for some what people say every
-# day. A question, a wish and a sentence that names two nodes say nothing; "not cheap" and "no longer cheap"
-# speak for the other end.
+# The words are those of the catalogue for both ends of each dimension, and for some also everyday words. A
+# question, a wish and a sentence that names two nodes count as no statement. "not cheap" and "no longer
+# cheap" support the other end.
 
 DimensionEnd = Literal["low", "high"]
 _EVERY_DAY = """
@@ -94,7 +93,7 @@ _NEGATED = frozenset({"not", "never", "no", "isn", "aren", "wasn", "hardly", "wi
 _UNSURE = frozenset(
     {"if", "would", "could", "should", "might", "may", "whether", "wish", "hope", "suppos", "were"}
 )
-_MONTH = re.compile(r"(?<=\w )May\b")  # since May, which is no "may"
+_MONTH = re.compile(r"(?<=\w )May\b")  # "since May" is no "may"
 _BEFORE = 4  # words before the end's own in which a negation counts
 
 
@@ -152,7 +151,7 @@ def stated_dimensions(
             row: _places(in_stems(index_of(graph).names[row]), stems)
             for row in nodes_named_in(graph, sentence)
         }
-        # "public data" may be in such a phrase
+        # a name such as "public data" may overlap such a phrase
         rows = [row for row, own in names.items() if not any(own <= places for places, _ in said)]
         if len(rows) != 1:
             continue
@@ -377,16 +376,15 @@ def _is_stale(graph: PropertyGraph, each: DimensionEvidence, since: datetime | N
     try:
         changed = datetime.fromisoformat(str(mark["at"])) if isinstance(mark, dict) else None
     except (KeyError, ValueError):
-        return False  # a mark of other makers says no time
+        return False  # a mark by other tools has no time
     return changed is not None and changed.tzinfo is not None and each.at < changed
 
 
-# Dimensions of an expert's graphs that the people who talk to it contradict: read off what all of them
-# said.
+# Contradicted dimensions of an expert's graphs, from the messages of all people who talk to it.
 
-# the days that are looked back, where nobody says how many, and at most
+# the default and the maximal number of days to look back
 DRIFT_DAYS, MOST_DRIFT_DAYS = (90, 3650)
-_MOST = 20_000  # messages that are read, the last ones
+_MOST = 20_000  # messages that are read, the latest ones
 
 
 def drift_of_expert(

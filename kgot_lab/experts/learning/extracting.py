@@ -35,7 +35,7 @@ from kgot_lab.text.cleaning import FENCES, fenced, shorten
 from kgot_lab.text.words import stands_in
 from kgot_lab.types import LLM, Json, Message, Prompt
 
-# What a model is asked of a message, and the form in which it notes the changes that the message states.
+# The prompt for a message, and the schema in which a model reports the changes that it states.
 
 MOST_OF_MESSAGE = 2000  # tokens of a message
 _REPLY = 800
@@ -104,7 +104,7 @@ def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) 
     refused: list[str] = []
     nodes: dict[str, tuple[list[GraphEdit], list[str]]] = {}
     single: list[tuple[GraphEdit, str]] = []
-    # so that edges find the nodes that are new with them
+    # nodes first, so that edges find new nodes
     for each in sorted(noted, key=lambda one: one.kind != "node"):
         try:
             edit = reader.edit(each)
@@ -160,7 +160,7 @@ class _Reader:
 
     def __init__(self, graph: PropertyGraph, text: str) -> None:
         self.graph, self.text = graph, text
-        self.new: dict[str, str] = {}  # ids of new nodes by their name in lower case
+        self.new: dict[str, str] = {}  # ids of new nodes by lower-case name
 
     def edit(self, noted: StatedChange) -> GraphEdit:
         quote = original_spelling(noted.quote, self.text)

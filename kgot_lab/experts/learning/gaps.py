@@ -29,7 +29,7 @@ from kgot_lab.retrieval.fusion import lane_weights
 from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import searched_words, stem
 
-# Questions to an expert and what came of them: which answers failed, and how one knows.
+# Questions to an expert and their outcomes: which answers failed, and the evidence for it.
 
 FAILURES = ("thumbs down", "does not know", "false citations", "nothing retrieved")
 _DOES_NOT_KNOW = re.compile(
@@ -117,8 +117,7 @@ def questions_of(
     return tuple(each for talk in talks for each in question_records(tables.messages(talk.id), thumbs, graph))
 
 
-# What failed questions have in common: an intent or a word whose questions fail more often than the others
-# do.
+# Patterns of failed questions: an intent or a word whose questions fail more often than the others.
 
 
 @dataclass(frozen=True)
@@ -199,7 +198,7 @@ def _failed_ids(those: Sequence[QuestionRecord]) -> tuple[str, ...]:
 
 
 _USUAL = RetrievalConfig()
-_FIRST = 3  # nodes of the usual search that are looked at
+_FIRST = 3  # nodes of the default search that are considered
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.text.words import searched_words, stem
 
-# How well each node of a graph matches a question: by meaning where there is an embedder, else by the words
-# they share.
+# How well each node of a graph matches a question: by embeddings if there is an embedder, else by shared
+# words.
 
 
 class NodeMatches:
@@ -149,7 +149,7 @@ def _edges_by_types(graph: PropertyGraph) -> Counter[tuple[str, str, str]]:
                 for source in labels[edge.source]
                 for target in labels[edge.target]
             )
-        vars(graph)[_KEPT] = kept  # with the graph, as its index is
+        vars(graph)[_KEPT] = kept  # cached with the graph, as its index is
     return kept
 
 
@@ -179,7 +179,7 @@ def _joined(one: ProposedRegion, other: ProposedRegion) -> ProposedRegion:
     types = tuple(
         (name, share / total) for name, share in sorted(shares.items(), key=lambda each: (-each[1], each[0]))
     )
-    # of an end that both have, the edge of the first
+    # if both have an end, the edge of the first
     edges = {each.end: each for each in (*other.edges, *one.edges)}
     order = dict.fromkeys((*(end for end in one.ends if end in other.ends), *one.ends, *other.ends))
     return ProposedRegion(

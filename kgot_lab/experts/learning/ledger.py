@@ -23,7 +23,7 @@ from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import ClaimRow, InTables, Layout, TableStorage
 from kgot_lab.types import Diff, Edge, Json, Node
 
-# All SQL of proposals and of what was decided on them, in what SQLite and PostgreSQL have in common.
+# All SQL of proposals and decisions, common to SQLite and PostgreSQL.
 
 PROPOSAL_TABLES = (
     """CREATE TABLE proposals (id TEXT PRIMARY KEY, graph TEXT NOT NULL, body TEXT NOT NULL, standing TEXT NOT NULL, at BIGINT NOT NULL)""",
@@ -73,10 +73,10 @@ SETTLE = "UPDATE verdicts SET settled = 1 WHERE number = :number"
 WITHDRAW = "DELETE FROM verdicts WHERE number = :number"
 
 
-# Edits of a graph that somebody proposes, as values that can be kept, and what they would make of a graph,
-# checked as by hand.
+# Proposed edits of a graph as values that can be stored, and their effect on a graph, validated like manual
+# edits.
 
-# the editor takes the second for another type, and writes the third itself
+# the editor treats the second as another type, and writes the third itself
 _NO_PROPERTIES = ("id", "type", MADE_BY_HAND)
 
 
@@ -238,7 +238,7 @@ class ProposalSource:
     conversation: str
     said_by: str
     quote: str = ""
-    at: datetime | None = None  # the ledger notes it
+    at: datetime | None = None  # set by the ledger
 
 
 @dataclass(frozen=True)
@@ -281,7 +281,7 @@ class ProposalLedger(InTables):
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
         self.storage, self.now = storage, now
 
-    # --- what was said ---
+    # --- proposals ---
 
     def propose(self, proposal: GraphProposal, said: ProposalSource) -> StoredProposal:
         """Queue a proposal. An existing one keeps its standing and gets another source.
@@ -347,7 +347,7 @@ class ProposalLedger(InTables):
         )
         return StoredProposal(GraphProposal.of_text(body), standing, moment(at), tuple(said))
 
-    # --- what was decided ---
+    # --- decisions ---
 
     def decided(self, graph: str, most: int = 20) -> tuple[ProposalVerdict, ...]:
         """Return at most `most` of the last decisions on a graph, the latest first."""

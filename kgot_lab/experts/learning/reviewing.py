@@ -33,7 +33,7 @@ class TaughtGraph(Protocol):
     """A graph that accepts changes, such as a store."""
 
     def graph(self) -> PropertyGraph: ...
-    def apply(self, diff: Diff) -> None: ...  # in one step; raises BadInput where it does not fit
+    def apply(self, diff: Diff) -> None: ...  # atomic; raises BadInput if it does not fit
 
 
 def graph_with_decisions(
@@ -165,7 +165,7 @@ class GraphReviewer:
                 self.ledger.settle(verdict.number)
             else:
                 self.ledger.withdraw(verdict)
-        if failed is not None:  # outside, so that the withdrawal is kept
+        if failed is not None:  # outside the block, so that the withdrawal is committed
             raise failed
         index_of(self.taught.graph())
         return self.ledger.verdict(verdict.number)
@@ -183,10 +183,9 @@ class GraphReviewer:
         return proposal.edits
 
 
-# Where it is decided what experts learn: graphs as they were read, with all that was accepted; nothing is
-# written into their files.
+# What experts have learned: graphs as read, with all accepted changes. Nothing is written into their files.
 
-_MOST_MESSAGES = 20  # of a conversation that are read at once, the last ones
+_MOST_MESSAGES = 20  # of a conversation that are read at once, the latest ones
 
 
 @dataclass
@@ -214,7 +213,7 @@ class ReviewQueue:
         decided = self.ledger.decided(name, most=1)
         if not decided:
             return base
-        # one that is not settled has not reached the graph yet
+        # one that is not settled was not applied to the graph yet
         last = (decided[0].number, decided[0].settled)
         with self._lock:
             kept = self._learnt.get(name)

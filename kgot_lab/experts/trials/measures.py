@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_amount, require_count
 
-# Which of two variants a conversation is given: drawn by a hash, so that nobody keeps a list.
+# The variant of a conversation, assigned by a hash, so that no list must be stored.
 
 TrialVariant = Literal["a", "b"]
 VARIANTS: tuple[TrialVariant, TrialVariant] = ("a", "b")
@@ -33,7 +33,7 @@ def variant_of(test_id: str, unit: str, shares: tuple[float, float] = EVEN) -> T
         if not text:
             raise BadInput(f"{what} is empty: every one needs an id of its own to be given a variant")
     require_shares(shares)
-    told = f"{len(test_id)}:{test_id}:{unit}"  # the length keeps two pairs of ids with the same letters apart
+    told = f"{len(test_id)}:{test_id}:{unit}"  # the length separates pairs of ids with the same characters
     drawn = int.from_bytes(hashlib.sha256(told.encode("utf-8", "replace")).digest()[:7]) / 2**56
     return "a" if drawn < shares[0] else "b"
 
@@ -46,7 +46,7 @@ def require_shares(shares: tuple[float, float]) -> None:
         )
 
 
-# What came of one answer in a trial.
+# The outcome of one answer in a trial.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,7 @@ class TrialOutcome:
                 require_amount(getattr(self, name), name)
 
 
-MOST_FALSE = 4  # false citations of one answer that are counted: a comparison that holds for any number of outcomes needs a bound
+MOST_FALSE = 4  # false citations of one answer that are counted: a comparison valid for any number of outcomes needs a bound
 
 
 @dataclass(frozen=True)
@@ -179,13 +179,13 @@ def values_by_variant(
     return {variant: list(values.values()) for variant, values in seen.items()}
 
 
-# Compare two variants after every outcome, as often as one likes, without more false alarms for it: testing
-# by betting.
+# Sequential comparison of two variants after every outcome, without more false alarms for repeated looks:
+# testing by betting.
 #
-# The k-th value of one variant is paired with the k-th of the other. Against a supposed difference m a
-# gambler bets on each pair, by what was seen before it only: were m true, the capital would not grow on
-# average, and it reaches 1 / alpha with a chance of at most alpha, over all times together (Ville 1939).
-# This is so for every number of outcomes, not only for many: nothing is approximate.
+# The k-th value of one variant is paired with the k-th of the other. Against a supposed difference m, a
+# gambler bets on each pair, using only earlier pairs. If m is true, the capital does not grow on average, and
+# it reaches 1 / alpha with a probability of at most alpha, over all times together (Ville 1939). This holds
+# for every number of outcomes, without approximation.
 #
 # The capital is the hedged one of Waudby-Smith and Ramdas, Estimating means of bounded random variables by
 # betting, JRSS B 86 (2024), with theta = 1/2 and its bets on a grid ("grid Kelly"). For X in [0, 1], here
@@ -195,19 +195,19 @@ def values_by_variant(
 #     K-(m) = mean over f of prod over i of (1 + f / (1 - m) * (m - X_i))
 #     capital = max(K+ / 2, K- / 2)
 #
-# K+ falls and K- rises with m, so the m that no capital speaks against are an interval. It holds where each
-# pair has the same mean difference, given those before; "above m" and "below m" hold already where no pair
-# has one on the other side.
+# K+ falls and K- rises with m, so the m that are not excluded form an interval. It is valid if each pair has
+# the same mean difference, given those before. The statements "above m" and "below m" only require that no
+# pair has its mean on the other side.
 #
-# Where the rates of both variants drift together, the two values of a pair are from different times and
-# that is not quite so: there is no promise then, only what benchmarks/results/ab_trials.json holds of one
-# such drift. A point estimate at a look that was chosen for its alarm is too far from 0, by any method; the
-# interval is not touched by that.
+# If the rates of both variants drift together, the two values of a pair are from different times, and this
+# does not hold exactly. There is no guarantee then, only the result for one such drift in
+# benchmarks/results/ab_trials.json. A point estimate at a look that was chosen for its alarm is too far from
+# 0, with any method. The interval is not affected.
 
 ALPHA = 0.05
 POWER = 0.8
 Capital = NDArray[np.float64]
-# of the largest bet that cannot lose all: small ones find small differences
+# of the largest bet that cannot lose everything: small ones find small differences
 _FRACTIONS = np.geomspace(0.02, 0.95, 16)
 _HALVINGS = 30  # of the interval from -1 to 1: ends are exact to 2e-9
 

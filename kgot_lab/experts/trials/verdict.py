@@ -31,12 +31,12 @@ from kgot_lab.experts.trials.measures import (
 )
 from kgot_lab.types import Json
 
-# Reasons to name no winner: what makes a trial invalid, and what leaves it undecided.
+# Reasons to name no winner: those that make a trial invalid, and those that leave it undecided.
 
-MISMATCH = 0.001  # a smaller p of the shares of conversations makes a trial invalid
-SILENT = 0.8  # one variant's conversations are judged less than this share as often as the other's: the raters may differ
-_SURE = 100.0  # how sure the alternative to the stated shares is that they are nearly kept, in conversations
-# what raters say and what an answer rests on: a winner may not lose by either
+MISMATCH = 0.001  # a smaller p-value of the counts makes a trial invalid
+SILENT = 0.8  # one variant's conversations are rated less than this share as often as the other's: the raters may differ
+_SURE = 100.0  # concentration of the prior around the stated shares, in conversations
+# ratings and citations: a winner may be worse in neither
 _OPPOSED = ("thumbs", "citation use")
 
 
@@ -305,10 +305,9 @@ def _compared_by(
     return bounded_comparison(values["a"], values["b"], most=measure.most, alpha=alpha)
 
 
-# Trials of two configurations of an expert on those who talk to it: each conversation has one of them, by
-# its id.
+# Trials of two configurations of an expert with its users. Each conversation has one of them, by its id.
 
-SETTLED_AFTER = timedelta(hours=1)  # an answer without a thumb is one that nobody judged, after so long
+SETTLED_AFTER = timedelta(hours=1)  # after this time an answer without a thumb counts as not rated
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,9 @@ from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import content_words, named_words
 from kgot_lab.types import Edge, Json, Node
 
-# Whether an item of news says what a model read in it: names as the item writes them, and symbols letter by
-# letter.
+# Whether an item of news contains what a model read in it: names as the item writes them, symbols exactly.
 
-LONGEST_NAME = 120  # characters of what names a thing; a summary may have three times as many
+LONGEST_NAME = 120  # characters of a name; a summary may have three times as many
 _LEGAL_FORMS = frozenset(
     "inc incorporated corp corporation co company ltd limited llc plc ag se sa nv spa ab asa oyj kk".split()
 )
@@ -83,14 +82,13 @@ def unsaid_names(text: str, summary: str) -> list[str]:
     return [word for word in distinctive_names(summary) if not said.issuperset(named_words(word))]
 
 
-# What of that which a graph was told before is meant by words such as "the fire in its warehouse": the one
-# event that they fit, or none.
+# The earlier event that words such as "the fire in its warehouse" refer to: the one that they match, or none.
 #
-# Names and numbers among the words must all be of the event, more than half of the words must be, and one
-# of them at least must be more than a name of what it bears upon. Of those that fit, the one with most of
-# the words is meant; where two have as many, neither is.
+# All names and numbers among the words must belong to the event, more than half of all words must, and at
+# least one of these must be more than a name of what it affects. Of several such events the one with the most
+# words is chosen, or none in case of a tie.
 
-_JOINED = ("affects", "about")  # to what an event or an observation bears upon
+_JOINED = ("affects", "about")  # from an event or an observation to what it affects
 
 
 def meant_by(words: str, view: InvestmentView, types: Sequence[str]) -> list[Node]:
@@ -125,7 +123,7 @@ class NamesOfItem:
     def __init__(self, text: str, view: InvestmentView) -> None:
         self.taken: dict[str, Node] = {}
         self._text, self._view = text, view
-        self._there: dict[str, Node] = {}  # of the graph, as far as it was looked at
+        self._there: dict[str, Node] = {}  # nodes of the graph looked up so far
 
     def meant(self, text: str) -> list[Node]:
         """Return the nodes that a name or symbol may refer to, the likeliest first.
@@ -173,7 +171,7 @@ class NamesOfItem:
         ]
         if type == "Asset":
             return the_one(by_symbol) if by_symbol else made_node(type, symbol=upper(symbol))
-        is_symbol = upper(name) == upper(symbol)  # a company that the item calls by its ticker
+        is_symbol = upper(name) == upper(symbol)  # the item calls the company by its ticker
         alike = [
             each for each in by_symbol if is_symbol or set(bare_name(shown_name(each))) & set(bare_name(name))
         ]

@@ -23,8 +23,8 @@ from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import InTables, Layout, TableStorage
 from kgot_lab.types import LLM, Prompt, Reply
 
-# All SQL of the journal, in what SQLite and PostgreSQL have in common: items, replies that were paid for,
-# ticks. It holds no user.
+# All SQL of the journal, common to SQLite and PostgreSQL: items, replies of models, ticks. It has no user
+# data.
 
 JOURNAL_LAYOUT = Layout(
     "investment news",
@@ -74,7 +74,7 @@ class Tick:
     due: datetime
     missed: int = 0
     ended_at: datetime | None = None
-    resumed: bool = False  # it was begun before, and stopped
+    resumed: bool = False  # it was started before and interrupted
 
 
 class PromptCounts(NamedTuple):

@@ -56,14 +56,14 @@ from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import LLM
 
-# How a briefing leaves the outbox: as a file, or by HTTP POST.
+# Delivery of briefings from the outbox: as a file, or by HTTP POST.
 #
-# A briefing may be delivered again where the process was killed between the delivery and the note of it. It
-# has the same key then: a file of that name is written over with the same words, and a receiver of posts is
-# told the key in the header Idempotency-Key, so that it can pass over what it has.
+# A briefing may be delivered twice if the process is killed between delivery and its record. It has the same
+# key then: a file of that name is overwritten with the same content, and a receiver of posts gets the key in
+# the header Idempotency-Key, so that it can skip the repeat.
 
-Deliver = Callable[[OutboxEntry], None]  # raises ToolFailed, and what else is an error of ours
-_SECONDS = 20.0  # for a receiver to answer in
+Deliver = Callable[[OutboxEntry], None]  # raises ToolFailed or another LabError
+_SECONDS = 20.0  # time limit of a receiver
 
 
 def to_folder(folder: Path | str) -> Deliver:
@@ -98,7 +98,7 @@ def to_address(url: str) -> Deliver:
     way = way_to(url)
 
     def deliver(entry: OutboxEntry) -> None:
-        import httpx  # brought by openai
+        import httpx  # a dependency of openai
 
         where = without_secrets(f"{parts.scheme}://{parts.netloc}")
         headers = {"Content-Type": "application/json", "Idempotency-Key": entry.key}
@@ -125,7 +125,7 @@ def _told(entry: OutboxEntry) -> str:
     return json.dumps({**entry.body, "user": entry.user}, sort_keys=True)
 
 
-_SET_BACK = timedelta(minutes=1)  # a clock that is behind by less was set right by a time server
+_SET_BACK = timedelta(minutes=1)  # a smaller difference is a correction by a time server
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Monitor:
         self.places.journal.end(tick)
         yield TickEnded(tick)
 
-    # --- the stages ---
+    # --- stages ---
 
     def _gather(self) -> Iterator[MonitorEvent]:
         """Store the items that are new and not dated in the future."""
@@ -305,16 +305,16 @@ def open_places(folder: Path | str, *, now: Callable[[], datetime] = utc_now) ->
         yield MonitorPlaces(graph, accounts, journal)
 
 
-# Running on: a tick every so often, from wherever it was stopped, until somebody asks it to end.
+# Scheduled ticks: one at regular intervals, resumed after an interruption, until the end is requested.
 
-_LONGEST = 60.0  # seconds of one wait, after which the clock is looked at again: it may have been set, or the computer have slept
+_LONGEST = 60.0  # seconds of one wait, after which the clock is checked: it may have been set, or the computer have slept
 
 
 class Ending:
     """Requests the end of a run, from another thread or a signal handler."""
 
     def __init__(self) -> None:
-        self._asked: SimpleQueue[None] = SimpleQueue()  # an Event must not be set by what hears a signal
+        self._asked: SimpleQueue[None] = SimpleQueue()  # an Event must not be set in a signal handler
 
     def ask(self) -> None:
         """Request the end."""
@@ -357,7 +357,7 @@ def run_on(
                     yield event
                     if ending.is_requested():
                         return
-        except LabError as error:  # the journal cannot be reached
+        except LabError as error:  # the journal is unreachable
             yield StageFailed("tick", str(error))
             pause = every.total_seconds()
         if pause > 0:

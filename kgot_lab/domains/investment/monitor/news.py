@@ -23,7 +23,7 @@ from kgot_lab.memory.claims.claim import instant
 from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens, whole
 from kgot_lab.types import Edge, Json, Message, Node, Prompt
 
-_MOST_TOKENS = 3000  # of an item that a model is shown
+_MOST_TOKENS = 3000  # of an item that are shown to a model
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class NewsRead(NamedTuple):
     refused: tuple[str, ...] = ()
 
 
-# all items there are, or the latest: those that were given before are passed over
+# all items, or the latest: those returned before are skipped
 Feed = Callable[[], NewsRead]
 
 
@@ -122,8 +122,7 @@ def news_on_file(path: Path | str) -> NewsRead:
     return NewsRead(tuple(items), tuple(refused))
 
 
-# What was read in an item of news: nodes and edges for the graph, and all that was not taken, with the
-# reason.
+# What was read in an item of news: nodes and edges for the graph, and what was refused, with the reason.
 
 
 @dataclass(frozen=True)
@@ -138,11 +137,11 @@ class NewsFacts:
     edges: tuple[Edge, ...] = ()
     refused: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    # by id: when what the item dates ends, as ISO 8601
+    # by id: the expiry that the item states, as ISO 8601
     expires: Mapping[str, str] = field(default_factory=dict, hash=False)
     ends: tuple[
         str | EdgeIds, ...
-    ] = ()  # the ids of what the item takes back: nodes, and edges by source, type and target
+    ] = ()  # the ids of what the item withdraws: nodes, and edges by source, type and target
 
     def to_json(self) -> dict[str, Json]:
         """Return the facts as stored in the journal."""
@@ -170,12 +169,12 @@ def facts_from_json(told: Mapping[str, Json]) -> NewsFacts:
     )
 
 
-# How a model is asked what an item of news states: the shape of its reply, and the prompt. Nothing of an
-# account is in it.
+# The prompt that asks a model what an item of news states, and the schema of its reply. It has no account
+# data.
 
-# nodes that are dated by the item; a thing is of another type
+# nodes dated by the item; a thing is of another type
 OF_THE_ITEM = ("News", "MarketEvent", "Insight")
-BY_THE_ITEM = ("mentions", "about", "derived_from")  # edges that come of how a reply is made up
+BY_THE_ITEM = ("mentions", "about", "derived_from")  # edges created by the structure of a reply
 
 
 def _one_of(values: Iterable[str]) -> Any:

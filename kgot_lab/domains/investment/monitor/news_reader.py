@@ -40,12 +40,12 @@ from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import named_words
 from kgot_lab.types import LLM, Edge, Json, Node
 
-# Taking facts from what a model read in an item: said by the item, of known types, each name one node.
+# Accept facts from a reply that are stated in the item, of known types, and whose names resolve to one node.
 #
-# Every fact stands or falls by itself: what the item does not say, what the vocabulary does not allow and
-# what a name leaves open is refused with its reason, and all else is kept.
+# Every fact is accepted or refused by itself, with a reason: it may not be in the item, not allowed by the
+# vocabulary, or ambiguous.
 
-MOST_STATED = 40  # facts of one kind that are taken from an item
+MOST_STATED = 40  # facts of one kind that are accepted from an item
 _UNKNOWN = Fault(
     "error",
     "an end of it is not known, or does not stand in the item",
@@ -92,7 +92,7 @@ class Sifter:
             self._item.id, nodes, edges, refused, tuple(self._warnings), expires, tuple(self._ends)
         )
 
-    # --- one kind each ---
+    # --- kinds of facts ---
 
     def take_thing(self, thing: StatedThing) -> None:
         """Accept a thing that the item names, as a node of the graph or a new one.
@@ -230,7 +230,7 @@ class Sifter:
             "strength": insight.strength,
             "said_by": said_by,
         }
-        dated = min(given or self._item.published_at, self._item.published_at)  # an older one ends sooner
+        dated = min(given or self._item.published_at, self._item.published_at)  # an earlier one expires first
         node = self._said(
             "Insight", what, summary=insight.summary, generated_at=dated.isoformat(), **properties
         )
@@ -251,7 +251,7 @@ class Sifter:
             return None
         return time
 
-    # --- taking and refusing ---
+    # --- acceptance and refusal ---
 
     def _said(self, kind: str, what: str, /, *, summary: str, **properties: Json) -> Node | None:
         """Create an event or insight if the item contains the names and numbers of its summary."""

@@ -37,9 +37,9 @@ from kgot_lab.errors import BadInput, require, require_amount, require_count
 from kgot_lab.memory.claims.claim import plain_text
 from kgot_lab.text.words import searched_words
 
-# Texts about the entities of a world, found by meaning (L2).
+# Texts about the entities of a world, for dense retrieval (L2).
 
-MOST_EFFORT = 1_000  # that pgvector takes
+MOST_EFFORT = 1_000  # the limit of pgvector
 
 
 class SemanticIndex:
@@ -135,10 +135,10 @@ class SemanticIndex:
             )
 
 
-# The log of a world's sessions: what was said, word by word, and who heard it (L1).
+# The log of a world's sessions: verbatim entries, and who heard them (L1).
 
-_MOST_WORDS = 500  # of a question that are looked up
-_INDEXED = 100_000  # characters of an entry; PostgreSQL holds the words of 1 MB at most
+_MOST_WORDS = 500  # of a query that are searched for
+_INDEXED = 100_000  # characters of an entry; PostgreSQL indexes at most 1 MB of text
 
 
 class SessionLog:
@@ -165,7 +165,7 @@ class SessionLog:
                 {id for each in entries for id in (*(each.audience or ()), each.speaker_id) if id},
             )
             for each in entries:
-                # a server in the C locale takes ’ for a letter, and É for no é
+                # a server in the C locale treats ’ as a letter, and É as different from é
                 words = " ".join(searched_words(each.text[:_INDEXED]))
                 told = {
                     "session": each.session_id,
@@ -194,7 +194,7 @@ class SessionLog:
     def _found(self, who: str, words: str, limit: int, **npc: object) -> tuple[LogEntry, ...]:
         require_count(limit, 1, "limit", "how many entries are found")
         words = plain_text(words, "the words that are looked for", blank=True)
-        # in quotes FTS5 takes none for its own
+        # in quotes FTS5 treats none as an operator
         terms = [f'"{word}"' for word in dict.fromkeys(searched_words(words))][:_MOST_WORDS]
         rows = (
             self.storage.rows(sql.entries_with(who), {"terms": terms, "limit": limit, **npc}) if terms else []
@@ -285,8 +285,7 @@ class NpcMemory:
         return graphrag_in_python(chunks.world.storage, chunks.storage, asked)
 
 
-# The hot context of a character: who it is, what goes on around it and what it knows of the matter, in the
-# time that there is.
+# The hot context of a character: identity, scene and relevant texts, within a time limit.
 
 
 @dataclass(frozen=True)
@@ -305,7 +304,7 @@ class HotBudget:
 
 
 DEFAULT_BUDGET = HotBudget()
-ASSEMBLING = "hot context"  # the name of a thread that does
+ASSEMBLING = "hot context"  # the name of the threads that assemble it
 
 
 @dataclass(frozen=True)
