@@ -1,4 +1,4 @@
-"""What a character in a world may know of it: one policy, in SQL (`VISIBLE`) and in Python (`visible_in_python`).
+"""What a character in a world may know: one policy, in SQL (`VISIBLE`) and in Python (`visible_in_python`).
 
 1. Itself, with all its attributes.
 2. The targets of its own relationships, except those marked secret or hidden, and those not accepted.
@@ -6,8 +6,8 @@
    followed for one step only, because what an acquaintance knows stays theirs.
 4. A relationship between two visible entities, if it is its own or of a public type. If it is not its own, it
    is shown without provenance, and with only the attributes that its own attribute `public` names.
-5. Of others, their name and type, the public attributes of their type, and those that their attribute `public`
-   names. The time of their last change is hidden, because it would reveal that something changed.
+5. Of others, their name and type, the public attributes of their type, and those that their attribute
+   `public` names. The time of their last change is hidden, because it would reveal that something changed.
 6. Of all this, only what lies in its attribute `knowledge_scope` if it has one: a list of types and ids.
 """
 

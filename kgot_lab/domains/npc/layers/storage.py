@@ -93,7 +93,7 @@ CHUNK_TABLE = """CREATE TABLE chunks (id UUID PRIMARY KEY, entity_id UUID NOT NU
 CHUNK_ENTITIES = "CREATE INDEX chunk_entities ON chunks (entity_id)"
 CHUNK_VECTORS = """CREATE INDEX chunk_vectors_{dimension} ON chunks
   USING hnsw ((embedding::pgvector.vector({dimension})) pgvector.vector_ip_ops) WHERE {of_dimension}"""
-OF_DIMENSION = "pgvector.vector_dims(embedding) = {dimension}"  # a table may contain vectors of an earlier embedder
+OF_DIMENSION = "pgvector.vector_dims(embedding) = {dimension}"  # may have rows of another embedder
 
 AUDIENCE = "(x.audience IS NULL OR x.audience ? CAST(:npc AS text))"  # the rule of `may_know`
 HEARD = f"({AUDIENCE} OR x.speaker_id = :npc)"
