@@ -3,7 +3,7 @@
 1. Itself, with all its attributes.
 2. The targets of its own relationships, except those marked secret or hidden, and those not accepted.
 3. From those reached by a spreading type (KNOWS, LOCATED_AT, MEMBER_OF, ALLIED_WITH), the targets of
-   spreading types in turn. KNOWS is followed for one step only, because what an acquaintance knows stays theirs.
+   spreading types in turn. KNOWS is followed for one step only: what an acquaintance knows stays theirs.
 4. A relationship between two visible entities, if it is its own or of a public type. If it is not its own, it
    is shown without provenance, and with only the attributes that its own attribute `public` names.
 5. Of others, their name and type, the public attributes of their type, and those that their attribute
