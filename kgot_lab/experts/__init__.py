@@ -1,1 +1,1 @@
-"""Experts: a persona bound to graphs, asked by chat, whose answers cite nodes that are checked."""
+"""Experts: personas bound to graphs, whose answers in a chat cite verified nodes."""

@@ -1,5 +1,6 @@
-"""Why something failed, as callers are told it and as the log of a server holds it: neither has a path, a
-key, or what somebody asked.
+"""Error messages for callers and for the log of a server.
+
+Neither contains a path, a key, or what somebody asked.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ _MOST = 500  # characters of a reason
 
 
 def failure_message(error: Exception, *unsaid: str) -> str:
-    """The sentence for the caller; what is not theirs to mend goes into the log, without the words that are
-    to stay `unsaid`.
+    """Return the message for the caller, and log errors that the caller cannot fix.
+
+    The words in `unsaid` are removed from the log.
     """
     if isinstance(error, BadInput):
         return str(error)
@@ -41,8 +43,10 @@ def failure_message(error: Exception, *unsaid: str) -> str:
 
 
 def reason_logged(error: Exception, *unsaid: str) -> str:
-    """What a log holds of an error: the words of one of ours; of any other, whose words may be anything,
-    where it was raised.
+    """Format an error for the log.
+
+    For a LabError this is its message, without paths and the words in `unsaid`. For any other error it is
+    where it was raised, because its message may hold anything.
     """
     if not isinstance(error, LabError):
         frames = traceback.extract_tb(error.__traceback__)[-3:]

@@ -1,5 +1,6 @@
-"""What an expert is: graphs, a persona, how it searches, playbooks, filters, and what words of a goal change
-(KG-OS, section 8).
+"""The configuration of an expert (KG-OS, section 8).
+
+It has graphs, persona, retrieval, playbooks, filters and the effects of goal words.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ _MOST_TEXT, _MOST_LIST = 20_000, 100
 
 
 def _spoken(text: str) -> str:
-    """A text that can be kept and shown: not blank, no control characters but tabs and line ends, no half of
-    a surrogate pair.
+    """Validate a text that is stored and shown.
+
+    It must not be blank, nor contain lone surrogates or control characters other than tabs and line ends.
     """
     if not text.strip():
         raise ValueError("it is blank")
@@ -55,13 +57,13 @@ _Words = Annotated[tuple[_Word, ...], Field(max_length=_MOST_LIST)]
 
 
 class ExpertPart(BaseModel):
-    """What every part of an expert is: frozen, and with no field that it does not know."""
+    """Base of all parts of an expert: frozen, and without unknown fields."""
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid", "frozen": True}
 
 
 class Persona(ExpertPart):
-    """How an expert speaks: its name, what it is told to be, a word for its style, and with what it greets."""
+    """How an expert speaks: its name, its instructions, its style and its greeting."""
 
     name: _Name
     instructions: _Text = ""
@@ -70,7 +72,7 @@ class Persona(ExpertPart):
 
 
 class ExpertRetrieval(ExpertPart):
-    """How an expert searches; weights may add up to anything, and are divided by their sum (decision C-E1)."""
+    """How an expert searches. Weights are divided by their sum (decision C-E1)."""
 
     methods: Annotated[tuple[Literal["hybrid", "intent"], ...], Field(min_length=1, max_length=2)] = (
         "hybrid",
@@ -86,7 +88,7 @@ class ExpertRetrieval(ExpertPart):
 
 
 class DimensionBound(ExpertPart):
-    """Between which values a dimension of a node has to lie, ends included."""
+    """The range of a node's dimension, bounds included."""
 
     min: Annotated[float, Field(allow_inf_nan=False)] | None = None
     max: Annotated[float, Field(allow_inf_nan=False)] | None = None
@@ -94,14 +96,17 @@ class DimensionBound(ExpertPart):
 
 
 class ExpertGoal(ExpertPart):
-    """What a word of a goal changes: edge types that are followed, dimensions that count in the intent lane (decision C-E6)."""
+    """The effects of a goal word (decision C-E6).
+
+    These are edge types to follow, and dimensions that count in intent retrieval.
+    """
 
     boost_types: _Words = ()
     dimension_boosts: _Words = ()
 
 
 class CrossEdge(ExpertPart):
-    """An edge between two graphs of an expert; its ends are written GRAPH:NODE."""
+    """An edge between two graphs of an expert. Its ends are written GRAPH:NODE."""
 
     source: _Name
     type: _Word
@@ -109,13 +114,14 @@ class CrossEdge(ExpertPart):
 
 
 class ExpertConfig(ExpertPart):  # 16 fields: the JSON form of an expert
-    """All that is set of an expert. `kg_db_ids` come before `kg_db_id` where both are given (C-E3).
+    """All settings of an expert. `kg_db_ids` take precedence over `kg_db_id` (C-E3).
 
-    `graph_weights` says how much each graph counts, 1 where it is silent; `models` which model does which task, by the names that the
-    server knows: chat. With `answers_in` "sentences" a model is held to sentences that each name a source it was told, which makes small
-    ones cite; it has to keep to a JSON schema. With `off_topic` "decline" no model is asked a question of which no word is said by what was
-    found: the expert says so. `delegates_to` names experts of other instances, PEER/EXPERT, who are asked where its own
-    graphs say little.
+    `graph_weights` are the weights of the graphs, 1 by default. `models` maps a task (chat) to the name of a
+    model of the server. With `answers_in` "sentences", a model must write sentences that each name a source
+    from the prompt, which makes small models cite. The model has to support a JSON schema. With `off_topic`
+    "decline", no model is called if the nodes found share no word with the question, and the expert says so.
+    `delegates_to` names experts of other instances, PEER/EXPERT, that are asked when its own graphs hardly
+    cover a question.
     """
 
     schema_version: Literal[1] = 1
@@ -160,16 +166,19 @@ class ExpertConfig(ExpertPart):  # 16 fields: the JSON form of an expert
 
     @property
     def graphs(self) -> tuple[str, ...]:
-        """The ids of its graphs, in their order."""
+        """The ids of its graphs, in order."""
         return self.kg_db_ids or ((self.kg_db_id,) if self.kg_db_id else ())
 
     @property
     def digest(self) -> str:
-        """A hash of all that is set, 16 hex digits."""
+        """A hash of all settings, 16 hexadecimal digits."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     def search_config(self) -> RetrievalConfig:
-        """How `intent_search` is to search for it; raises BadInput and UnknownName."""
+        """Return the configuration for `intent_search`.
+
+        Raises BadInput and UnknownName if a setting is invalid.
+        """
         how = self.retrieval
         return RetrievalConfig(
             weights=Weights(how.alpha, how.beta, how.gamma, how.delta),
@@ -188,7 +197,7 @@ class ExpertConfig(ExpertPart):  # 16 fields: the JSON form of an expert
 
 
 class Expert(ExpertConfig):
-    """An expert as it is kept: with its id, and when it was made and changed."""
+    """A stored expert, with its id and the times of its creation and last change."""
 
     id: str
     created_at: datetime
@@ -196,15 +205,16 @@ class Expert(ExpertConfig):
 
     @property
     def config(self) -> ExpertConfig:
-        """What is set of it, without what its keeper added."""
+        """Its settings, without the stored id and times."""
         return ExpertConfig.model_validate(
             self.model_dump(exclude={"id", "created_at", "updated_at"}, exclude_unset=True)
         )
 
 
 def expert_config(told: object) -> ExpertConfig:
-    """The configuration that somebody wrote, a mapping as JSON has it; raises BadInput with the field and
-    what would do.
+    """Validate a configuration given as a JSON mapping.
+
+    Raises BadInput with the field that is wrong and what is expected.
     """
     if not isinstance(told, Mapping):
         raise BadInput("an expert is a JSON object with name, persona and kg_db_id")
@@ -215,7 +225,7 @@ def expert_config(told: object) -> ExpertConfig:
 
 
 def first_problem(error: ValidationError) -> str:
-    """The first field that is wrong, and why; never its value, which may be anything."""
+    """Describe the first field that is wrong, and why, but never its value, which may hold anything."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     where = ".".join(str(step) for step in first["loc"])
     said = str(first["msg"]).removeprefix("Value error, ")
@@ -223,10 +233,10 @@ def first_problem(error: ValidationError) -> str:
 
 
 def changed_config(config: ExpertConfig, change: object) -> ExpertConfig:
-    """A configuration with a partial change: objects are merged field by field, lists are replaced, null
-    takes away (C-E2).
+    """Apply a partial change to a configuration (C-E2).
 
-    Raises BadInput where the change, or what would come of it, is none.
+    Objects are merged field by field, lists are replaced, and null removes a field. Raises BadInput if the
+    change or its result is invalid.
     """
     if not isinstance(change, Mapping):
         raise BadInput("a change of an expert is a JSON object with the fields that change")
@@ -234,7 +244,7 @@ def changed_config(config: ExpertConfig, change: object) -> ExpertConfig:
 
 
 def merged(before: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """Two JSON objects in one, as RFC 7396 (JSON Merge Patch) says."""
+    """Merge two JSON objects by JSON Merge Patch (RFC 7396)."""
     after = dict(before)
     for name, value in change.items():
         if value is None:
@@ -248,7 +258,8 @@ def merged(before: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, An
 
 
 def slug(text: str) -> str:
-    """A name as a part of an id: small letters and digits of ASCII, joined by underscores; "expert" where
-    nothing is left.
+    """Convert a name to a part of an id: lower-case ASCII letters and digits, joined by underscores.
+
+    Returns "expert" if nothing is left.
     """
     return re.sub(r"[^a-z0-9]+", "_", text.casefold()).strip("_")[:60].strip("_") or "expert"

@@ -1,5 +1,6 @@
-"""The graphs that experts may know: the files of one folder, by name, each read once and again when it
-changes.
+"""The graphs that experts can use: the files of a folder, by name.
+
+Each is loaded once, and again when it changes.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from kgot_lab.kgos.methods.search.multi_graph import SEPARATOR, SeveralGraphs
 from kgot_lab.kgos.query.graph_loading import opened_graph
 from kgot_lab.types import Edge
 
-# A folder of code read into a graph by a process of its own, so that a server goes on answering meanwhile.
+# A folder of code is read into a graph in a separate process, so that the server keeps responding.
 
 
 def read_graph_in_worker(folder: Path) -> PropertyGraph:
-    """The graph of a folder; raises BadInput where it cannot be read."""
+    """Read the graph of a folder in a worker process.
+
+    Raises BadInput if it cannot be read.
+    """
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as apart:
         try:
             return apart.submit(opened_graph, str(folder)).result()
@@ -39,20 +43,21 @@ def read_graph_in_worker(folder: Path) -> PropertyGraph:
 
 @dataclass(frozen=True, eq=False)
 class KnownGraphs:
-    """The graphs of an expert as they are asked: one, or several in one whose ids begin with the name of
-    theirs.
+    """The graphs of an expert for querying: one graph, or several joined.
+
+    The ids in joined graphs begin with the name of their graph.
     """
 
     names: tuple[str, ...]
     asked: PropertyGraph | SeveralGraphs
-    digest: str  # of what all of them hold
+    digest: str  # of the contents of all of them
 
     @property
     def graph(self) -> PropertyGraph:
         return self.asked.graph if isinstance(self.asked, SeveralGraphs) else self.asked
 
     def split_id(self, id: str) -> tuple[str, str]:
-        """The graph that a node is of, and its id there."""
+        """Return the graph of a node, and its id in that graph."""
         if not isinstance(self.asked, SeveralGraphs):
             return self.names[0], id
         name, _, own = id.partition(SEPARATOR)
@@ -65,11 +70,11 @@ class _ReadGraph(NamedTuple):
 
 
 class GraphFolder:
-    """A folder of graphs; the id of one is the name of its file without the ending. Nothing outside the
-    folder is ever read.
+    """A folder of graphs. Nothing outside the folder is read.
 
-    `more` makes graphs by name that lie nowhere, each when it is first asked for. Files are looked at again
-    at each question, so a graph that was changed counts at once.
+    The id of a graph is its file name without the suffix. `more` are functions that create graphs without
+    files by name, called at first use. Files are checked at each question, so a changed graph takes effect at
+    once.
     """
 
     def __init__(
@@ -80,20 +85,21 @@ class GraphFolder:
         self._read: dict[str, _ReadGraph] = {}
         self._joined: dict[str, KnownGraphs] = {}
         self._made: dict[str, PropertyGraph] = {}
-        # what a graph became by what was approved
+        # adds the approved changes to a graph
         self.learnt: Callable[[str, PropertyGraph], PropertyGraph] | None = None
         self._lock = threading.RLock()
         self._reading: dict[
             str, threading.Lock
-        ] = {}  # one a graph, so that a large one keeps nobody waiting for another
+        ] = {}  # one for each graph, so that a large one does not block another
 
     def names(self) -> tuple[str, ...]:
-        """The ids of all graphs."""
+        """Return the ids of all graphs."""
         return tuple(sorted({*self._more, *self._files()}))
 
     def passed_over(self) -> tuple[str, ...]:
-        """What lies in the folder and is offered as no graph, each with the reason; hidden files are not
-        told.
+        """Return the entries of the folder that are not offered as graphs, each with the reason.
+
+        Hidden files are left out.
         """
         offered, told = set(self._files().values()), []
         for path in self._inside():
@@ -111,8 +117,9 @@ class GraphFolder:
         return tuple(told)
 
     def graph(self, name: str) -> PropertyGraph:
-        """A graph by its id, with what was learnt; raises UnknownName, and BadInput for a file that is no
-        graph.
+        """Return a graph by its id, with the learned changes.
+
+        Raises UnknownName if there is none, and BadInput if its file is no graph.
         """
         read = self._as_it_lies(name)
         return read if self.learnt is None else self.learnt(name, read)
@@ -140,7 +147,7 @@ class GraphFolder:
                 raise BadInput(
                     f"the graph {name} cannot be read: {str(error).replace(str(path), name)}"
                 ) from None
-            except OSError as error:  # it went away meanwhile, or may not be read
+            except OSError as error:  # it was deleted meanwhile, or cannot be read
                 raise BadInput(f"the graph {name} cannot be read: {error.strerror}") from None
             self._read[name] = kept
         return kept.graph
@@ -150,7 +157,10 @@ class GraphFolder:
             return self._reading.setdefault(name, threading.Lock())
 
     def known_to(self, config: ExpertConfig) -> KnownGraphs:
-        """The graphs of an expert, joined; raises UnknownName and BadInput."""
+        """Return the joined graphs of an expert.
+
+        Raises UnknownName for an unknown graph, and BadInput if one cannot be read or joined.
+        """
         graphs = {name: self.graph(name) for name in config.graphs}
         digest = hashlib.sha256(
             "".join(f"{name}={graph.digest};" for name, graph in graphs.items()).encode()
@@ -169,8 +179,9 @@ class GraphFolder:
             return self._joined[key]
 
     def _files(self) -> dict[str, Path]:
-        """The files and folders that may be graphs, by id; links are passed over, since they may lead out of
-        the folder.
+        """Return the files and folders that may be graphs, by id.
+
+        Links are skipped, because they may lead out of the folder.
         """
         found = self._inside()
         return {

@@ -1,6 +1,4 @@
-"""A node with what stands around it, and where each is drawn: what a page shows of a graph that may be far
-too large to show.
-"""
+"""A node with its neighbourhood, laid out for a drawing of a graph that is too large to show."""
 
 from __future__ import annotations
 
@@ -19,8 +17,9 @@ MOST_AROUND, _MOST_EDGES = 40, 240  # neighbours, edges
 
 
 class PlacedNode(NamedTuple):
-    """A node of a drawing: `links` is how many neighbours it has in its graph, x and y are from 0 to 1, y
-    grows downwards.
+    """A node of a drawing.
+
+    `links` is its number of neighbours in the graph. x and y are from 0 to 1, and y grows downwards.
     """
 
     id: str
@@ -33,25 +32,23 @@ class PlacedNode(NamedTuple):
 
 @dataclass(frozen=True)
 class Surroundings:
-    """A node in the middle, its best linked neighbours around it, and the edges among them, those of the node
-    first.
-    """
+    """A node, its neighbours with the most edges, and the edges among them, those of the node first."""
 
     node: PlacedNode
     properties: Mapping[str, Json] = field(hash=False)
     limitations: tuple[Limitation, ...]
-    neighbours: tuple[PlacedNode, ...]  # the best linked first
+    neighbours: tuple[PlacedNode, ...]  # those with the most edges first
     edges: tuple[Edge, ...]
     neighbours_in_all: int
-    edges_in_all: int  # among the nodes that are here
+    edges_in_all: int  # among the nodes shown
 
 
 def surroundings(graph: PropertyGraph, id: str, *, most: int = MOST_AROUND) -> Surroundings:
-    """A node with its limitations and at most so many neighbours, placed; the same graph always gives the
-    same places.
+    """Return a node with its limitations and at most `most` neighbours, with positions for a drawing.
 
-    Neighbours stand on both sides of the node, those joined to it by the same type of edge next to each
-    other, so that a caption has room beside each. Raises UnknownName and BadInput.
+    The same graph always gives the same positions. Neighbours are on both sides of the node, grouped by edge
+    type, so that each has room for a caption. Raises UnknownName if there is no such node, and BadInput if
+    `most` is negative.
     """
     require_count(most, 0, "most")
     index = index_of(graph)
@@ -62,7 +59,7 @@ def surroundings(graph: PropertyGraph, id: str, *, most: int = MOST_AROUND) -> S
     ]
     best = sorted(around, key=lambda each: (-int(index.degrees[each]), graph.ids[each]))[:most]
     part = graph.subgraph([id, *(graph.ids[each] for each in best)])
-    # a stable sort: else as in the graph
+    # a stable sort: ties in graph order
     edges = sorted(part.edges, key=lambda edge: id not in (edge.source, edge.target))
     places = _places(index, id, best, edges)
     return Surroundings(
@@ -91,8 +88,9 @@ def _placed(index: GraphIndex, row: int, place: tuple[float, float]) -> PlacedNo
 def _places(
     index: GraphIndex, id: str, rows: Sequence[int], edges: Sequence[Edge]
 ) -> dict[int, tuple[float, float]]:
-    """Where each neighbour stands: first down the right side, then up the left, in the order of what joins it
-    to the node.
+    """Compute the position of each neighbour: first down the right side, then up the left.
+
+    Neighbours are ordered by the edge that joins them to the node.
     """
     joined: dict[str, tuple[str, bool]] = {}
     for edge in edges:
@@ -111,8 +109,9 @@ def _places(
 
 
 def _on_side(number: int, count: int, side: int) -> tuple[float, float]:
-    """One of so many places on a bulging line from top to bottom, evenly far from each other; to the right
-    for 1, to the left for -1.
+    """Return one of `count` evenly spaced positions on a curved line from top to bottom.
+
+    `side` is 1 for the right side and -1 for the left.
     """
     height = (2 * number + 1) / count - 1  # from -1 to 1
     return 0.5 + side * (0.34 + 0.16 * sqrt(1 - height * height)), 0.5 + height / 2

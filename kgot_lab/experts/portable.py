@@ -1,4 +1,4 @@
-"""Export and import experts; their scores; conversations as OpenTelemetry spans."""
+"""Export and import experts, compute their scores, and export conversations as OpenTelemetry spans."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ KIND = "kgot-lab expert"
 
 @dataclass(frozen=True)
 class TakenExpert:
-    """An expert that fits here, and what was not taken over or is lacking, in words."""
+    """An expert that fits here, and warnings on what was left out or is missing."""
 
     config: ExpertConfig
     warnings: tuple[str, ...]
 
 
 def exported(expert: Expert, graphs: GraphFolder) -> dict[str, Json]:
-    """An expert as portable JSON; it holds no knowledge: of its graphs only how large they are, and what of
-    them it names.
+    """Export an expert as portable JSON without its knowledge.
+
+    Of its graphs it has only their sizes, and the names that the configuration uses.
     """
     config = expert.config
     needs = {name: _needs(config, graphs.graph(name)) for name in config.graphs}
@@ -49,11 +50,12 @@ def exported(expert: Expert, graphs: GraphFolder) -> dict[str, Json]:
 
 
 def taken(told: object, service: ExpertService, *, graphs: Mapping[str, str] | None = None) -> TakenExpert:
-    """An exported expert as it fits here; `graphs` says which graph of ours stands for one of its own.
+    """Validate an exported expert and adapt it to this service.
 
-    Its graphs have to be here, under their own names or those of `graphs`. Edge types and dimensions that
-    ours lack, models and playbooks that are not here are left out or told as warnings. Raises BadInput for
-    what is no such file, of another version, or changed since; UnknownName for a graph that is not here.
+    Its graphs must exist here, under their own names or those that `graphs` maps them to. Edge types and
+    dimensions that our graphs lack, and missing models and playbooks, are left out or reported as warnings.
+    Raises BadInput if it is no exported expert, of another version or changed since the export, and
+    UnknownName if a graph does not exist here.
     """
     if not isinstance(told, Mapping) or told.get("kind") != KIND:
         raise BadInput("this is no exported expert: its kind is not " + KIND)
@@ -77,7 +79,7 @@ def taken(told: object, service: ExpertService, *, graphs: Mapping[str, str] | N
 
 
 def _fitting(config: ExpertConfig, service: ExpertService) -> TakenExpert:
-    """A configuration without what is not here, and words on that."""
+    """Remove from a configuration what does not exist here, with warnings."""
     warnings = []
     skills = [each for each in config.playbook_skills if each in service.playbooks]
     warnings += [
@@ -106,7 +108,7 @@ def _fitting(config: ExpertConfig, service: ExpertService) -> TakenExpert:
 
 
 def _renamed(config: ExpertConfig, graphs: Mapping[str, str]) -> ExpertConfig:
-    """A configuration that names graphs by the names that they have here."""
+    """Rename the graphs in a configuration to their names here."""
     if odd := [name for name in graphs if name not in config.graphs]:
         raise UnknownName("graph of this expert", odd[0], config.graphs)
     if not graphs:
@@ -160,17 +162,17 @@ def _hash(told: Mapping[str, Json]) -> str:
     ).hexdigest()
 
 
-# What is known of how good an expert is: what was measured on questions with gold, and what came of its
-# answers since.
+# The quality of an expert: benchmark scores on questions with gold answers, and the outcomes of its answers
+# since.
 
 _MEASURED = Path(__file__).parent / "shipped" / "scores"
 
 
 def expert_scores(service: ExpertService, id: str) -> dict[str, Any]:
-    """The scores of an expert: `measured` by a benchmark, or None, and `in_use` over its answers; raises
-    NotFound.
+    """Return the scores of an expert: `measured` by a benchmark, or None, and `in_use` over its answers.
 
-    What was measured is told of an expert that is as it was then; somebody who changes it has another.
+    Measured scores are returned only if the configuration is the one that was measured. Raises NotFound if
+    there is no such expert.
     """
     measured = _measured(id, service.expert(id).config)
     answers = [
@@ -204,7 +206,7 @@ def _measured(id: str, config: ExpertConfig) -> dict[str, Any] | None:
 
 
 def numbers_measured(scores: Mapping[str, Any]) -> dict[str, float]:
-    """The numbers of measured scores by a name each, as a marketplace lists them: those of `a.b` within `a`."""
+    """Flatten measured scores to named numbers for a marketplace. `a.b` is the number `b` within `a`."""
     return dict(_numbers(scores, ""))
 
 
@@ -216,15 +218,16 @@ def _numbers(scores: Mapping[str, Any], before: str) -> Iterator[tuple[str, floa
             yield f"{before}{name}", float(value)
 
 
-# A conversation as OpenTelemetry spans by the conventions for generative AI, in the JSON of OTLP; no words
-# of anybody are in it.
+# A conversation as OpenTelemetry spans by the conventions for generative AI, in the JSON of OTLP, without
+# anybody's text.
 
 
 def genai_spans(
     expert: Expert, conversation: ChatConversation, messages: Sequence[ChatMessage]
 ) -> dict[str, Any]:
-    """For each answer a span "invoke_agent" with two below it, "retrieval" and "chat", as a request to
-    /v1/traces has them.
+    """Format answers as OpenTelemetry spans, as the body of a request to /v1/traces.
+
+    Each answer is a span "invoke_agent" with two children, "retrieval" and "chat".
     """
     trace = hashlib.sha256(conversation.id.encode()).hexdigest()[:32]
     asked: datetime | None = None

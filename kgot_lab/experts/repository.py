@@ -1,7 +1,7 @@
-"""Where experts and their conversations are kept: tables in SQLite, or in PostgreSQL by its address.
+"""Storage of experts and their conversations: tables in SQLite, or in PostgreSQL by its address.
 
-Whatever a caller was told of is on the disk before it is told. Whoever asks names the owner of the
-conversations, and no statement reads those of another.
+A change is stored before the caller hears of it. Every query names the owner of the conversations, and no
+statement reads those of another.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import ClaimRow, InTables, Layout, TableStorage
 from kgot_lab.types import Json
 
-# All SQL of experts and their conversations, in what SQLite and PostgreSQL have in common.
+# All SQL of experts and their conversations, common to SQLite and PostgreSQL.
 
 EXPERT_TABLES = (
     """CREATE TABLE experts (id TEXT PRIMARY KEY, body TEXT NOT NULL, created BIGINT NOT NULL, updated BIGINT NOT NULL, gone BIGINT)""",
@@ -34,7 +34,7 @@ EXPERT_TABLES = (
     """CREATE TABLE tokens (hash TEXT PRIMARY KEY, tenant TEXT NOT NULL, role TEXT NOT NULL, made BIGINT NOT NULL, revoked BIGINT)""",
 )
 EXPERT_INDEXES = (
-    "CREATE INDEX experts_by_age ON experts (created, id)",  # a place that was made without it only takes longer for a page
+    "CREATE INDEX experts_by_age ON experts (created, id)",  # a database created without it only needs longer for a page
     "CREATE INDEX conversations_by_expert ON conversations (expert, owner, last)",
     "CREATE INDEX conversations_by_chain ON conversations (chain)",
 )
@@ -46,8 +46,8 @@ EXPERT = "SELECT id, body, created, updated FROM experts WHERE id = :id AND gone
 EXPERTS = "SELECT id, body, created, updated FROM experts WHERE gone IS NULL ORDER BY created, id"
 EXPERTS_AFTER = """SELECT id, body, created, updated FROM experts
   WHERE gone IS NULL AND (created, id) > (:created, :after) ORDER BY created, id LIMIT :limit"""
-CREATED = "SELECT created FROM experts WHERE id = :id"  # also of one that is gone, so that a page can be gone on from
-TAKEN = "SELECT id FROM experts WHERE id = :id OR substr(id, 1, :length) = :beginning"  # also of those that are gone: no id comes again
+CREATED = "SELECT created FROM experts WHERE id = :id"  # also of a deleted one, so that paging can continue
+TAKEN = "SELECT id FROM experts WHERE id = :id OR substr(id, 1, :length) = :beginning"  # also of deleted ones: no id is reused
 ADD_EXPERT = "INSERT INTO experts (id, body, created, updated) VALUES (:id, :body, :at, :at)"
 CHANGE_EXPERT = "UPDATE experts SET body = :body, updated = :at WHERE id = :id"
 REMOVE_EXPERT = "UPDATE experts SET body = '', gone = :at WHERE id = :id"
@@ -114,20 +114,23 @@ HELD_TOKENS = "SELECT tenant, role, made FROM tokens WHERE revoked IS NULL ORDER
 REVOKE_TENANT = "UPDATE tokens SET revoked = :at WHERE tenant = :tenant AND revoked IS NULL"
 
 
-# characters of an id that a copy begins with, so that a copy of a copy has one that doors take
+# characters of the original's id in that of a copy, so that a copy of a copy has a valid id
 _LONGEST_ID = 150
 _PREVIEW = 80  # characters of the first question
 
 
 class NotFound(BadInput):
-    """An expert, a conversation or a message that is not there, or not the caller's: the words are the same."""
+    """An expert, a conversation or a message does not exist, or belongs to another owner.
+
+    The message is the same for both.
+    """
 
     def __init__(self, what: str):
         super().__init__(f"there is no such {what}")
 
 
 class AlreadyExists(BadInput):
-    """An id that an expert has, or had: none comes again (C-E9)."""
+    """An id that an expert has or had. Ids are never reused (C-E9)."""
 
     def __init__(self, id: str):
         super().__init__(f"there is, or was, an expert {id} already")
@@ -135,7 +138,7 @@ class AlreadyExists(BadInput):
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """What was said in a conversation: by whom ("user" or "assistant"), when, and what an answer rests on."""
+    """A message of a conversation: role ("user" or "assistant"), time, and the evidence of an answer."""
 
     id: str
     role: str
@@ -146,7 +149,7 @@ class ChatMessage:
 
 @dataclass(frozen=True)
 class ChatConversation:
-    """A conversation with an expert; `chain` is a hash of all that was said in it."""
+    """A conversation with an expert. `chain` is a hash of all its messages."""
 
     id: str
     expert_id: str
@@ -159,7 +162,7 @@ class ChatConversation:
 
 @dataclass(frozen=True)
 class JudgedAnswer:
-    """An answer without its words: what it rests on, and the thumb (+1, -1 or None) with its time."""
+    """An answer without its text: its evidence, and the thumb (+1, -1 or None) with its time."""
 
     message: str
     conversation: str
@@ -171,7 +174,7 @@ class JudgedAnswer:
 
 @dataclass(frozen=True)
 class StoredTrial:
-    """A trial as it is kept: what was stated of it before it began, and from when until when it ran."""
+    """A stored trial: its plan, stated before it began, and when it ran."""
 
     id: str
     body: Mapping[str, Json] = field(hash=False)
@@ -180,7 +183,7 @@ class StoredTrial:
 
 
 class ExpertTables(InTables):
-    """Experts, their conversations and what was thought of the answers; `now` is its clock."""
+    """Experts, their conversations and the ratings of answers. `now` is its clock."""
 
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
         self.storage, self.now = storage, now
@@ -191,15 +194,15 @@ class ExpertTables(InTables):
     # --- experts ---
 
     def experts(self) -> tuple[Expert, ...]:
-        """All experts, the oldest first."""
+        """Return all experts, the oldest first."""
         return tuple(map(_expert, self.storage.rows(EXPERTS)))
 
     def experts_after(self, after: str | None, limit: int) -> tuple[tuple[Expert, ...], bool]:
-        """At most so many experts, the oldest first, from the one after an id on, and whether there are more;
-        raises BadInput.
+        """Return a page of at most `limit` experts, the oldest first, and whether there are more.
 
-        The id may be that of an expert that is gone meanwhile. No page repeats an expert or leaves one out
-        that is there all the time.
+        The page begins behind the expert with the id `after`, which may have been deleted meanwhile. No page
+        repeats an expert or omits one that exists throughout. Raises BadInput if there never was an expert
+        `after`.
         """
         with self.storage.reading():
             before = self.storage.rows(CREATED, {"id": after}) if after is not None else [(-1,)]
@@ -212,15 +215,19 @@ class ExpertTables(InTables):
         return tuple(map(_expert, rows[:limit])), len(rows) > limit
 
     def expert(self, id: str) -> Expert:
-        """An expert by its id; raises NotFound."""
+        """Return an expert by its id.
+
+        Raises NotFound if there is none.
+        """
         found = self.storage.rows(EXPERT, {"id": id})
         if not found:
             raise NotFound("expert")
         return _expert(found[0])
 
     def add_expert(self, config: ExpertConfig, *, copy_of: str = "", id: str = "") -> Expert:
-        """Keep a new expert; its id is made of the persona's name, or of the expert it copies, and is never
-        used again (C-E9).
+        """Store a new expert. Its id is derived from the persona's name, or from the expert it copies.
+
+        The id is never used again (C-E9).
         """
         base = f"{copy_of[:_LONGEST_ID]}_copy" if copy_of else f"expert_{slug(config.persona.name)}"
         with self.storage.changing():
@@ -237,7 +244,10 @@ class ExpertTables(InTables):
         return _expert((chosen, _body(config), at, at))
 
     def change_expert(self, id: str, change: Callable[[ExpertConfig], ExpertConfig]) -> Expert:
-        """Change an expert by a function of what it is; raises NotFound, and what the function raises."""
+        """Change an expert by a function of its configuration.
+
+        Raises NotFound if there is none, and what the function raises.
+        """
         with self.storage.changing():
             before = self.expert(id)
             body = _body(change(before.config))
@@ -245,8 +255,9 @@ class ExpertTables(InTables):
             return self.expert(id)
 
     def remove_expert(self, id: str, *, conversations: bool) -> tuple[str, ...]:
-        """Remove an expert, with all conversations if that is wanted; the ids of those that went. Raises
-        NotFound.
+        """Remove an expert, optionally with all its conversations, and return the ids of those removed.
+
+        Raises NotFound if there is no such expert.
         """
         with self.storage.changing():
             self.expert(id)
@@ -256,7 +267,10 @@ class ExpertTables(InTables):
         return tuple(map(str, ids))
 
     def activity(self, owner: str, experts: Sequence[str] | None = None) -> dict[str, tuple[int, datetime]]:
-        """For each expert that somebody talked to, or of some: in how many conversations, and when last."""
+        """Return the number of an owner's conversations with each expert, and the time of the last.
+
+        Only the given `experts` are counted, or all that the owner talked to.
+        """
         told = {"owner": owner} if experts is None else {"owner": owner, "experts": list(experts)}
         rows = self.storage.rows(ACTIVE if experts is None else ACTIVE_WITH, told)
         return {expert: (int(count), moment(last)) for expert, count, last in rows}
@@ -266,15 +280,19 @@ class ExpertTables(InTables):
     def conversations(
         self, expert: str, owner: str, *, limit: int = 20, offset: int = 0
     ) -> tuple[tuple[ChatConversation, ...], int]:
-        """The conversations of somebody with an expert, the last first, and how many there are in all."""
+        """Return a page of an owner's conversations with an expert, and their total number.
+
+        The latest come first.
+        """
         asked = {"expert": expert, "owner": owner}
         return self._page(CONVERSATIONS, COUNT_CONVERSATIONS, asked, limit, offset)
 
     def owned_conversations(
         self, owner: str, *, gone: bool = False, limit: int = 20, offset: int = 0
     ) -> tuple[tuple[ChatConversation, ...], int]:
-        """The conversations of somebody with all experts, or with those alone that are `gone`, the last
-        first, and how many in all.
+        """Return a page of an owner's conversations with all experts, and their total number.
+
+        The latest come first. With `gone`, only those with deleted experts count.
         """
         shown, count = (LEFT_BEHIND, COUNT_LEFT_BEHIND) if gone else (OWNED, COUNT_OWNED)
         return self._page(shown, count, {"owner": owner}, limit, offset)
@@ -288,22 +306,23 @@ class ExpertTables(InTables):
         return tuple(map(_conversation, rows)), int(total)
 
     def conversation(self, id: str, expert: str, owner: str) -> ChatConversation:
-        """A conversation of somebody with an expert; raises NotFound, also for one of somebody else."""
+        """Return a conversation of an owner with an expert.
+
+        Raises NotFound if there is none, or it belongs to another owner.
+        """
         found = self.storage.rows(CONVERSATION, {"id": id, "expert": expert, "owner": owner})
         if not found:
             raise NotFound("conversation")
         return _conversation(found[0])
 
     def continued(self, expert: str, owner: str, said: Sequence[tuple[str, str]]) -> str | None:
-        """The conversation in which exactly this was said so far, as (role, content); None where there is
-        none.
-        """
+        """Find the conversation whose messages so far are exactly `said`, as (role, content), or None."""
         asked = {"chain": chain_of(said), "expert": expert, "owner": owner}
         found = self.storage.rows(CONTINUED, asked) if said else []
         return found[0][0] if found else None
 
     def begin(self, expert: str, owner: str, question: str, said: Sequence[tuple[str, str]] = ()) -> str:
-        """The id of a new conversation, in which something may have been said before."""
+        """Create a conversation, with the earlier messages `said`, and return its id."""
         id = f"conv_{secrets.token_urlsafe(12)}"
         with self.storage.changing():
             self.expert(expert)
@@ -317,7 +336,10 @@ class ExpertTables(InTables):
     def say(
         self, conversation: str, role: str, content: str, metadata: Mapping[str, Json] | None = None
     ) -> ChatMessage:
-        """Keep what was said; raises NotFound where the conversation is gone meanwhile."""
+        """Store a message.
+
+        Raises NotFound if the conversation has been deleted meanwhile.
+        """
         id = f"msg_{secrets.token_urlsafe(12)}"
         with self.storage.changing():
             ((last,),) = self.storage.rows(LAST_MESSAGE, {"id": conversation})
@@ -333,27 +355,29 @@ class ExpertTables(InTables):
         return ChatMessage(id, role, content, moment(at), metadata or {})
 
     def messages(self, conversation: str) -> tuple[ChatMessage, ...]:
-        """All that was said in a conversation, in its order."""
+        """Return all messages of a conversation in order."""
         return tuple(map(_message, self.storage.rows(MESSAGES, {"id": conversation})))
 
     def earlier_messages(
         self, expert: str, owner: str, conversation: str, most: int
     ) -> tuple[tuple[str, str, str], ...]:
-        """The last things that were said in other conversations of somebody with an expert, as (id, role,
-        content).
+        """Return the last messages of an owner's other conversations with an expert.
+
+        Each is (id, role, content).
         """
         asked = {"expert": expert, "owner": owner, "conversation": conversation, "most": most}
         return tuple((id, role, content) for id, role, content, _ in self.storage.rows(SAID_BEFORE, asked))
 
     def spoken(self, expert: str, since: datetime, most: int) -> tuple[tuple[str, str, str, datetime], ...]:
-        """The last things that people said to an expert since a time, of everybody, as (owner, id, content,
-        when).
-        """
+        """Return the last messages of all people to an expert since a time, as (owner, id, content, when)."""
         rows = self.storage.rows(SPOKEN, {"expert": expert, "since": instant(since, "since"), "most": most})
         return tuple((owner, id, content, moment(at)) for owner, id, content, at in rows)
 
     def remove_conversation(self, id: str, expert: str, owner: str) -> None:
-        """Remove a conversation; raises NotFound."""
+        """Remove a conversation.
+
+        Raises NotFound if there is none.
+        """
         with self.storage.changing():
             self.conversation(id, expert, owner)
             self._remove([id])
@@ -362,19 +386,21 @@ class ExpertTables(InTables):
         for statement in (REMOVE_OPINIONS, REMOVE_MESSAGES, REMOVE_CONVERSATIONS):
             self.storage.rows(statement, {"ids": ids})
 
-    # --- what was thought of answers ---
+    # --- ratings of answers ---
 
     def put_opinion(self, message: str, thumb: int, *, conversation: str, expert: str, owner: str) -> None:
-        """Note what somebody thinks of an answer, +1 or -1, the last time counts; raises NotFound, also for a
-        question.
+        """Store a person's rating of an answer, +1 or -1. The last one counts.
+
+        Raises NotFound if there is no such answer, also for a question.
         """
         with self.storage.changing():
             self._answer_of(message, conversation, expert, owner)
             self.storage.rows(PUT_OPINION, {"message": message, "thumb": thumb, "at": self._at()})
 
     def take_opinion_back(self, message: str, *, conversation: str, expert: str, owner: str) -> None:
-        """Let somebody think nothing of an answer any more; raises NotFound, also for a question, and not
-        where nothing was thought.
+        """Remove a person's rating of an answer, if there is one.
+
+        Raises NotFound if there is no such answer, also for a question.
         """
         with self.storage.changing():
             self._answer_of(message, conversation, expert, owner)
@@ -387,11 +413,11 @@ class ExpertTables(InTables):
             raise NotFound("answer")
 
     def thumbs(self, conversation: str) -> dict[str, int]:
-        """What was thought of the answers of a conversation, +1 or -1 by the answer's id."""
+        """Return the ratings of the answers in a conversation, +1 or -1 by the answer's id."""
         return {str(id): int(thumb) for id, thumb in self.storage.rows(THUMBS, {"id": conversation})}
 
     def judged(self, expert: str) -> tuple[JudgedAnswer, ...]:
-        """Each answer of an expert, what it rests on, and what was thought of it; the words of nobody."""
+        """Return each answer of an expert with its evidence and its rating, without anybody's text."""
         return tuple(
             JudgedAnswer(
                 id, conversation, moment(at), json.loads(about), thumb and int(thumb), open_moment(thought)
@@ -402,7 +428,10 @@ class ExpertTables(InTables):
     # --- trials ---
 
     def add_trial(self, expert: str, body: Mapping[str, Json]) -> StoredTrial:
-        """Begin a trial of an expert; raises BadInput while another one is going on."""
+        """Start a trial of an expert.
+
+        Raises BadInput while another one is running.
+        """
         id = f"trial_{secrets.token_urlsafe(9)}"
         with self.storage.changing():
             self.expert(expert)
@@ -417,16 +446,16 @@ class ExpertTables(InTables):
         return StoredTrial(id, body, moment(at), None)
 
     def trials(self, expert: str) -> tuple[StoredTrial, ...]:
-        """All trials of an expert, the first first."""
+        """Return all trials of an expert, the oldest first."""
         return tuple(map(_trial, self.storage.rows(TRIALS, {"expert": expert})))
 
     def running_trial(self, expert: str) -> StoredTrial | None:
-        """The trial of an expert that is going on."""
+        """Return the running trial of an expert, or None."""
         found = self.storage.rows(RUNNING, {"expert": expert})
         return _trial(found[0]) if found else None
 
     def end_trial(self, id: str) -> None:
-        """Let a trial go on no more; what it showed stays."""
+        """Stop a trial. Its results are kept."""
         with self.storage.changing():
             self.storage.rows(END_TRIAL, {"id": id, "at": self._at()})
 
@@ -434,13 +463,17 @@ class ExpertTables(InTables):
 def open_experts(
     place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
 ) -> ExpertTables:
-    """The tables of experts in an SQLite file, in memory, or in PostgreSQL; raises what `open_tables` does."""
+    """Open the tables of experts in an SQLite file, in memory, or in PostgreSQL.
+
+    Raises what `open_tables` raises.
+    """
     return ExpertTables(open_tables(EXPERTS_LAYOUT, place, namespace=namespace), now=now)
 
 
 def chain_of(said: Sequence[tuple[str, str]], before: str = "") -> str:
-    """A hash of what was said, as (role, content), which grows with each: two conversations that say the same
-    have the same.
+    """Hash the messages of a conversation, (role, content), as a chain that each message extends.
+
+    Two conversations with the same messages have the same hash.
     """
     for role, content in said:
         before = hashlib.sha256(json.dumps([before, role, content.strip()]).encode()).hexdigest()
@@ -448,7 +481,10 @@ def chain_of(said: Sequence[tuple[str, str]], before: str = "") -> str:
 
 
 def _body(config: ExpertConfig) -> str:
-    """What was set of an expert and no default, so that a later version's defaults hold for it."""
+    """Serialize the fields of an expert that were set.
+
+    Defaults of a later version apply to the others.
+    """
     told = json.loads(config.model_dump_json(exclude_unset=True))
     return json.dumps({"schema_version": config.schema_version, **told}, ensure_ascii=False)
 

@@ -1,5 +1,6 @@
-"""The service of experts that all protocols share: what may be done, and whose it is, is decided here; and
-the two experts that come with the package.
+"""The service of experts that all protocols share.
+
+It checks permissions and ownership. Two experts are shipped with the package.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import LLM, Json
 
 LOCAL_OWNER = "local"
-# with the name of another instance: the owner of what it asked; no tenant's name has a colon
+# with the name of another instance: the owner of its questions; no tenant's name has a colon
 PEER_OWNER = "peer:"
 _LONGEST_QUESTION = 20_000  # characters
 _MOST_HISTORY = 200  # messages
@@ -42,9 +43,7 @@ _MOST_HISTORY = 200  # messages
 
 @dataclass
 class ExpertModels:
-    """The models that experts may use, by name, each opened when it is first asked; one is asked where nobody
-    names another.
-    """
+    """The models that experts may use, by name, each opened at first use, with a default."""
 
     makers: Mapping[str, Callable[[], LLM]]
     usual: str
@@ -52,7 +51,10 @@ class ExpertModels:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def named(self, name: str | None = None) -> LLM:
-        """A model by its name; raises UnknownName, and what opening it raises."""
+        """Return a model by its name, opened at first use.
+
+        Raises UnknownName if there is none, and what opening it raises.
+        """
         chosen = name or self.usual
         if chosen not in self.makers:
             raise UnknownName("model", chosen, self.makers)
@@ -72,48 +74,57 @@ class ExpertService:
     playbooks: Mapping[str, Playbook] = field(default_factory=authored_playbooks)
     embedder: Embedder | None = None
     consultants: Consultants | None = None
-    market: Path | str | None = None  # where experts are taken from: a folder of exported ones, or an address
-    forgetting: Callable[[str], object] | None = None  # is told of each conversation that is deleted
+    market: Path | str | None = None  # marketplace to import from: a folder or an address
+    forgetting: Callable[[str], object] | None = None  # called with each conversation that is deleted
 
     # --- experts ---
 
     def experts(self, owner: str) -> list[dict[str, Json]]:
-        """All experts as a list shows them, with how often somebody talked to each, and when last."""
+        """List all experts with the owner's number of conversations with each, and the time of the last."""
         active = self.tables.activity(owner)
         return [shown_expert(each, active.get(each.id)) for each in self.tables.experts()]
 
     def experts_page(
         self, owner: str, limit: int, after: str | None = None
     ) -> tuple[list[dict[str, Json]], bool]:
-        """So many experts as `experts` shows them, from the one after an id on, and whether there are more;
-        raises BadInput.
+        """Return a page of experts in the form of `experts`, and whether there are more.
+
+        The page begins behind the expert with the id `after`. Raises BadInput if there never was one.
         """
         found, more = self.tables.experts_after(after, limit)
         active = self.tables.activity(owner, [each.id for each in found])
         return [shown_expert(each, active.get(each.id)) for each in found], more
 
     def expert(self, id: str) -> Expert:
-        """An expert by its id; raises NotFound."""
+        """Return an expert by its id.
+
+        Raises NotFound if there is none.
+        """
         return self.tables.expert(id)
 
     def create(self, told: object, *, id: str = "") -> Expert:
-        """A new expert, as JSON tells it; raises BadInput for what is wrong, and UnknownName for a graph or a
-        model that is not here.
+        """Create an expert from JSON.
+
+        Raises BadInput if the JSON is invalid, and UnknownName if a graph or a model does not exist here.
         """
         return self.add(expert_config(told), id=id)
 
     def add(self, config: ExpertConfig, *, id: str = "") -> Expert:
-        """A new expert of a configuration; raises UnknownName for a graph, a model, a playbook or a peer that
-        is not here.
+        """Create an expert from a configuration.
+
+        Raises UnknownName if a graph, a model, a playbook or a peer does not exist here.
         """
         return self.tables.add_expert(self._checked(config), id=id)
 
     def update(self, id: str, change: object) -> Expert:
-        """An expert with a partial change (C-E2); raises NotFound, BadInput and UnknownName."""
+        """Apply a partial change to an expert (C-E2).
+
+        Raises NotFound if there is no such expert, and BadInput or UnknownName if the change is invalid.
+        """
         return self.tables.change_expert(id, lambda before: self._checked(changed_config(before, change)))
 
     def duplicate(self, id: str, new_name: str, overrides: object = None) -> Expert:
-        """A copy of an expert under another name, with some fields of its own."""
+        """Copy an expert under another name, with some fields changed."""
         if overrides is not None and not isinstance(overrides, Mapping):
             raise BadInput("overrides of a copy are a JSON object with the fields that differ")
         change = merged(dict(overrides or {}), {"name": new_name})
@@ -122,7 +133,10 @@ class ExpertService:
         )
 
     def delete(self, id: str, *, conversations: bool = False) -> int:
-        """Delete an expert; how many conversations went with it. Raises NotFound."""
+        """Delete an expert, and return how many conversations were deleted with it.
+
+        Raises NotFound if there is no such expert.
+        """
         gone = self.tables.remove_expert(id, conversations=conversations)
         if self.forgetting is not None:
             for each in gone:
@@ -130,13 +144,14 @@ class ExpertService:
         return len(gone)
 
     def begin_trial(self, id: str, a: object, b: object, plan: TrialPlan) -> StoredTrial:
-        """Begin a trial of two changes of an expert; raises NotFound, BadInput, and UnknownName for what is
-        not here.
+        """Start a trial of two changes of an expert.
+
+        Raises NotFound, BadInput, and UnknownName for what does not exist here.
         """
         return begin_trial(self.tables, id, a, b, plan, self._checked)
 
     def _checked(self, config: ExpertConfig) -> ExpertConfig:
-        """A configuration whose graphs, models and playbooks are here."""
+        """Check that the graphs, models and playbooks of a configuration exist here, and return it."""
         names = self.graphs.names()
         for name in config.graphs:
             if name not in names:
@@ -158,7 +173,7 @@ class ExpertService:
         for name in (*config.dimension_filters, *goals):
             if name not in BY_NAME and name not in held:
                 raise UnknownName("dimension", name, BY_NAME)
-        self.graphs.known_to(config)  # says what is wrong with edges between graphs
+        self.graphs.known_to(config)  # raises if edges between graphs are invalid
         return config
 
     # --- chat ---
@@ -174,12 +189,11 @@ class ExpertService:
         model: str | None = None,
         wishes: str = "",
     ) -> ExpertTurn:
-        """A question, kept in its conversation and ready to be answered. Raises NotFound, BadInput and
-        UnknownName.
+        """Store a question in its conversation, and return the turn that answers it.
 
-        With a conversation's id, what was said in it counts, and not the history that the caller tells
-        (C-E4); without, the conversation is gone on with in which exactly that was said, or a new one begins.
-        `wishes` are the client's own, as to the manner of the answer.
+        With `conversation_id`, the stored messages count, and `history` is ignored (C-E4). Otherwise the
+        conversation with exactly this history is continued, or a new one begins. `wishes` are the client's
+        instructions for the style of the answer. Raises NotFound, BadInput and UnknownName.
         """
         asked = _sound_text(question, "the question")
         expert = self.tables.expert(expert_id)
@@ -199,12 +213,12 @@ class ExpertService:
         if trial is not None:
             with suppress(
                 BadInput
-            ):  # the expert was changed so that the variant fits no more: it answers as it is, and for neither side
+            ):  # the expert was changed so that the variant no longer fits: its own configuration answers, for neither variant
                 variant = chosen_variant(expert.config, trial, conversation)
                 known = self.graphs.known_to(variant.config)
                 llm = self.models.named(model or variant.config.models.get("chat"))
                 choice = variant
-        # who would ask on, and two could ask each other for ever
+        # a peer's question is not delegated further, since two instances could ask each other forever
         asked_by_peer = owner.startswith(PEER_OWNER)
         services = TurnServices(
             self.tables, self.playbooks, self.embedder, None if asked_by_peer else self.consultants
@@ -226,10 +240,10 @@ class ExpertService:
     def conversations(
         self, expert: str, owner: str, *, limit: int = 20, offset: int = 0
     ) -> tuple[tuple[ChatConversation, ...], int]:
-        """The conversations of somebody with an expert, the last first, and how many there are. Raises
-        NotFound.
+        """Return a page of an owner's conversations with an expert, the latest first, and their total number.
 
-        Of an expert that was deleted without them, they are still their owner's.
+        Conversations that remain after the expert was deleted still belong to their owner. Raises NotFound if
+        there is no such expert and no such conversation.
         """
         found, total = self.tables.conversations(expert, owner, limit=limit, offset=offset)
         if not total:
@@ -239,19 +253,25 @@ class ExpertService:
     def conversation(
         self, id: str, expert: str, owner: str
     ) -> tuple[ChatConversation, tuple[ChatMessage, ...]]:
-        """A conversation and all that was said in it. Raises NotFound."""
+        """Return a conversation with all its messages.
+
+        Raises NotFound if there is none.
+        """
         with self.tables.storage.reading():
             return self.tables.conversation(id, expert, owner), self.tables.messages(id)
 
     def remove_conversation(self, id: str, expert: str, owner: str) -> None:
-        """Remove a conversation, and what was noted of it elsewhere. Raises NotFound."""
+        """Remove a conversation, and what was recorded of it elsewhere.
+
+        Raises NotFound if there is none.
+        """
         self.tables.remove_conversation(id, expert, owner)
         if self.forgetting is not None:
             self.forgetting(id)
 
 
 def shown_expert(expert: Expert, active: tuple[int, object] | None = None) -> dict[str, Json]:
-    """An expert as a list shows it."""
+    """Format an expert as an entry of a list."""
     count, last = active or (0, None)
     return {
         "id": expert.id,
@@ -267,7 +287,7 @@ def shown_expert(expert: Expert, active: tuple[int, object] | None = None) -> di
 
 
 def _history(history: Iterable[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-    """What a caller says was said; the role model means assistant (C-E4)."""
+    """Validate the history that a caller sends. The role model means assistant (C-E4)."""
     said = [
         ({"model": "assistant"}.get(role, role), _sound_text(text, "a message of the history", blank=True))
         for role, text in history
@@ -291,8 +311,7 @@ def _sound_text(text: str, what: str, *, blank: bool = False) -> str:
     return text
 
 
-# The two experts that come with the package: on the curated graph, and on the code and documents of this
-# package itself.
+# The two shipped experts: on the curated graph, and on the code and documents of this package.
 
 _FOLDER = Path(__file__).parent / "shipped"
 _PACKAGE = Path(__file__).parents[1]
@@ -305,14 +324,15 @@ SHIPPED_GRAPHS: Mapping[str, Callable[[], PropertyGraph]] = {
 
 
 def shipped_configs() -> Iterator[tuple[str, dict[str, Any]]]:
-    """The shipped experts, each with its id, as JSON has them."""
+    """Yield the shipped experts as JSON, each with its id."""
     for path in sorted(_FOLDER.glob("*.json")):
         yield f"expert_{path.stem}", json.loads(path.read_text(encoding="utf-8"))
 
 
 def ship_experts(service: ExpertService) -> tuple[str, ...]:
-    """Keep the shipped experts where they never were; the ids of those that are new. What somebody deleted
-    stays away.
+    """Store the shipped experts that were never stored before, and return their ids.
+
+    A deleted one is not restored.
     """
     new = []
     for id, told in shipped_configs():
@@ -320,7 +340,7 @@ def ship_experts(service: ExpertService) -> tuple[str, ...]:
             service.expert(id)
         except NotFound:
             try:
-                service.tables.add_expert(expert_config(told), id=id)  # its graph is read later
+                service.tables.add_expert(expert_config(told), id=id)  # its graph is loaded later
             except AlreadyExists:
                 continue
             new.append(id)

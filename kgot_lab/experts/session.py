@@ -1,6 +1,4 @@
-"""A talk with an expert from Python: questions one after the other in one conversation, each answer with what
-it rests on.
-"""
+"""A conversation with an expert from Python: questions in sequence, each answer with its evidence."""
 
 from __future__ import annotations
 
@@ -29,7 +27,7 @@ from kgot_lab.text.cleaning import counted
 
 
 class AnswerPart(NamedTuple):
-    """A piece of an answer: words, or a citation with the node it means; a citation without one is false."""
+    """A part of an answer: text, or a citation with the node it names. A citation without a node is false."""
 
     text: str
     is_citation: bool = False
@@ -38,16 +36,15 @@ class AnswerPart(NamedTuple):
 
 @dataclass(frozen=True)
 class AnsweredTalk:
-    """An answer of an expert: its words, how it came about, and which of its citations are true and which
-    false.
+    """An answer of an expert: its text, how it came about, and its valid and false citations.
 
-    `thought` is None where nothing could be searched; `trouble` says why there is no whole answer, "" where
-    there is.
+    `thought` is None if nothing could be searched. `trouble` says why the answer is incomplete, and is "" if
+    it is complete.
     """
 
     question: str
     text: str
-    message: str  # the id under which it is kept
+    message: str  # the id under which it is stored
     conversation: str
     known: KnownGraphs = field(repr=False, compare=False)
     thought: Thought | None = field(default=None, repr=False, hash=False)
@@ -55,11 +52,11 @@ class AnsweredTalk:
     cited: tuple[CitableNode, ...] = ()
     false: tuple[str, ...] = ()
     trouble: str = ""
-    named: tuple[CitableNode, ...] = ()  # that it names without citing them, found by us
+    named: tuple[CitableNode, ...] = ()  # nodes that it names without citing them, matched here
 
     @property
     def parts(self) -> tuple[AnswerPart, ...]:
-        """The answer in its words and its citations, in their order."""
+        """The answer as text and citations, in order."""
         return tuple(answer_parts(self.text, self.cited))
 
     def __repr__(self) -> str:
@@ -69,8 +66,9 @@ class AnsweredTalk:
 
 
 def answer_parts(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPart]:
-    """An answer as it was told, cut into words and citations; `cited` are the nodes that its true citations
-    mean.
+    """Split the text of an answer into plain text and citations.
+
+    `cited` are the nodes that its valid citations name.
     """
     nodes, at = Citables(cited), 0
     for found in CITED.finditer(text):
@@ -85,7 +83,7 @@ def answer_parts(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPa
             each.node is None and not part.endswith(FALSE_MARK)
             for each, part in zip(told, parts, strict=True)
         ):
-            continue  # nobody checked this: it stays words
+            continue  # not checked, so it stays text
         if at < found.start():
             yield AnswerPart(text[at : found.start()])
         yield from told
@@ -95,7 +93,7 @@ def answer_parts(text: str, cited: tuple[CitableNode, ...]) -> Iterator[AnswerPa
 
 
 class ExpertTalk:
-    """A talk with one expert, in one conversation; `turns` are the answers so far."""
+    """A conversation with one expert. `turns` are the answers so far."""
 
     def __init__(self, service: ExpertService, expert_id: str, *, owner: str = LOCAL_OWNER) -> None:
         require(service, ExpertService, "a talk needs the service that keeps the expert")
@@ -106,27 +104,28 @@ class ExpertTalk:
 
     @property
     def known(self) -> KnownGraphs:
-        """The graphs that the expert knows, as they are now; raises UnknownName and BadInput."""
+        """The graphs of the expert as they are now. Raises UnknownName and BadInput."""
         return self.service.graphs.known_to(self.expert.config)
 
     def ask(self, question: str) -> AnsweredTalk:
-        """Ask, and wait for the whole answer; what was said before counts. Raises BadInput for a question
-        that is none, and NotFound.
+        """Ask a question in the conversation and wait for the whole answer.
+
+        Raises BadInput if the question is invalid, and NotFound.
         """
         for _ in self.events(question):
             pass
         return self.turns[-1]
 
     def events(self, question: str) -> Iterator[ChatEvent]:
-        """Ask, and be told what happens as it happens; in the end the answer is the last of `turns`, also
-        where this was closed before.
+        """Ask a question and yield events as they happen.
 
-        Raises BadInput and NotFound.
+        At the end the answer is the last of `turns`, even if the generator is closed before. Raises BadInput
+        and NotFound.
         """
         require(question, str, "a question is a text")
         turn = self.service.ask(self.expert.id, self.owner, question, conversation_id=self.conversation)
         services = replace(turn.services, tell_failure=lambda error, *_: str(error))
-        turn = replace(turn, services=services)  # who asks from Python owns all of it
+        turn = replace(turn, services=services)  # a caller from Python owns everything
         self.conversation = turn.conversation
         heard = _Request(turn)
         try:
@@ -144,7 +143,7 @@ class ExpertTalk:
 
 @dataclass
 class _Request:
-    """What was heard of a turn so far."""
+    """What has been received of a turn so far."""
 
     turn: ExpertTurn
     text: str = ""
@@ -167,7 +166,7 @@ class _Request:
                 self.done = event
 
     def answered(self) -> AnsweredTalk:
-        """The answer as it stands; what was broken off is what was kept of it."""
+        """Return the answer so far. An interrupted answer is what was stored of it."""
         message, cited, false = (
             (self.done.message_id, self.done.cited, self.done.false) if self.done else self._kept()
         )

@@ -1,10 +1,9 @@
-"""An investment graph that stays fresh: what happened, what it affects, whose holdings it reaches, and who is
-to hear of it.
+"""An investment graph that stays fresh: events, what they affect, whose holdings they reach, and briefings.
 
-Nothing here is financial advice: signals, strengths, decays and lifetimes are inputs and settings of a
-demonstration, and a briefing only repeats what a graph was told. What is discovered lies in the graph; who
-holds what lies in tables of accounts, in another place, and never in the graph, which knows the owner of a
-private node by a key that only the accounts can turn into a user.
+Nothing here is financial advice. Signals, strengths, decays and lifetimes are inputs and settings of a
+demonstration, and a briefing only repeats what the graph was told. Discoveries are stored in the graph.
+Holdings are stored in tables of accounts, in another place, and never in the graph, which knows the owner of
+a private node by a key that only the accounts can map to a user.
 """
 
 from kgot_lab.domains.investment.briefing import Holdings, Wishes, briefings

@@ -1,8 +1,6 @@
-"""Accounts: profiles, positions, watchlists and preferences, in tables of their own and never in the graph;
-and the outbox.
+"""Accounts: profiles, positions, watchlists, preferences and the outbox, in tables separate from the graph.
 
-The graph knows whose a private node is by a key without meaning, the owner, which only these tables can turn
-into a user.
+The graph knows the owner of a private node by a meaningless key, which only these tables can map to a user.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ RiskTolerance = Literal["conservative", "moderate", "aggressive"]
 
 @dataclass(frozen=True)
 class HeldPosition:
-    """Shares of an asset; how many, and at what cost, is not shown when it is printed."""
+    """A position in an asset. Its representation hides shares and cost."""
 
     symbol: str
     shares: Decimal = field(repr=False)
@@ -40,10 +38,10 @@ class HeldPosition:
 
 @dataclass(frozen=True)
 class UserAccount:
-    """All that is known of a user; printed, it shows nothing of it."""
+    """All data of a user. Its representation shows none of it."""
 
     user: str = field(repr=False)
-    owner: str = field(repr=False)  # whose private nodes in the graph are theirs
+    owner: str = field(repr=False)  # the owner key of the user's private nodes in the graph
     risk_tolerance: RiskTolerance = field(repr=False)
     horizon: str = field(repr=False)
     goals: tuple[Json, ...] = field(repr=False)
@@ -59,7 +57,7 @@ class UserAccount:
 
 @dataclass(frozen=True)
 class OutboxEntry:
-    """A briefing that waits to be sent, or was sent; its key tells a receiver that it comes again."""
+    """A briefing that waits to be sent or was sent. Receivers recognize a repeat by its key."""
 
     key: str
     user: str = field(repr=False)
@@ -69,8 +67,9 @@ class OutboxEntry:
 
 
 class Accounts(InTables):
-    """The accounts in some tables; `now` is the clock, `new_owner` makes the keys by which the graph knows an
-    owner.
+    """Accounts in tables.
+
+    `now` is the clock, and `new_owner` creates the keys by which the graph knows an owner.
     """
 
     def __init__(
@@ -82,14 +81,17 @@ class Accounts(InTables):
     ) -> None:
         self.storage, self.now, self._new_owner = storage, now, new_owner
 
-    # --- reading ---
+    # --- reads ---
 
     def users(self) -> tuple[str, ...]:
-        """The users, by name."""
+        """Return the users, by name."""
         return tuple(user for (user,) in self.storage.rows(sql.USERS))
 
     def account(self, user: str) -> UserAccount:
-        """All that is known of a user; raises BadInput where there is no such profile."""
+        """Return all data of a user.
+
+        Raises BadInput if there is no such profile.
+        """
         with self.storage.reading():
             ((owner, risk, horizon, goals, preferences),) = self._profile(user) or self._refuse_unknown()
             user = _user(user)
@@ -102,7 +104,7 @@ class Accounts(InTables):
         told = tuple(json.loads(goals)), json.loads(preferences)
         return UserAccount(user, owner, risk, horizon, *told, held, tuple(symbol for (symbol,) in watched))
 
-    # --- changing ---
+    # --- changes ---
 
     def set_profile(
         self,
@@ -113,7 +115,7 @@ class Accounts(InTables):
         goals: Iterable[Json] = (),
         preferences: Mapping[str, Json] | None = None,
     ) -> UserAccount:
-        """Make the profile of a user, or write it anew; the owner stays the one it was given first."""
+        """Create or replace the profile of a user, who keeps the first owner key."""
         user = _user(user)
         require(horizon, str, "a horizon is a text")
         if risk_tolerance not in get_args(RiskTolerance):
@@ -136,10 +138,9 @@ class Accounts(InTables):
     def set_position(
         self, user: str, symbol: str, shares: Decimal | int | str, average_cost: Decimal | int | str
     ) -> None:
-        """Note how many shares of an asset a user holds, and at what cost on average; none ends the position.
+        """Set the shares of an asset that a user holds, and their average cost. Zero shares end the position.
 
-        Raises BadInput for a position without a symbol and for what is no number, without repeating what was
-        given.
+        Raises BadInput if the symbol is empty or an amount is no number, without repeating the input.
         """
         key = {"user": _user(user), "symbol": _symbol(symbol, "a position")}
         count = _amount(shares, "the shares of a position")
@@ -153,7 +154,7 @@ class Accounts(InTables):
                 self.storage.rows(sql.SET_POSITION, key | values)
 
     def watch(self, user: str, symbol: str, *, stop: bool = False) -> None:
-        """Put an asset on a user's watchlist, or take it off."""
+        """Add an asset to a user's watchlist, or remove it."""
         key = {"user": _user(user), "symbol": _symbol(symbol, "an entry of a watchlist")}
         with self.storage.changing():
             self._profile(user) or self._refuse_unknown()
@@ -165,7 +166,7 @@ class Accounts(InTables):
     # --- the outbox ---
 
     def post(self, briefing: Briefing) -> bool:
-        """Put a briefing in the outbox, once for ever by its key; whether it was not there before."""
+        """Put a briefing in the outbox unless its key was ever posted, and return whether it was new."""
         with self.storage.changing():
             if self.storage.rows(sql.IN_OUTBOX, {"key": briefing.key}):
                 return False
@@ -176,25 +177,25 @@ class Accounts(InTables):
             return True
 
     def outbox(self, *, unsent: bool = False) -> tuple[OutboxEntry, ...]:
-        """The briefings that were posted, the oldest first; or those only that wait to be sent."""
+        """Return the posted briefings, the oldest first, or only the `unsent` ones."""
         return tuple(
             OutboxEntry(key, user, json.loads(body), moment(created), open_moment(sent))
             for key, user, body, created, sent in self.storage.rows(sql.UNSENT if unsent else sql.POSTED)
         )
 
     def sent_briefings(self, user: str) -> frozenset[str]:
-        """The keys of all briefings that were ever posted for a user."""
+        """Return the keys of all briefings ever posted for a user."""
         return frozenset(key for (key,) in self.storage.rows(sql.TOLD, {"user": _user(user)}))
 
     def mark_sent(self, key: str) -> None:
-        """Note that a briefing was sent; the first time counts."""
+        """Record that a briefing was sent. The first time counts."""
         with self.storage.changing():
             key = storable_text(key)
             if not self.storage.rows(sql.IN_OUTBOX, {"key": key}):
                 raise BadInput("no briefing in the outbox has this key; take one of outbox()")
             self.storage.rows(sql.MARK_SENT, {"key": key, "at": instant(self.now(), "now")})
 
-    # --- inside ---
+    # --- helpers ---
 
     def _profile(self, user: str) -> list[tuple[str, RiskTolerance, str, str, str]]:
         return self.storage.rows(sql.PROFILE, {"user": _user(user)})
@@ -206,8 +207,9 @@ class Accounts(InTables):
 def open_accounts(
     place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
 ) -> Accounts:
-    """Accounts in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address; never in the place
-    of a graph.
+    """Open accounts in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address.
+
+    The place must not be that of a graph.
     """
     return Accounts(open_tables(sql.ACCOUNTS_LAYOUT, place, namespace=namespace), now=now)
 
@@ -225,7 +227,10 @@ def _symbol(symbol: str, what: str) -> str:
 
 
 def _amount(value: Decimal | int | str, what: str) -> Decimal:
-    """A number, exactly as it was written; a float is not, so it is refused."""
+    """Convert a number to an exact Decimal.
+
+    Floats are refused, because they are not exact.
+    """
     try:
         amount = (
             Decimal(value) if isinstance(value, Decimal | int | str) and not isinstance(value, bool) else None

@@ -1,8 +1,7 @@
-"""The briefing: whether a user is to hear of a signal, decided from the signal, what it reaches, and what the
-user holds and wants.
+"""Decide whether a user receives a briefing, from the signal, its reach, and the user's holdings and wishes.
 
-A briefing needs a signal: an insight of type signal with an action, that is live and reaches an asset which
-the user holds or watches. An event that reaches a holding is no reason by itself.
+A briefing needs a signal: a live insight of type signal with an action, which reaches an asset that the user
+holds or watches. An event that reaches a holding is not a sufficient reason.
 """
 
 from __future__ import annotations
@@ -24,17 +23,20 @@ DISCLAIMER = "This repeats what a graph was told; it is not financial advice."
 
 @dataclass(frozen=True)
 class Wishes:
-    """What of a user's preferences decides about briefings; all other preferences are left to who reads them."""
+    """A user's preferences about briefings. Other preferences are ignored here."""
 
     least_strength: float = 0.0
     least_weight: float = 0.0
     muted: frozenset[str] = frozenset()  # symbols
     actions: frozenset[str] = frozenset({"buy", "sell", "hold"})
-    watchlist: bool = True  # whether what is only watched counts
+    watchlist: bool = True  # whether assets that are only watched count
 
     @classmethod
     def of(cls, preferences: Mapping[str, Json]) -> Wishes:
-        """The wishes in some preferences, under "briefings"; raises BadInput for what they cannot be."""
+        """Parse the wishes in preferences, under "briefings".
+
+        Raises BadInput if they are invalid.
+        """
         given = preferences.get("briefings", {})
         try:
             if not isinstance(given, Mapping) or not given.keys() <= cls.__dataclass_fields__.keys():
@@ -52,30 +54,28 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Signal:
-    """A signal with what it was derived from, and how long all of that is live."""
+    """A signal with what it was derived from, and until when all of that is live."""
 
     insight: DatedNode
     evidence: tuple[Node, ...] = ()
-    asked_at: datetime | None = None  # when it was live
+    asked_at: datetime | None = None  # the time of the view
 
     @property
     def action(self) -> str:
-        """What it says to do; '' where it is no signal with an action."""
+        """The action it recommends, or '' if it is no signal with an action."""
         properties = self.insight.node.properties
         is_signal = self.insight.node.labels == ("Insight",) and properties.get("type") == "signal"
         return str(properties.get("action") or "") if is_signal else ""
 
     @property
     def strength(self) -> float:
-        """How sure it is; a signal that does not say counts in full."""
+        """How sure it is. A signal without a strength counts as fully sure."""
         return float(self.insight.node.properties.get("strength", 1.0))
 
 
 @dataclass(frozen=True)
 class Briefing:
-    """What a user is told: of which signal, what it bears upon, by which paths, from what evidence, and until
-    when that is fresh.
-    """
+    """A briefing for a user: signal, affected assets, paths, evidence, and until when it is fresh."""
 
     user: str = field(repr=False)
     signal: str
@@ -90,14 +90,12 @@ class Briefing:
 
     @property
     def key(self) -> str:
-        """The same for the same user, signal and action, however often it is decided: what makes a repeat
-        impossible.
-        """
+        """A key that is the same for the same user, signal and action, which prevents repeats."""
         return briefing_key(self.user, self.signal, self.action)
 
     @property
     def text(self) -> str:
-        """The briefing in words, with its disclaimer."""
+        """The text of the briefing, with its disclaimer."""
         symbols = [
             f"{each.symbol} ({'held' if each.symbol in self.held else 'watched'})" for each in self.reached
         ]
@@ -112,7 +110,7 @@ class Briefing:
         )
 
     def to_json(self) -> dict[str, Json]:
-        """What is put in the outbox."""
+        """Return the briefing as stored in the outbox."""
         return {
             "key": self.key,
             "signal": self.signal,
@@ -129,7 +127,7 @@ class Briefing:
 
 
 def briefing_key(user: str, signal: str, action: str) -> str:
-    """The key of the briefing that tells a user of a signal."""
+    """Return the key of the briefing of a user about a signal."""
     return hashlib.blake2b(json.dumps([user, signal, action]).encode(), digest_size=16).hexdigest()
 
 
@@ -148,8 +146,9 @@ class Holdings(NamedTuple):
 
 
 def signals(view: InvestmentView) -> tuple[Signal, ...]:
-    """The live signals with an action that an owner sees, each with the live nodes it was derived from, by
-    id.
+    """Return the live signals with an action that an owner sees, by id.
+
+    Each has the live nodes that it was derived from.
     """
     with view.reading():
         found = [each for each in view.nodes("Insight") if Signal(each).action]
@@ -164,7 +163,10 @@ def signals(view: InvestmentView) -> tuple[Signal, ...]:
 def decide(
     signal: Signal, reached: Sequence[ReachedAsset], holdings: Holdings, wishes: Wishes = Wishes()
 ) -> Briefing | Withheld:
-    """A briefing where a user is to hear of a signal, or why not: a pure function of what it is given."""
+    """Decide whether a user receives a briefing about a signal, and return it, or why not.
+
+    This is a pure function of its arguments.
+    """
     if unwanted := _unwanted(signal, wishes):
         return unwanted
     wanted = holdings.held | (holdings.watched if wishes.watchlist else frozenset())
@@ -193,7 +195,7 @@ def decide(
 
 
 def _unwanted(signal: Signal, wishes: Wishes) -> Withheld | None:
-    """Why a signal is no reason for a briefing whatever it reaches, if it is none."""
+    """Return why a signal cannot be the reason for a briefing, whatever it reaches, or None."""
     if not signal.action:
         return Withheld("it is no signal with an action")
     at, expires = signal.asked_at, signal.insight.expires_at
@@ -214,11 +216,10 @@ def briefings(
     decays: Mapping[str, float] = DECAYS,
     told: Container[str] = (),
 ) -> Iterable[Briefing]:
-    """The briefings that a user's view of the graph calls for now, by signal, but for those whose keys are
-    among `told`.
+    """Yield the briefings that a user's view of the graph calls for now, by signal.
 
-    To ask again gives the same, with the same keys. What a signal reaches is looked up only where that can
-    make a briefing.
+    Briefings whose keys are in `told` are left out. Repeated calls give the same briefings with the same
+    keys. Reach is computed only for signals that can lead to a briefing.
     """
     for signal in signals(view):
         if (

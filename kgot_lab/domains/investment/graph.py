@@ -1,5 +1,6 @@
-"""The graph that lasts: what is written is checked, dated and given its expiry; nothing is deleted, so any
-time can be looked at again.
+"""A persistent graph. Writes are validated, dated and given an expiry.
+
+Nothing is deleted, so the state at any time can be viewed.
 """
 
 from __future__ import annotations
@@ -39,9 +40,7 @@ from kgot_lab.types import Edge, Node
 
 @dataclass(frozen=True)
 class GraphUpdate:
-    """What a write did: ids of nodes that are new or changed, edges that are, how many stayed as they were,
-    and what it was warned of.
-    """
+    """The result of a write: ids of new or changed nodes, such edges, the number unchanged, and warnings."""
 
     nodes: tuple[str, ...] = ()
     edges: tuple[EdgeIds, ...] = ()
@@ -53,10 +52,10 @@ class GraphUpdate:
 
 
 class InvestmentGraph(InTables):
-    """An investment graph in tables; `now` is its clock, `lifetimes` how long facts stay fresh, `vocabulary`
-    what it may hold.
+    """An investment graph in tables.
 
-    A clock that goes back does not: what is written then is dated by the last change before it.
+    `now` is its clock, `lifetimes` set how long facts stay fresh, and `vocabulary` the allowed types. Time
+    never goes back: if the clock does, a write is dated by the last change before it.
     """
 
     def __init__(
@@ -72,8 +71,9 @@ class InvestmentGraph(InTables):
     # --- reading ---
 
     def view(self, owner: str = "", *, at: datetime | None = None) -> InvestmentView:
-        """The graph as an owner sees it at a time: what all share and what is their own, live then; without a
-        time, now.
+        """Return the graph as an owner sees it at a time, or now.
+
+        It has the shared and the owner's nodes and edges that were live then.
         """
         require_owner(owner)
         return InvestmentView(
@@ -84,7 +84,10 @@ class InvestmentGraph(InTables):
         )
 
     def _time(self) -> int:
-        """Now, or the last change where the clock is behind it, so that nobody misses what was just written."""
+        """Return the current time, or that of the last change if the clock is behind it.
+
+        So the last write is always visible.
+        """
         return last_time(self.storage, instant(self.now(), "now"))
 
     # --- writing ---
@@ -97,12 +100,11 @@ class InvestmentGraph(InTables):
         owner: str = "",
         expires_at: Mapping[str | EdgeIds, datetime | None] | None = None,
     ) -> GraphUpdate:
-        """Write nodes and edges, all or none: new ones, or new properties of those that are there (None takes
-        one away).
+        """Write new nodes and edges, or new properties of existing ones (None removes one), all or none.
 
-        `expires_at` says by id, or by (source, type, target), when something expires (None: never); all else
-        lives as `lifetimes` say, and what is written again never expires earlier than it would have. Writing
-        what is there changes nothing. Raises BadInput with all that the vocabulary has against it.
+        `expires_at` maps an id, or (source, type, target), to an expiry (None: never). All others live as
+        `lifetimes` say, and writing something again never makes it expire earlier. Writing what exists
+        changes nothing. Raises BadInput with all faults that the vocabulary finds.
         """
         nodes, edges = one_each(nodes), [edge_in_order(edge, self.vocabulary) for edge in edges]
         require_owner(owner)
@@ -142,8 +144,9 @@ class InvestmentGraph(InTables):
         )
 
     def expire(self, *what: str | EdgeIds, owner: str = "") -> GraphUpdate:
-        """Let nodes (by id) and edges (by source, type and target) end now; they stay in the history. What
-        ended already is left alone.
+        """Expire nodes (by id) and edges (by source, type and target) now. They stay in the history.
+
+        Those that have already ended are not changed.
         """
         require_owner(owner)
         for each in what:
@@ -171,8 +174,9 @@ class InvestmentGraph(InTables):
         return GraphUpdate(tuple(ended_nodes), tuple(ended_edges))
 
     def note_indicator(self, name: str, values: Mapping[datetime, float], *, source: str = "") -> int:
-        """Note values of an indicator, each by the time it is of; one that is there is revised. Gives how
-        many were new or revised.
+        """Store values of an indicator by period, and return how many were new or revised.
+
+        Existing values are revised.
         """
         require_key(name, "the name of an indicator, such as CPI,")
         require(source, str, "the source of an indicator is a text")
@@ -220,15 +224,16 @@ def open_investment_graph(
     lifetimes: Sequence[Lifetime] = LIFETIMES,
     now: Callable[[], datetime] = utc_now,
 ) -> InvestmentGraph:
-    """An investment graph in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address, in the
-    schema `namespace`.
+    """Open an investment graph in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address.
+
+    `namespace` is its schema in PostgreSQL.
     """
     storage = open_tables(sql.GRAPH_LAYOUT, place, namespace=namespace)
     return InvestmentGraph(storage, vocabulary=vocabulary, lifetimes=lifetimes, now=now)
 
 
 def _updated(there: DatedNode | None, node: Node) -> Node:
-    """A node with its new properties over those it had."""
+    """Merge the new properties of a node over its previous ones."""
     return Node(
         node.id, node.labels, merged_properties(there.node.properties if there else {}, node.properties)
     )

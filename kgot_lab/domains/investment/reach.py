@@ -1,10 +1,8 @@
-"""Reach: which assets an event, a piece of news or an insight bears upon, by which path, and how much of it
-is left after each hop.
+"""Compute which assets an event, news or insight reaches, by which path, and the weight left after each hop.
 
-The walk goes from what is affected down to assets: institution to asset class, class to sector, sector to
-company, company to asset. It passes at most one institution and joins at most two companies. What an asset
-belongs to itself takes the place of the class that its company's sector belongs to: a bond of a technology
-company is not reached through Equities.
+The walk goes down to assets: institution to asset class, class to sector, sector to company, company to
+asset. It passes at most one institution and joins at most two companies. An asset's own class replaces the
+one inherited from its company's sector: a bond of a technology company is not reached through Equities.
 """
 
 from __future__ import annotations
@@ -19,8 +17,7 @@ from kgot_lab.errors import BadInput, described_value
 from kgot_lab.memory.claims.claim import open_moment
 from kgot_lab.types import Node
 
-# What is left of a bearing after a hop. Settings of ours, not measured; a hop that is not named here is not
-# walked.
+# The weight left after a hop. These are settings, not measurements. A hop that is not listed is not walked.
 DECAYS: Mapping[str, float] = {
     "affects": 0.9,
     "about": 1.0,
@@ -30,17 +27,15 @@ DECAYS: Mapping[str, float] = {
     "belongs_to": 0.7,
 }
 OPTIONAL_DECAYS: Mapping[str, float] = {"supplier": 0.5, "competes_with": 0.3, "owns": 0.6, "correlated": 0.4}
-# from where one may begin or pass
+# from where a walk may start or pass
 _OUTWARD = {"MarketEvent": "affects", "Insight": "about", "News": "mentions", "Institution": "affects"}
-_INWARD = ("issued_by", "in_sector", "belongs_to")  # walked against their arrows, from the whole to its parts
-_ACROSS = ("supplier", "competes_with", "owns", "correlated")  # walked both ways, once in a path
+_INWARD = ("issued_by", "in_sector", "belongs_to")  # walked backwards, from the whole to its parts
+_ACROSS = ("supplier", "competes_with", "owns", "correlated")  # walked in both directions, once in a path
 
 
 @dataclass(frozen=True)
 class PathHop:
-    """One hop of a path: from a node to another by an edge type, along its arrow or against it, and when edge
-    or node expires.
-    """
+    """One hop of a path: its two nodes, edge type and direction, and when edge or node expires."""
 
     source: Node
     by: str
@@ -58,9 +53,7 @@ class PathHop:
 
 @dataclass(frozen=True)
 class ReachedAsset:
-    """An asset that is reached, the best path to it, how much is left at its end (0 to 1), and until when all
-    of the path is live.
-    """
+    """A reached asset: the best path to it, its weight (0 to 1), and until when the whole path is live."""
 
     asset: Node
     symbol: str
@@ -73,7 +66,7 @@ class ReachedAsset:
 
 
 class _State(NamedTuple):
-    """Where a walk is: at a node of a type, and what it may not do again."""
+    """The state of a walk: its node and type, and what it may not repeat."""
 
     id: str
     type: str
@@ -83,24 +76,24 @@ class _State(NamedTuple):
 
 
 class _Way(NamedTuple):
-    """How a walk came to its state."""
+    """The weight and the path of a walk."""
 
     weight: float
     hops: tuple[PathHop, ...]
 
     @property
     def order(self) -> tuple[float, int, tuple[str, ...]]:
-        """Best first: the heaviest, then the shortest, then by ids."""
+        """Sort key, best first: the heaviest, then the shortest, then by ids."""
         return -self.weight, len(self.hops), tuple(f"{hop.target.id} {hop.by}" for hop in self.hops)
 
 
 def reach(
     view: InvestmentView, start: str, *, decays: Mapping[str, float] = DECAYS
 ) -> tuple[ReachedAsset, ...]:
-    """The live assets that a live node bears upon, by the heaviest path to each, heaviest first.
+    """Return the live assets that a live node bears upon, by the heaviest path to each, heaviest first.
 
-    `DECAYS | OPTIONAL_DECAYS` also goes from company to company and between correlated assets. Raises
-    BadInput for a start that is not live, and for a decay that is not more than 0 and at most 1.
+    `DECAYS | OPTIONAL_DECAYS` also walks between companies and between correlated assets. Raises BadInput if
+    the start is not live, or a decay is not more than 0 and at most 1.
     """
     for name, decay in decays.items():
         if isinstance(decay, bool) or not isinstance(decay, int | float) or not 0 < decay <= 1:
@@ -124,8 +117,9 @@ def _next_level(
     nodes: dict[str, DatedNode],
     decays: Mapping[str, float],
 ) -> list[_State]:
-    """One hop further from every state of a level, with a few questions to the tables for all of them; the
-    states that got a better way.
+    """Extend every state of a level by one hop, and return the states that got a better path.
+
+    A few queries serve the whole level.
     """
     edges = _edges_around(view, {state.id for state in frontier}, decays)
     ends = {
@@ -154,7 +148,7 @@ def _next_level(
 def _edges_around(
     view: InvestmentView, ids: set[str], decays: Mapping[str, float]
 ) -> dict[str, list[tuple[DatedEdge, bool]]]:
-    """The edges that are walked from some nodes, each with whether along its arrow."""
+    """Return the edges to walk from some nodes, each with whether it is walked forward."""
     around: dict[str, list[tuple[DatedEdge, bool]]] = {}
     outward = [type for type in (*dict.fromkeys(_OUTWARD.values()), *_ACROSS) if type in decays]
     inward = [type for type in (*_INWARD, *_ACROSS) if type in decays]
@@ -166,7 +160,7 @@ def _edges_around(
 
 
 def _after(state: _State, by: str, forward: bool, id: str, type: str, own: set[str]) -> _State | None:
-    """Where a hop leads, or None where it is not walked from here."""
+    """Return the state after a hop, or None if the hop is not allowed."""
     if by in _ACROSS:
         return None if state.across else state._replace(id=id, type=type, across=True)
     if forward:
@@ -175,12 +169,12 @@ def _after(state: _State, by: str, forward: bool, id: str, type: str, own: set[s
         institutions = state.institutions + (type == "Institution")
         return None if institutions > 1 else state._replace(id=id, type=type, institutions=institutions)
     if by == "issued_by" and state.through_class and id in own:
-        return None  # its own class takes the place of the inherited one
+        return None  # its own class replaces the inherited one
     return state._replace(id=id, type=type, through_class=state.through_class or by == "belongs_to")
 
 
 def _with_own_class(view: InvestmentView, assets: set[str]) -> set[str]:
-    """Those of some assets that belong to an asset class themselves."""
+    """Return the assets that belong to an asset class themselves."""
     return {edge.edge.source for edge in view.edges_from(assets, ["belongs_to"])} if assets else set()
 
 
@@ -200,5 +194,5 @@ def _assets(
 
 
 def _sooner(expiries: Iterable[int | None]) -> int | None:
-    """The first of some expiries; None where nothing expires."""
+    """Return the earliest expiry, or None if nothing expires."""
     return min((each for each in expiries if each is not None), default=None)

@@ -1,8 +1,7 @@
-"""All SQL of the investment graph and of the accounts, in what SQLite and PostgreSQL have in common.
+"""All SQL of the investment graph and the accounts, common to SQLite and PostgreSQL.
 
-A row of nodes, edges or indicators is never rewritten but for the change that closed it, so what was live at
-a time can be asked for ever: it was opened by then, not yet closed, and not yet expired. An owner is '' where
-all share a row.
+A row of nodes, edges or indicators is never changed except to close it, so the state at any time can be
+queried: rows that were opened by then, not yet closed and not yet expired. The owner of a shared row is ''.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ GRAPH_LAYOUT = Layout(
     ("CREATE INDEX nodes_by_name ON nodes (name)",),
     (
         "CREATE INDEX nodes_by_name ON nodes USING hash (name)",
-    ),  # a headline may be longer than other indexes take
+    ),  # a headline may be longer than other indexes allow
 )
 
 LAST_TIME = "SELECT coalesce(max(at), :least) FROM changes"
@@ -80,7 +79,7 @@ VALUES_THEN = """SELECT i.period, i.value, i.source FROM indicators i
 OPEN_VALUE = "INSERT INTO indicators (name, period, value, source, opened) VALUES (:name, :period, :value, :source, :at)"
 CLOSE_VALUE = "UPDATE indicators SET closed = :at WHERE name = :name AND period = :period AND closed IS NULL"
 
-# --- accounts: whose holdings they are lies here alone ---
+# --- accounts: holdings are stored here only ---
 
 ACCOUNTS_LAYOUT = Layout(
     "investment accounts",

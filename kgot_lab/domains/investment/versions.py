@@ -1,7 +1,6 @@
-"""Validate a batch of nodes and edges, give each its lifetime, and write it as versions, all dated by one
-time.
+"""Validate a batch of nodes and edges, compute their expiry, and write them as versions with one timestamp.
 
-No version is ever rewritten, so any time can be looked at again.
+No version is ever changed, so the state at any time can be viewed.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ from kgot_lab.memory.claims.claim import instant
 from kgot_lab.memory.tables import TableStorage
 from kgot_lab.types import Edge, Json, Node
 
-# How long facts stay fresh: a table of lifetimes by type, by where an edge starts, and by the class an
-# asset belongs to itself.
+# How long facts stay fresh: lifetimes by type, by source type of an edge, and by an asset's own class.
 #
-# The figures are settings of ours. The document only says that stale facts must not be used.
+# The numbers are settings of this package. The document only says that stale facts must not be used.
 
 _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
 class Lifetime:
-    """How long nodes or edges of a type are live (None: for ever): those from nodes of type `source`, those
-    of assets of a class.
+    """How many days nodes or edges of a type live, or None if they never expire.
+
+    It may hold only for edges from nodes of type `source`, or of assets of a class.
     """
 
     type: str
@@ -65,7 +64,7 @@ LIFETIMES = (
     Lifetime("affects", 30),
     Lifetime(
         "affects", None, source="Institution"
-    ),  # how a central bank bears upon a class stands; what it decided passes
+    ),  # the effect of a central bank on a class is permanent; its decisions expire
     Lifetime("mentions", 7),
     Lifetime("about", 14),
     Lifetime("derived_from", 30),
@@ -74,12 +73,14 @@ LIFETIMES = (
     Lifetime("about", 3, asset_class="Crypto"),
     Lifetime("correlated", 7, asset_class="Crypto"),
 )
-_DATED_BY = ("date", "published_at", "generated_at")  # the property that says since when a node is news
+_DATED_BY = ("date", "published_at", "generated_at")  # the property with the date of a node
 
 
 def node_expiry(node: Node, at: int, lifetimes: Collection[Lifetime]) -> int | None:
-    """When a node written at a time expires, in microseconds; old news is old when it comes, and a date in
-    the future is not believed.
+    """Return the expiry of a node written at a time, in microseconds.
+
+    It counts from the date of the node, so old news expires sooner. A date in the future counts as the time
+    of writing.
     """
     return _after(_since(node, at), _days(lifetimes, node.labels[0], "", ()))
 
@@ -87,11 +88,10 @@ def node_expiry(node: Node, at: int, lifetimes: Collection[Lifetime]) -> int | N
 def edge_expiry(
     edge: Edge, source: Node, classes: Collection[str], at: int, lifetimes: Collection[Lifetime]
 ) -> int | None:
-    """When an edge expires that is written at a time; `classes` are those that the assets it joins belong to
-    themselves.
+    """Return the expiry of an edge written at a time.
 
-    It counts from the date of the node it starts from, where that has one, so to write it again makes it no
-    fresher.
+    `classes` are the asset classes to which the joined assets themselves belong. Expiry counts from the date
+    of the source node if it has one, so writing an edge again does not extend it.
     """
     return _after(_since(source, at), _days(lifetimes, edge.type, source.labels[0], classes))
 
@@ -104,8 +104,9 @@ def _since(node: Node, at: int) -> int:
 
 
 def _days(lifetimes: Collection[Lifetime], type: str, source: str, classes: Collection[str]) -> float | None:
-    """The shortest of a class, or else that of where it starts, or else that of the type; a type without a
-    row lives for ever.
+    """Return the lifetime in days, or None if it is unlimited, as for a type without a row.
+
+    It is the shortest one for a class, else that for the source, else that for the type.
     """
     of_type = [each for each in lifetimes if each.type == type]
     of_classes = [each.days for each in of_type if each.asset_class in classes and each.asset_class]
@@ -120,39 +121,37 @@ def _after(since: int, days: float | None) -> int | None:
 
 
 def later(one: int | None, other: int | None) -> int | None:
-    """The later of two expiries, None being never."""
+    """Return the later of two expiries. None means never."""
     return None if one is None or other is None else max(one, other)
 
 
 EdgeIds = tuple[str, str, str]  # source, type, target
-# when what is written expires, where that was said, in microseconds
+# explicit expiries, in microseconds
 GivenEnds = Mapping[str | EdgeIds, int | None]
 
 
 class GraphChange:
-    """A change of what an owner has, to be made within `storage.changing()`; it is noted once it changes
-    something.
-    """
+    """A change for an owner, made within `storage.changing()`. It is recorded once it changes something."""
 
     def __init__(self, storage: TableStorage, owner: str, now: Callable[[], datetime]) -> None:
         self._storage, self._owner = storage, owner
-        # read within: to wait for another process is not to go back in time
+        # read within the transaction: waiting for another process must not set the time back
         self._clock = instant(now(), "now")
         self.at = last_time(storage, self._clock)
         self._begun = False
 
     def last_nodes(self, ids: Iterable[str]) -> dict[str, DatedNode]:
-        """Those of some nodes that were written, as they were last, expired or not."""
+        """Return the last versions of nodes, expired or not."""
         rows = self._storage.rows(sql.OPEN_NODES, {"owner": self._owner, "ids": sorted(set(ids))})
         return {dated.node.id: dated for dated in map(dated_node, rows)}
 
     def last_edges(self, sources: Iterable[str]) -> dict[EdgeIds, DatedEdge]:
-        """The edges from some nodes as they were last written, expired or not."""
+        """Return the last versions of the edges from some nodes, expired or not."""
         rows = self._storage.rows(sql.OPEN_EDGES, {"owner": self._owner, "ids": sorted(set(sources))})
         return {edge_ids(dated.edge): dated for dated in map(dated_edge, rows)}
 
     def begin(self) -> None:
-        """Note that there is a change, once."""
+        """Record once that there is a change."""
         if not self._begun:
             self._begun = True
             number = int(self._storage.rows(sql.LAST_NUMBER)[0][0]) + 1
@@ -161,7 +160,7 @@ class GraphChange:
     def keep_node(
         self, node: Node, before: DatedNode | None, lifetimes: Collection[Lifetime], given: GivenEnds
     ) -> bool:
-        """Open a new version of a node where anything is new, and say whether."""
+        """Open a new version of a node if anything is new, and return whether it was."""
         expires = given[node.id] if node.id in given else node_expiry(node, self.at, lifetimes)
         if before is not None and node.id not in given:
             expires = later(expires, before.expires)
@@ -179,8 +178,9 @@ class GraphChange:
         lifetimes: Collection[Lifetime],
         given: GivenEnds,
     ) -> DatedEdge | None:
-        """The new version of an edge, or None where nothing is new; `classes` are those that assets at its
-        ends belong to themselves.
+        """Write a new version of an edge and return it, or None if nothing has changed.
+
+        `classes` are the asset classes to which assets at its ends themselves belong.
         """
         identity = edge_ids(edge)
         edge = Edge(*identity, merged_properties(before.edge.properties if before else {}, edge.properties))
@@ -196,14 +196,14 @@ class GraphChange:
         return DatedEdge(self._owner, created, expires, self.at, None, edge)
 
     def end_node(self, node: DatedNode) -> bool:
-        """Let a node end now, and say whether it had not ended."""
+        """Expire a node now, and return whether it was still open."""
         if node.expires is not None and node.expires <= self.at:
             return False
         self._put_node(node.node, node.created, self.at)
         return True
 
     def end_edge(self, edge: DatedEdge) -> bool:
-        """Let an edge end now, and say whether it had not ended."""
+        """Expire an edge now, and return whether it was still open."""
         if edge.expires is not None and edge.expires <= self.at:
             return False
         self._put_edge(edge.edge, edge.created, self.at)
@@ -212,7 +212,10 @@ class GraphChange:
     def own_classes(
         self, edges: Sequence[Edge], nodes: Mapping[str, Node], vocabulary: Vocabulary
     ) -> dict[str, set[str]]:
-        """The names of the classes that assets at the ends of edges belong to themselves, by the asset's id."""
+        """Return the names of the classes to which assets at the ends of edges belong themselves.
+
+        They are keyed by the id of the asset.
+        """
         assets = {
             end for edge in edges for end in (edge.source, edge.target) if nodes[end].labels == ("Asset",)
         }
@@ -231,7 +234,7 @@ class GraphChange:
                 classes.setdefault(source, set()).add(str(named[target].properties["name"]))
         return classes
 
-    # --- inside ---
+    # --- helpers ---
 
     def _put_node(self, node: Node, created: int, expires: int | None) -> None:
         self.begin()
@@ -262,12 +265,12 @@ class GraphChange:
 
 
 def last_time(storage: TableStorage, clock: int) -> int:
-    """What a clock says, or the time of the last change where the clock is behind it, in microseconds."""
+    """Return the clock time, or the time of the last change if that is later, in microseconds."""
     return max(clock, int(storage.rows(sql.LAST_TIME, {"least": clock})[0][0]))
 
 
 def edge_ids(edge: Edge) -> EdgeIds:
-    """What tells an edge from the others of its owner."""
+    """Return the fields that identify an edge among those of its owner."""
     return edge.source, edge.type, edge.target
 
 
@@ -275,11 +278,11 @@ def _json(properties: Mapping[str, Json]) -> str:
     return json.dumps(dict(properties), sort_keys=True)
 
 
-# What is given to be written to the graph: each node once, edges in order, and ids that say whose they are.
+# What is to be written to the graph: each node once, edges in order, and ids that begin with their owner.
 
 
 def one_each(nodes: Iterable[Node]) -> list[Node]:
-    """The nodes that were given, one for each id: what is said twice is joined."""
+    """Validate nodes and merge those with the same id."""
     found: dict[str, Node] = {}
     for node in nodes:
         node = fit_node(node)
@@ -298,7 +301,7 @@ def one_each(nodes: Iterable[Node]) -> list[Node]:
 
 
 def require_owner(owner: str) -> None:
-    """Raise BadInput for what is no owner."""
+    """Raise BadInput unless the value is a valid owner."""
     require(owner, str, "an owner is a text, '' for what all share")
     if owner:
         require_key(owner, "an owner")
@@ -307,7 +310,7 @@ def require_owner(owner: str) -> None:
 
 
 def require_key(text: str, what: str) -> None:
-    """Raise BadInput for what no table takes as an id or a name, saying what it is."""
+    """Raise BadInput unless a table can store the value as an id or a name."""
     fit_text(text, what)
     if "\0" in text or len(text) > LONGEST_ID:
         raise BadInput(
@@ -316,8 +319,9 @@ def require_key(text: str, what: str) -> None:
 
 
 def edge_in_order(edge: Edge, vocabulary: Vocabulary) -> Edge:
-    """An edge that says the same both ways in the order of its ends; its key is the owner's, and not the
-    caller's.
+    """Normalize an edge: a symmetric one gets its ends in order.
+
+    Its key is that of the owner, not of the caller.
     """
     edge = fit_edge(edge)
     for end in (edge.source, edge.target):
@@ -326,7 +330,7 @@ def edge_in_order(edge: Edge, vocabulary: Vocabulary) -> Edge:
 
 
 def ownership_faults(nodes: Sequence[Node], there: Mapping[str, DatedNode], owner: str) -> Iterable[Fault]:
-    """What is wrong with the ids and types of nodes that an owner is to have."""
+    """Yield the faults in the ids and types of nodes to be written for an owner."""
     prefix = owned_prefix(owner)
     for node in nodes:
         where = f"node {shortly(node.id)}"

@@ -1,4 +1,4 @@
-"""The investment graph as one owner sees it at one time, and the names and ids of its nodes."""
+"""The investment graph as an owner sees it at a time, and the names and ids of its nodes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from kgot_lab.memory.tables import TableStorage
 from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Edge, Json, Node
 
-# What nodes of the investment graph are called: ids that are the same whenever the same thing is written,
-# names, symbols.
+# Ids, names and symbols of nodes in the investment graph. The same thing always has the same id.
 
 _NAMED_BY = {
     "Asset": "symbol",
@@ -30,15 +29,15 @@ _NAMED_BY = {
     "Insight": "summary",
 }
 _DATES = ("date", "published_at", "generated_at")
-LONGEST_ID = 200  # characters: an index of PostgreSQL takes three such ids
+LONGEST_ID = 200  # characters: an index of PostgreSQL can hold three such ids
 SYMBOLS = {"Asset": "symbol", "Company": "ticker"}
 
 
 def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Node:
-    """A node of a type with an id made of what names it, so that who writes it again writes the same node.
+    """Create a node of a type with an id derived from its name, so that writing it again gives the same node.
 
-    An asset is named by its symbol, what happened or was said by its words and its date, everything else by
-    its name. The id of an owner's node begins with the owner.
+    An asset is named by its symbol, events, news and insights by their words and date, everything else by its
+    name. The id of an owner's node begins with the owner.
     """
     name = properties.get(_NAMED_BY.get(type, "name"))
     if not isinstance(name, str) or not name.strip():
@@ -51,54 +50,52 @@ def investment_node(type: str, /, *, owner: str = "", **properties: Json) -> Nod
     elif type in ("MarketEvent", "News", "Insight"):
         said = json.dumps([type, properties.get("type"), key, [properties.get(date) for date in _DATES]])
         key = hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
-    # a / ends the owner in an id
+    # a / ends the owner prefix of an id
     return Node(f"{owned_prefix(owner)}{type}:{key.replace('/', '|')}", (type,), properties)
 
 
 def owned_prefix(owner: str) -> str:
-    """How the ids of an owner's nodes begin; those of shared ones begin with no owner."""
+    """Return the prefix of the ids of an owner's nodes, which is empty for shared nodes."""
     return f"{owner}/" if owner else ""
 
 
 def shown_name(node: Node) -> str:
-    """What a reader calls a node: its name, or else its symbol or its words, or else its id."""
+    """Return the display name of a node: its name, or else its symbol or words, or else its id."""
     named_by = ("name", _NAMED_BY.get(node.labels[0], "name"))
     return next((str(node.properties[key]) for key in named_by if node.properties.get(key)), node.id)
 
 
 def fold(name: str) -> str:
-    """A name as it is compared: in lower case, with one space between words."""
+    """Normalize a name for comparison: lower case, with one space between words."""
     return " ".join(storable_text(name).split()).casefold()
 
 
 def symbol_of(type: str, properties: Mapping[str, Json]) -> str:
-    """The symbol of an asset or the ticker of a company, as it is compared: in capitals; '' for anything
-    else.
-    """
+    """Return the symbol of an asset or the ticker of a company in capitals, or '' for other types."""
     return upper(properties.get(SYMBOLS.get(type, "")))
 
 
 def upper(symbol: Json) -> str:
-    """A symbol as it is compared: in capitals, without spaces around it, and no longer than an index takes;
-    '' for what is none.
+    """Normalize a symbol for comparison: in capitals, stripped, and cut to the length an index allows.
+
+    Returns '' for a value that is no text.
     """
     return storable_text(symbol).strip().upper()[:LONGEST_ID] if isinstance(symbol, str) else ""
 
 
 def storable_text(text: str) -> str:
-    """A text as a database can be asked for it: one that none holds becomes another that it may hold."""
+    """Replace the characters that no database stores."""
     return str(whole(text)).replace("\0", " ")
 
 
-FOREVER = 2**62  # microseconds: after every time
+FOREVER = 2**62  # microseconds: later than any time
 
 
 @dataclass(frozen=True)
 class Dated:
-    """Whose a version is ('' is shared), and when it was created, expires (None: never), was opened and
-    closed.
+    """A version with its owner and its times, in microseconds since 1970.
 
-    Times are microseconds since 1970.
+    An owner of '' means shared. Times are when it was created, expires (None: never), was opened and closed.
     """
 
     owner: str
@@ -125,14 +122,14 @@ class DatedNode(Dated):
 
 @dataclass(frozen=True)
 class DatedEdge(Dated):
-    """A version of an edge; the edge's own `key` is its owner."""
+    """A version of an edge. The edge's own `key` is its owner."""
 
     edge: Edge
 
 
 @dataclass(frozen=True)
 class IndicatorValue:
-    """A value of an indicator, the time it is of, and who said so."""
+    """A value of an indicator, its period, and its source."""
 
     period: datetime
     value: float
@@ -140,13 +137,13 @@ class IndicatorValue:
 
 
 def dated_node(row: Sequence[Any]) -> DatedNode:
-    """A node from a row of the tables."""
+    """Convert a row to a node."""
     owner, id, type, properties, created, expires, opened, closed = row
     return DatedNode(owner, created, expires, opened, closed, Node(id, (type,), json.loads(properties)))
 
 
 def dated_edge(row: Sequence[Any]) -> DatedEdge:
-    """An edge from a row of the tables."""
+    """Convert a row to an edge."""
     owner, source, type, target, properties, created, expires, opened, closed = row
     return DatedEdge(
         owner, created, expires, opened, closed, Edge(source, type, target, json.loads(properties), owner)
@@ -154,8 +151,9 @@ def dated_edge(row: Sequence[Any]) -> DatedEdge:
 
 
 class InvestmentView:
-    """What is live in a graph for an owner ('' sees what all share) at a time, in microseconds; it only
-    reads.
+    """A read-only view of what is live for an owner at a time, in microseconds.
+
+    The owner '' sees shared nodes only.
     """
 
     def __init__(self, storage: TableStorage, owner: str, at: int, vocabulary: Vocabulary) -> None:
@@ -163,17 +161,20 @@ class InvestmentView:
 
     @property
     def time(self) -> datetime:
-        """When this is."""
+        """The time of the view."""
         return moment(self.at)
 
     def reading(self) -> AbstractContextManager[None]:
-        """All that is read within is of one state of the tables, whatever others write meanwhile."""
+        """Return a context in which all reads see one state of the tables, whatever others write."""
         return self.storage.reading()
 
     # --- what is live ---
 
     def node(self, id: str) -> DatedNode:
-        """A live node by its id; raises BadInput where there is none for this owner at this time."""
+        """Return a live node by its id.
+
+        Raises BadInput if there is none for this owner at this time.
+        """
         require(id, str, "the id of a node is a text")
         for found in self.nodes_by_id([storable_text(id)]):
             return found
@@ -182,43 +183,44 @@ class InvestmentView:
         )
 
     def nodes(self, *types: str) -> tuple[DatedNode, ...]:
-        """The live nodes of some types, or all, by id."""
+        """Return the live nodes of some types, or all, by id."""
         chosen = [self.vocabulary.node_type(type).name for type in types]
         return self._nodes(sql.NODES_OF_TYPES if chosen else sql.LIVE_NODES, types=chosen)
 
     def nodes_by_id(self, ids: Iterable[str]) -> tuple[DatedNode, ...]:
-        """Those of some nodes that are live."""
+        """Return those of some nodes that are live."""
         return self._nodes(sql.NODES_BY_ID, ids=sorted(set(ids)))
 
     def edges(self) -> tuple[DatedEdge, ...]:
-        """The live edges: both their ends are live too."""
+        """Return the live edges. Both ends of a live edge are live."""
         return self._edges(sql.LIVE_EDGES)
 
     def edges_from(self, ids: Iterable[str], types: Iterable[str]) -> tuple[DatedEdge, ...]:
-        """The live edges of some types that start at some nodes."""
+        """Return the live edges of some types that start at some nodes."""
         return self._edges(sql.EDGES_FROM, ids=sorted(set(ids)), types=sorted(types))
 
     def edges_to(self, ids: Iterable[str], types: Iterable[str]) -> tuple[DatedEdge, ...]:
-        """The live edges of some types that end at some nodes."""
+        """Return the live edges of some types that end at some nodes."""
         return self._edges(sql.EDGES_TO, ids=sorted(set(ids)), types=sorted(types))
 
     def graph(self) -> PropertyGraph:
-        """All that is live, as a graph to draw, search and compare."""
+        """Return everything that is live, as a graph to draw, search and compare."""
         with self.reading():
             return PropertyGraph.of(
                 (each.node for each in self.nodes()), (each.edge for each in self.edges())
             )
 
     def indicator(self, name: str) -> tuple[IndicatorValue, ...]:
-        """The values of an indicator as they were known at this time, by the time they are of."""
+        """Return the values of an indicator as known at this time, by period."""
         rows = self.storage.rows(sql.VALUES_THEN, {"name": storable_text(name), "at": self.at})
         return tuple(IndicatorValue(moment(period), value, source) for period, value, source in rows)
 
-    # --- what was ---
+    # --- history ---
 
     def history(self, id: str) -> tuple[DatedNode, ...]:
-        """Every version of a node that this owner may see, whenever it was, the first one first: for an
-        audit, not for an answer.
+        """Return every version of a node that this owner may see at any time, the first one first.
+
+        It is for an audit, not for an answer.
         """
         return tuple(
             map(
@@ -228,7 +230,7 @@ class InvestmentView:
         )
 
     def edge_history(self, id: str) -> tuple[DatedEdge, ...]:
-        """Every version of the edges of a node that this owner may see, the first ones first."""
+        """Return every version of a node's edges that this owner may see, the first ones first."""
         return tuple(
             map(
                 dated_edge,
@@ -236,21 +238,26 @@ class InvestmentView:
             )
         )
 
-    # --- what a name stands for ---
+    # --- resolution of names ---
 
     def by_symbol(self, symbol: str) -> DatedNode:
-        """The asset with a symbol; raises BadInput where there is none, or more than one, naming them."""
+        """Return the asset with a symbol.
+
+        Raises BadInput if there is none, or several, which it names.
+        """
         return self._by_symbol("Asset", symbol)
 
     def by_ticker(self, ticker: str) -> DatedNode:
-        """The company with a ticker; raises BadInput where there is none, or where companies share it, naming
-        them.
+        """Return the company with a ticker.
+
+        Raises BadInput if there is none, or several, which it names.
         """
         return self._by_symbol("Company", ticker)
 
     def by_name(self, name: str, type: str = "") -> DatedNode:
-        """The node with a name, of a type where that is given; raises BadInput where there is none, or more
-        than one, naming them.
+        """Return the node with a name, and with a type if that is given.
+
+        Raises BadInput if there is none, or several, which it names.
         """
         require(name, str, "a name is a text")
         wanted = self.vocabulary.node_type(type).name if type else ""
@@ -262,8 +269,9 @@ class InvestmentView:
         return self._only(found, f"the name {shortly(name)}", "give the type that is meant, or the id")
 
     def symbols_meant(self, symbol: str) -> tuple[str, ...]:
-        """The symbols of assets that a symbol may stand for: its own where an asset has it, or those of all
-        companies with that ticker.
+        """Return the symbols of assets that a symbol may refer to.
+
+        It is the symbol itself if an asset has it, else the symbols of all companies with that ticker.
         """
         if self._of_symbol("Asset", symbol):
             return (upper(symbol),)
@@ -272,8 +280,9 @@ class InvestmentView:
         return tuple(upper(each.node.properties["symbol"]) for each in issued)
 
     def named(self, text: str) -> tuple[DatedNode, ...]:
-        """All that a text may stand for: assets with that symbol, then companies with that ticker, then nodes
-        with that name.
+        """Return all nodes that a text may refer to.
+
+        These are assets by symbol, then companies by ticker, then nodes by name.
         """
         require(text, str, "what is looked for is a text")
         found = [
@@ -283,8 +292,9 @@ class InvestmentView:
         return tuple({each.node.id: each for each in found}.values())
 
     def resolve(self, text: str) -> DatedNode:
-        """What a text stands for: a symbol, or else a ticker, or else a name; raises BadInput where that is
-        nothing, or not one thing.
+        """Return the node that a text refers to: by symbol, or else ticker, or else name.
+
+        Raises BadInput if there is none, or several.
         """
         require(text, str, "what is looked for is a text")
         for type in SYMBOLS:

@@ -1,6 +1,4 @@
-"""A world of characters in tables: entities and relationships, where these come from, and what each character
-may know of it.
-"""
+"""A world of characters in tables: entities, relationships with provenance, and visibility."""
 
 from kgot_lab.domains.npc.explanations import why_not
 from kgot_lab.domains.npc.models import Entity, Provenance, Relationship

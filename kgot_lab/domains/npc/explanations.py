@@ -1,6 +1,4 @@
-"""Why someone in a world knows of something or does not: the way there, or where it breaks and what is
-missing.
-"""
+"""Explain why a character knows of something or does not: the path to it, or where that breaks."""
 
 from __future__ import annotations
 
@@ -26,13 +24,13 @@ _REASONS: Mapping[BreakReason, str] = {
     "acquaintance": "what an acquaintance knows stays theirs",
     "no further": "a type that leads there and no further",
 }
-# by which type one comes to be among what leads on; else KNOWS
+# by entity type, the relationship by which a character joins it; else KNOWS
 _JOINING = {"location": "LOCATED_AT", "faction": "MEMBER_OF"}
 
 
 @dataclass(frozen=True)
 class BrokenWay:
-    """A relationship at which a way to something breaks, and why."""
+    """A relationship at which a path breaks, and why."""
 
     relationship: Relationship
     reason: BreakReason
@@ -40,17 +38,17 @@ class BrokenWay:
 
 @dataclass(frozen=True, repr=False)
 class Knowing:
-    """Whether someone knows of something. `way` leads there, also where `scope` keeps it out.
+    """Whether a character knows of an entity. `way` leads there, even if `scope` excludes it.
 
-    `breaks` are the relationships at which a way breaks that would lead there otherwise. Each of `missing`,
-    added by itself, would make it known: what is there and not told, as it would be told, then the shortest
-    way, then joining what leads there. None helps against scope.
+    `breaks` are relationships at which a path breaks that would lead there otherwise. Each one in `missing`,
+    added by itself, would make the entity known: first existing ones that are not public, in public form,
+    then the shortest path, then joining what leads there. None helps against scope.
     """
 
     npc: Entity
     thing: Entity
     knows: bool
-    scope: bool  # whether the thing lies in what the NPC may know about
+    scope: bool  # whether the entity is within the NPC's knowledge scope
     way: tuple[Relationship, ...] = ()
     breaks: tuple[BrokenWay, ...] = ()
     missing: tuple[Relationship, ...] = ()
@@ -69,7 +67,7 @@ class Knowing:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """Where ways to it break, in words; () where it is known."""
+        """Where paths to it break, in words, or () if it is known."""
         if self.knows:
             return ()
         lines = [
@@ -80,17 +78,17 @@ class Knowing:
         return tuple(lines or ["no way comes near"])
 
     def describe_relationship(self, relationship: Relationship) -> str:
-        """A relationship with the names of its ends."""
+        """Format a relationship with the names of its ends."""
         return f"{self.names[relationship.source_id]} – {relationship.type} – {self.names[relationship.target_id]}"
 
 
 def why_not(
     world: NpcWorld, npc_id: str, thing_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY
 ) -> Knowing:
-    """Why someone knows of something, or why not and which single relationships would change that; for the
-    author, since it tells secrets.
+    """Explain why a character knows of an entity, or why not and what would change that.
 
-    Raises BadInput where one of the two is not there.
+    Changes are single relationships. The result reveals secrets, so it is for the author. Raises BadInput if
+    one of the two does not exist.
     """
     require(world, NpcWorld, "why someone does not know is asked of an NpcWorld")
     npc_id, thing_id = fit_id(npc_id), fit_id(thing_id)
@@ -115,14 +113,14 @@ def why_not(
     added += [each for each in ground.joining(entities) if ground.makes_known(each)]
     missing: dict[tuple[str, str, str], Relationship] = {}
     for each in added:
-        missing.setdefault(each.key, each)  # what is there already is told, and not added a second time
+        missing.setdefault(each.key, each)  # an existing one in public form is not added a second time
     return Knowing(
         npc, thing, False, scope, (), tuple(breaks), tuple(missing.values()) if scope else (), names
     )
 
 
 class _Ground:
-    """The relationships of a world, and two of its entities: what is told, and what is not."""
+    """The relationships of a world, public or not, and two of its entities."""
 
     def __init__(
         self, relationships: Iterable[Relationship], npc_id: str, thing_id: str, policy: VisibilityPolicy
@@ -137,7 +135,7 @@ class _Ground:
                 self.untold.append(each)
 
     def walk(self, *added: Relationship) -> PolicyWalk:
-        """The walk of the policy, if something were told too."""
+        """Walk as the policy does, as if the relationships in `added` were public too."""
 
         def public_edges(ids: set[str]) -> Iterator[Relationship]:
             yield from (each for id in sorted(ids) for each in self._told.get(id, ()))
@@ -146,14 +144,12 @@ class _Ground:
         return policy_walk(public_edges, self.npc_id, self.policy)
 
     def makes_known(self, added: Relationship) -> bool:
-        """Whether the thing would be known if this were told too."""
+        """Return whether the entity would be known if this relationship were public too."""
         walk = self.walk(added)
         return self.thing_id in walk.own or self.thing_id in walk.spread
 
     def broken(self, walk: PolicyWalk) -> Iterator[BrokenWay]:
-        """What is told and leads from where the walk came to where it would go on to the thing, but does not
-        lead on.
-        """
+        """Yield the public relationships from the walk towards the entity that the policy does not follow."""
         leads = self._leads()
         for source in sorted({self.npc_id, *walk.spread}):
             for each in self._told.get(source, ()):
@@ -161,15 +157,16 @@ class _Ground:
                     yield BrokenWay(each, self._why_broken(each))
 
     def joining(self, entities: Mapping[str, Entity]) -> Iterator[Relationship]:
-        """The relationships by which the NPC would join whatever leads to the thing in one step."""
+        """Yield the relationships that would join the character to what leads to the entity in one step."""
         for source, told in sorted(self._told.items()):
             if any(each.target_id == self.thing_id for each in told):
                 type = _JOINING.get(entities[source].type, "KNOWS")
                 yield Relationship(self.npc_id, source, type, provenance=Provenance(dm_confirmed=True))
 
     def _leads(self) -> set[str]:
-        """The ids of all from which the types that spread lead to the thing, without KNOWS; the thing is
-        among them.
+        """Return the ids from which spreading types other than KNOWS lead to the entity.
+
+        Its own id is included.
         """
         onward = [
             each
@@ -191,7 +188,7 @@ class _Ground:
 
 
 def _way(walk: PolicyWalk, npc_id: str, thing_id: str) -> tuple[Relationship, ...]:
-    """The relationships by which the walk came to something, from the NPC on."""
+    """Return the relationships by which the walk reached an entity, starting at the character."""
     if thing_id == npc_id:
         return ()
     if thing_id in walk.own:
@@ -209,6 +206,6 @@ def _why_untold(relationship: Relationship) -> BreakReason:
 
 
 def _told(relationship: Relationship) -> Relationship:
-    """A relationship as one adds it so that it is told: confirmed, and without the marks that keep it secret."""
+    """Return a relationship in public form: confirmed, and without the marks of a secret."""
     unmarked = dict.fromkeys((mark for mark in SECRET_MARKS if mark in relationship.attributes), None)
     return replace(relationship, attributes=unmarked, provenance=Provenance(dm_confirmed=True))

@@ -1,5 +1,6 @@
-"""The values of a world of characters: entities, relationships with their provenance, filters and results,
-each checked when it is made; and the twelve methods of a world, as protocols.
+"""The values of a world of characters, validated on creation, and the twelve methods of a world as protocols.
+
+Values are entities, relationships with their provenance, filters and results.
 """
 
 from __future__ import annotations
@@ -17,16 +18,19 @@ from kgot_lab.stores.sql import json_text, texts_in
 from kgot_lab.text.cleaning import whole
 from kgot_lab.types import Json
 
-# What may be given to a world: ids, types, depths and attributes, each refused with one clear error where
-# it fits no storage.
+# Validation of input to a world: ids, types, depths and attributes. Anything that a storage cannot hold is
+# refused with a clear error.
 
 TEXT_LISTS = ("public", "knowledge_scope")  # attributes that are lists of texts
 MOST_STEPS = 100  # of a rule
-_LONGEST = 400  # characters of a name or type, each of which an index holds
+_LONGEST = 400  # characters of a name or type, so that an index can hold it
 
 
 def fit_id(id: str) -> str:
-    """The id of an entity as every storage writes it; raises BadInput for a text that is no UUID."""
+    """Validate the id of an entity and return its canonical form.
+
+    Raises BadInput if it is no UUID.
+    """
     require(id, (str, UUID), "the id of an entity is a UUID in a text")
     try:
         return str(UUID(str(id)))
@@ -37,27 +41,34 @@ def fit_id(id: str) -> str:
 
 
 def fit_types(types: tuple[str, ...]) -> tuple[str, ...]:
-    """Some types, each once; raises BadInput for what is no tuple of texts."""
+    """Validate types and remove duplicates.
+
+    Raises BadInput if they are no tuple of texts.
+    """
     if isinstance(types, str) or not isinstance(types, tuple | list | set | frozenset):
         raise BadInput(f"types are texts in a tuple, not {described_value(types)}")
     return tuple(dict.fromkeys(plain_text(each, "a type") for each in types))
 
 
 def fit_direction(direction: Direction) -> None:
-    """Raise BadInput for what is no direction."""
+    """Raise BadInput unless the value is a direction."""
     if direction not in ("out", "in", "both"):
         raise BadInput(f'a direction is "out", "in" or "both", not {described_value(direction)}')
 
 
 def fit_depth(depth: int, name: str) -> int:
-    """A number of steps that a walk may take; raises BadInput."""
+    """Validate the maximal number of steps of a walk.
+
+    Raises BadInput if it is below 1.
+    """
     require_count(depth, 1, name, "how many steps a walk may take")
     return depth
 
 
 def fit_bounded_depth(depth: int, name: str, what: str) -> None:
-    """Raise BadInput for no number of steps, or for more than a rule may have: round a circle it would be
-    followed step for step.
+    """Raise BadInput unless the value is a number of steps within the bound of a rule.
+
+    Without a bound, a rule would follow a cycle for every step.
     """
     require_count(depth, 1, name, what)
     if depth > MOST_STEPS:
@@ -71,8 +82,10 @@ def fit_attributes(
     marks: tuple[str, ...] = (),
     lists: tuple[str, ...] = TEXT_LISTS,
 ) -> dict[str, Json]:
-    """Attributes as every storage keeps them; raises BadInput for what is no JSON, and for marks and lists
-    that are none.
+    """Validate attributes for storage.
+
+    Raises BadInput if they are no JSON, a name in `marks` has no boolean, or a name in `lists` has no list of
+    texts.
     """
     require(attributes, Mapping, f"the attributes of {of} are a dictionary")
     for name in attributes:
@@ -92,7 +105,10 @@ def fit_attributes(
 
 
 def short_text(text: str, what: str, *, blank: bool = False) -> str:
-    """A text that an index holds; raises BadInput for a longer one, and as plain_text."""
+    """Validate a text that an index can hold.
+
+    Raises BadInput if it is too long, and as `plain_text` does.
+    """
     text = plain_text(text, what, blank=blank)
     if len(text) > _LONGEST:
         raise BadInput(
@@ -101,14 +117,14 @@ def short_text(text: str, what: str, *, blank: bool = False) -> str:
     return text
 
 
-# the known ones; any text will do
+# the known ones; any text is allowed
 ENTITY_TYPES = ("npc", "player", "location", "item", "faction", "event", "quest", "concept")
 RELATIONSHIP_TYPES = (
     *("KNOWS", "LOCATED_AT", "OWNS", "MEMBER_OF", "ALLIED_WITH"),
     *("HOSTILE_TO", "PARTICIPATED_IN", "QUEST_GIVER", "CHILD_OF", "EMPLOYED_BY"),
 )
-BOTH_WAYS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})  # whoever adds or deletes one direction does it for both
-# attributes of a relationship, true or false: nobody in the world is told of one so marked
+BOTH_WAYS = frozenset({"ALLIED_WITH", "HOSTILE_TO"})  # adding or deleting one direction does it for both
+# boolean attributes of a relationship: with one of them, it is shown to nobody in the world
 SECRET_MARKS = ("secret", "hidden")
 
 RelationshipStanding = Literal["accepted", "queued", "rejected"]
@@ -116,9 +132,7 @@ RelationshipStanding = Literal["accepted", "queued", "rejected"]
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where a relationship was heard of: in which session and when, how sure that is, and whether the game
-    master confirmed it.
-    """
+    """The origin of a relationship: session, time, confidence, and whether the game master confirmed it."""
 
     session_id: str = ""
     timestamp: datetime | None = None  # None: when it is added
@@ -143,15 +157,16 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Entity:
-    """Someone or something in a world. An attribute of None is none; added again, it takes the attribute
-    away.
+    """A person or thing in a world.
+
+    An attribute of None is absent. Adding an entity again with it removes the attribute.
     """
 
     type: str
     name: str
     attributes: Mapping[str, Json] = field(default_factory=dict, hash=False)
     id: str = field(default_factory=lambda: str(uuid4()))
-    created_at: datetime | None = field(default=None, compare=False)  # told, never taken
+    created_at: datetime | None = field(default=None, compare=False)  # output only
     updated_at: datetime | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
@@ -163,7 +178,7 @@ class Entity:
 
 @dataclass(frozen=True)
 class Relationship:
-    """One entity to another, in one direction. `standing` and the times are told, never taken."""
+    """A directed relationship between entities. `standing` and the times are output only."""
 
     source_id: str
     target_id: str
@@ -189,15 +204,13 @@ class Relationship:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What makes it this one and no other: the ids of its ends, and its type."""
+        """Its identity: the ids of its ends, and its type."""
         return self.source_id, self.target_id, self.type
 
 
 @dataclass(frozen=True)
 class EntityFilter:
-    """Which entities are wanted: of these types, of this name, whose name contains this in capitals or not,
-    with these attributes.
-    """
+    """A filter of entities by types, exact name, substring of the name (ignoring case), and attributes."""
 
     types: tuple[str, ...] = ()
     name: str = ""
@@ -213,7 +226,7 @@ class EntityFilter:
         object.__setattr__(self, "attributes", fit_attributes(self.attributes, "a filter", lists=()))
 
     def lets(self, entity: Entity) -> bool:
-        """Whether an entity is wanted."""
+        """Return whether an entity matches the filter."""
         named = (
             not self.name or entity.name == self.name
         ) and self.contains.casefold() in entity.name.casefold()
@@ -227,9 +240,7 @@ class EntityFilter:
 
 @dataclass(frozen=True)
 class RelationshipFilter:
-    """Which relationships of an entity are wanted: in this direction, of these types, as sure as this, with
-    this standing.
-    """
+    """A filter of an entity's relationships by direction, types, minimal confidence, and standing."""
 
     direction: Direction = "out"
     types: tuple[str, ...] = ()
@@ -246,7 +257,7 @@ class RelationshipFilter:
             )
 
     def lets(self, relationship: Relationship, entity_id: str) -> bool:
-        """Whether a relationship is wanted by who asks for those of an entity."""
+        """Return whether a relationship of an entity matches the filter."""
         ends = {
             "out": (relationship.source_id,),
             "in": (relationship.target_id,),
@@ -264,7 +275,7 @@ class RelationshipFilter:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """An entity that was reached, and in how few steps."""
+    """An entity that was reached, and the least number of steps to it."""
 
     entity: Entity
     depth: int
@@ -289,7 +300,7 @@ class Tie:
 
 @dataclass(frozen=True)
 class IdentitySnapshot:
-    """Who someone is, for a prompt: all its own attributes, and what it is tied to and knows of."""
+    """A character for a prompt: all its own attributes, and the relationships that it knows of."""
 
     entity: Entity
     ties: tuple[Tie, ...] = ()
@@ -304,7 +315,7 @@ def _same(one: Json, other: Json) -> bool:
 
 
 class EntityReads(Protocol):
-    """Read a world; each raises BadInput for an entity that is not there."""
+    """Reading methods of a world. Each raises BadInput for an entity that does not exist."""
 
     def get_entity(self, id: str) -> Entity: ...
     def find_entities(self, wanted: EntityFilter = ...) -> tuple[Entity, ...]: ...
@@ -315,15 +326,16 @@ class EntityReads(Protocol):
         self, entity_id: str, depth: int = ..., *, types: tuple[str, ...] = ..., direction: Direction = ...
     ) -> tuple[
         Neighbour, ...
-    ]: ...  # breadth first, each once, with its least depth; the start is not among them
+    ]: ...  # breadth first, each entity once, with its least depth; the start itself is left out
     def find_path(
         self, from_id: str, to_id: str, max_depth: int = ..., *, direction: Direction = ...
     ) -> tuple[Entity, ...]: ...
 
 
 class EntityWrites(Protocol):
-    """How a world is changed: what is there already takes on the attributes that come, one by one, and None
-    takes one away.
+    """Writing methods of a world.
+
+    Attributes are merged into existing ones one by one, and None removes one.
     """
 
     def add_entity(self, entity: Entity) -> None: ...
@@ -341,4 +353,4 @@ class EntityViews(Protocol):
 
 
 class EntityGraph(EntityReads, EntityWrites, EntityViews, Protocol):
-    """All twelve."""
+    """All twelve methods."""

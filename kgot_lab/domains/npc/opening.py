@@ -25,13 +25,14 @@ from kgot_lab.stores.postgres.tables import create_role, named, quoted, role_of
 
 
 class SQLiteWorld(SQLiteTables):
-    """A WorldStorage in a file, made if there is none there, or in memory (":memory:"); raises what every
-    file of tables does.
+    """A WorldStorage in a file, created if missing, or in memory (":memory:").
+
+    Raises what all SQLite stores raise.
     """
 
     def __init__(self, path: Path | str = ":memory:") -> None:
         super().__init__(WORLD_LAYOUT, path)
-        self.rows("PRAGMA foreign_keys = ON")  # who is deleted goes with its relationships
+        self.rows("PRAGMA foreign_keys = ON")  # deleting an entity deletes its relationships
 
     def rows(self, statement: str, values: Mapping[str, Any] | None = None) -> list[WorldRow]:
         return super().rows(
@@ -48,14 +49,14 @@ class SQLiteWorld(SQLiteTables):
                     self.rows(statement)
 
 
-# A world in a schema of a PostgreSQL server, under a role of its own that has rights to nothing else.
+# A world in a schema of a PostgreSQL server, with its own role that has no other rights.
 #
-# Worlds of one database are kept apart by schemas and not by row-level security. No statement has a filter
-# that could be forgotten: tables are named without a schema, so those of other worlds have no name here,
-# and one that is spelt out is refused to the role. Policies on rows would not bind the owner of the tables
-# or a superuser, and each key and index would carry the world. The price is a set of tables for each world:
-# thousands of them weigh on the server's catalogue. Where the login may make no roles, the schemas alone
-# keep worlds apart.
+# Worlds of one database are separated by schemas and not by row-level security. No statement has a filter
+# that could be forgotten: tables are named without a schema, so those of other worlds have no name here, and
+# a qualified name is refused to the role. Policies on rows would not bind the owner of the tables or a
+# superuser, and each key and index would have to include the world. The cost is a set of tables for each
+# world: thousands of them burden the server's catalogue. If the login may not create roles, only the schemas
+# separate worlds.
 
 if TYPE_CHECKING:
     import psycopg
@@ -71,8 +72,9 @@ _GRANTED = """SELECT bool_and(has_table_privilege(%s, oid, 'DELETE')) FROM pg_cl
 
 
 class PostgresWorld(PostgresTables):
-    """A WorldStorage in the schema `namespace` of the server at a URL, made if there is none there; raises
-    what every such schema does.
+    """A WorldStorage in the schema `namespace` of a server, created if missing.
+
+    Raises what all PostgreSQL stores raise.
     """
 
     alone = ""
@@ -90,16 +92,18 @@ class PostgresWorld(PostgresTables):
                     connection.execute(statement)
 
     def vectors(self) -> str:
-        """The schema in which the database has pgvector, put there if need be; raises StoreUnavailable where
-        the server has none.
+        """Return the schema that holds pgvector, which is installed if necessary.
+
+        Raises StoreUnavailable if the server does not have it.
         """
         with self._as_owner() as connection:
             return require_pgvector(connection)
 
     @contextmanager
     def _as_owner(self) -> Iterator[Connection]:
-        """A change with the rights of the login, which the role of the world has not; what it makes is
-        granted to the role.
+        """Run a transaction with the rights of the login, which the role of the world does not have.
+
+        Objects created in it are granted to the role.
         """
         with self.changing(), self._transaction("") as connection:
             connection.execute("RESET ROLE")
@@ -108,7 +112,7 @@ class PostgresWorld(PostgresTables):
                 connection.execute(named("SET ROLE {role}", role=role))
 
     def role(self, connection: Connection) -> str | None:
-        """The role of a world, made if need be; None where we may not make one."""
+        """Return the role of a world, created if necessary, or None if the login may not create one."""
         from psycopg import errors
 
         role = role_of(f"world {self.namespace}")
@@ -154,11 +158,11 @@ def open_world(
     accept_from: float = 0.7,
     now: Callable[[], datetime] = utc_now,
 ) -> NpcWorld:
-    """A world in an SQLite file, in memory (":memory:"), or on a PostgreSQL server by its address.
+    """Open a world in an SQLite file, in memory (":memory:"), or on a PostgreSQL server by its address.
 
-    `namespace` names its schema in PostgreSQL. It is made if there is none. Raises BadInput for a place that
-    can be none or holds something else, and for a namespace of a file; StoreUnavailable, StoreDamaged and
-    NotInstalled.
+    `namespace` names its schema in PostgreSQL. A missing world is created. Raises BadInput if the place is
+    invalid or holds something else, or a file is given a namespace. Also raises StoreUnavailable,
+    StoreDamaged and NotInstalled.
     """
     probability(accept_from, "accept_from")
 

@@ -1,18 +1,14 @@
-"""What someone in a world may know of it. One policy, two programs: in SQL (`visible_there`) and in Python
-(`visible_in_python`).
+"""What a character in a world may know: one policy, in SQL (`VISIBLE`) and in Python (`visible_in_python`).
 
 1. Itself, with all its attributes.
-2. What its own relationships lead to, but for those marked secret or hidden, and those not accepted.
-3. From what it reached by one of the types that spread (KNOWS, LOCATED_AT, MEMBER_OF, ALLIED_WITH), what
-these lead to in turn; KNOWS for
-   one step only, since what an acquaintance knows stays theirs.
-4. A relationship between two entities it may see, if it is its own or of a public type. Of one that is not
-its own, no provenance and only
-   those attributes that its own attribute `public` names.
-5. Of others their name and type, the attributes that are public for their type, and those that their
-attribute `public` names. When they
-   were changed is not told: it would tell that something was.
-6. Of all this, what lies in its attribute `knowledge_scope` if it has one: a list of types and ids.
+2. The targets of its own relationships, except those marked secret or hidden, and those not accepted.
+3. From those reached by a spreading type (KNOWS, LOCATED_AT, MEMBER_OF, ALLIED_WITH), the targets of
+   spreading types in turn. KNOWS is followed for one step only: what an acquaintance knows stays theirs.
+4. A relationship between two visible entities, if it is its own or of a public type. If it is not its own, it
+   is shown without provenance, and with only the attributes that its own attribute `public` names.
+5. Of others, their name and type, the public attributes of their type, and those that their attribute
+   `public` names. The time of their last change is hidden, because it would reveal that something changed.
+6. Of all this, only what lies in its attribute `knowledge_scope` if it has one: a list of types and ids.
 """
 
 from __future__ import annotations
@@ -26,10 +22,10 @@ from kgot_lab.errors import BadInput, require
 from kgot_lab.types import Json
 
 SPREADING = ("KNOWS", "LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
-# of the four, those that others can see; who knows whom is not among them
+# of the four, those that others can see; KNOWS is not among them
 PUBLIC_TYPES = ("LOCATED_AT", "MEMBER_OF", "ALLIED_WITH")
 PUBLIC_ATTRIBUTES: Mapping[str, tuple[str, ...]] = (
-    MappingProxyType(  # of the usual ones, what anyone sees who sees it at all
+    MappingProxyType(  # by usual type, the attributes visible to everyone who sees the entity
         {
             "npc": ("appearance", "occupation", "speaking_style"),
             "player": ("class", "race", "notable_traits"),
@@ -42,15 +38,13 @@ PUBLIC_ATTRIBUTES: Mapping[str, tuple[str, ...]] = (
         }
     )
 )
-# attributes that are for nobody else, whatever a policy or `public` says
+# attributes that nobody else sees, whatever a policy or `public` says
 NEVER = ("secret_knowledge", "knowledge_scope", "public")
 
 
 @dataclass(frozen=True)
 class VisibilityPolicy:
-    """Which types spread, which are public, which attributes are public for each type of entity, and how far
-    KNOWS leads.
-    """
+    """The rules of visibility: spreading types, public types, public attributes, and depth of KNOWS."""
 
     spreading: tuple[str, ...] = SPREADING
     public_types: tuple[str, ...] = PUBLIC_TYPES
@@ -78,25 +72,25 @@ DEFAULT_POLICY = VisibilityPolicy()
 
 
 def is_public_relationship(relationship: Relationship) -> bool:
-    """Whether anyone in the world is told of a relationship."""
+    """Return whether a relationship is accepted and not marked secret or hidden."""
     marked = any(relationship.attributes.get(mark, False) is not False for mark in ("secret", "hidden"))
     return relationship.standing == "accepted" and not marked
 
 
 def in_scope(entity: Entity, me: Entity) -> bool:
-    """Whether an entity lies in what somebody knows about."""
+    """Return whether an entity is within the knowledge scope of another."""
     scope = me.attributes.get("knowledge_scope")
     return entity.id == me.id or scope is None or entity.type in scope or entity.id in scope
 
 
 def as_seen_by_others(entity: Entity, policy: VisibilityPolicy) -> Entity:
-    """What others see of an entity."""
+    """Return an entity with what others may see of it."""
     shown = _shown(entity.attributes, policy.public_attributes.get(entity.type, ()))
     return replace(entity, attributes=shown, created_at=None, updated_at=None)
 
 
 def public_form(relationship: Relationship) -> Relationship:
-    """What others hear of a relationship."""
+    """Return a relationship with what others may know of it."""
     shown = _shown(relationship.attributes, ())
     return replace(relationship, attributes=shown, provenance=Provenance(), created_at=None, updated_at=None)
 

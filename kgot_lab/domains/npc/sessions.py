@@ -1,4 +1,4 @@
-"""Import what was said in a session into a world, and review what was not sure enough."""
+"""Import what was said in a session into a world, and review statements with low confidence."""
 
 from __future__ import annotations
 
@@ -25,21 +25,18 @@ _ANY = RelationshipFilter()
 
 @dataclass(frozen=True)
 class ImportedFacts:
-    """What became of some triples: relationships that are new from this session, those it told before, and
-    triples without a place.
-    """
+    """The result of an import: new relationships, those the session stated before, and unresolved triples."""
 
     new: tuple[Relationship, ...] = ()
     known: tuple[Relationship, ...] = ()
-    unplaced: tuple[Triple, ...] = ()  # an end is the name of nobody in the world, or of several
+    unplaced: tuple[Triple, ...] = ()  # an end names nobody in the world, or several
 
 
 def hear(world: NpcWorld, triples: Iterable[Triple], said: Provenance) -> ImportedFacts:
-    """Put what was heard into a world, with the confidence that each triple has; what the same session told
-    before changes nothing.
+    """Import triples into a world with their confidence. What the same session stated before changes nothing.
 
-    The relation `knows_of` is the type KNOWS_OF. An end is the entity of that name, whatever its case, or
-    else the only one whose name holds its words. Raises BadInput.
+    The relation `knows_of` becomes the type KNOWS_OF. An end is the entity of that name, ignoring case, or
+    else the only one whose name contains its words. Raises BadInput.
     """
     require(said, Provenance, "where something was heard is a Provenance(session_id, timestamp, …)")
     entities = world.find_entities()
@@ -55,8 +52,9 @@ def hear(world: NpcWorld, triples: Iterable[Triple], said: Provenance) -> Import
 
 
 def placed(triple: Triple, entities: Iterable[Entity], said: Provenance) -> Relationship | None:
-    """A triple as the relationship that it means among some entities, None where an end is the name of none
-    of them, or of several.
+    """Resolve a triple to a relationship between entities.
+
+    Returns None if an end names none of them, or several.
     """
     source, target = (_named(end, entities) for end in (triple.subject, triple.object))
     if source is None or target is None or source is target:
@@ -66,7 +64,7 @@ def placed(triple: Triple, entities: Iterable[Entity], said: Provenance) -> Rela
 
 
 def _named(name: str, entities: Iterable[Entity]) -> Entity | None:
-    """The entity that a name means, None where it could be several or none."""
+    """Return the entity that a name means, or None if it matches none or several."""
     words = _words(name)
     same = [each for each in entities if _words(each.name) == words]
     found = same or [each for each in entities if words and set(words) <= set(_words(each.name))]
@@ -78,30 +76,32 @@ def _words(name: str) -> list[str]:
 
 
 def _is_recorded(world: NpcWorld, said: Relationship) -> bool:
-    """Whether a session has told of a relationship already."""
+    """Return whether the session has already stated this relationship."""
     there = any(each.key == said.key for each in world.get_relationships(said.source_id, _ANY))
     return there and any(
         each.session_id == said.provenance.session_id for each, _ in world.support(*said.key)
     )
 
 
-# The game master's review: what a session said that was not sure enough to be accepted at once, and what is
-# decided of it.
+# The game master's review of statements whose confidence was too low, and the decisions on them.
 #
-# The decision is kept on the row of support of that session, and stays when the session is heard again. The
-# ledger of memory is not used: an inferred claim there holds only as long as the premises that it names,
-# and what is heard in a session names none.
+# A decision is stored in the support row of that session, and is kept when the session is imported again. The
+# ledger of memory is not used: an inferred claim there holds only as long as the premises that it names, and
+# a statement of a session names none.
 
 
 class WorldReview:
-    """What waits in a world, and the decisions on it."""
+    """The queued statements of a world, and the decisions on them."""
 
     def __init__(self, world: NpcWorld) -> None:
         require(world, NpcWorld, "what is reviewed is an NpcWorld")
         self.world = world
 
     def queue(self) -> tuple[Relationship, ...]:
-        """What waits, each as one session said it, the surest first; what holds both ways stands here once."""
+        """Return the queued statements of all sessions, the most confident first.
+
+        A symmetric relationship is listed once.
+        """
         waiting = []
         for row in self.world.storage.rows(statements.SUPPORT_QUEUED):
             source, target, type = row_key(row)
@@ -115,12 +115,16 @@ class WorldReview:
         )
 
     def accept(self, relationship: Relationship) -> None:
-        """Confirm what the session of its provenance says; raises BadInput where it says no such thing."""
+        """Confirm the statement of the session in its provenance.
+
+        Raises BadInput if the session states no such thing.
+        """
         self._decide(relationship, "accepted")
 
     def reject(self, relationship: Relationship) -> None:
-        """Refuse it: nobody is told of the relationship unless another session's word for it is accepted.
-        Raises BadInput.
+        """Reject the statement. The relationship stays hidden unless another session's statement is accepted.
+
+        Raises BadInput if the session states no such thing.
         """
         self._decide(relationship, "rejected")
 

@@ -1,5 +1,6 @@
-"""The tables of a world, all SQL but that of its visibility and layers (what PostgreSQL and SQLite have in
-common; `= ANY(:names)` takes a list), and their rows as entities and relationships.
+"""The tables of a world, their SQL except that of visibility and layers, and the conversion of rows.
+
+The SQL is common to PostgreSQL and SQLite. `= ANY(:names)` takes a list.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from kgot_lab.stores.postgres.rows import jsonb_text, value_of_postgres
 from kgot_lab.stores.sql import json_text
 from kgot_lab.types import Json
 
-# The tables of a world; each statement may be run again, and changes nothing then.
+# The tables of a world. Each statement is idempotent.
 #
-# To what the document on the entity graph states, they add a row for each session that speaks for a
-# relationship (`support`), whether that is accepted, when it last changed, whether it is marked as secret,
-# and the index on its confidence as a number.
+# They extend those in the document on the entity graph by a row for each session that supports a relationship
+# (`support`), its standing, the time of its last change, a mark for secrets, and an index on confidence as a
+# number.
 
-CONFIDENCE = "(r.provenance->>'confidence')::float8"  # the index of PostgreSQL is on these words, so questions use them too
+CONFIDENCE = "(r.provenance->>'confidence')::float8"  # the index of PostgreSQL is on this expression, so queries use it too
 _TABLES = (
     """CREATE TABLE IF NOT EXISTS entities (
          id UUID PRIMARY KEY DEFAULT gen_random_uuid(), type TEXT NOT NULL, name TEXT NOT NULL, attributes JSONB NOT NULL DEFAULT '{}',
@@ -75,7 +76,7 @@ _IN_SQLITE = {
 
 @cache
 def in_sqlite(statement: str) -> str:
-    """A statement or definition for PostgreSQL as SQLite says it."""
+    """Translate a statement or definition from PostgreSQL to SQLite."""
     for theirs, ours in _IN_SQLITE.items():
         statement = statement.replace(theirs, ours)
     return statement
@@ -132,14 +133,18 @@ SELECT {_ENTITY} FROM entities e JOIN visible v ON v.id = e.id"""  # as the docu
 
 
 def entities_where(wanted: EntityFilter) -> str:
-    """The statement that reads the entities of some types and a name; the rest of the filter is not in it."""
+    """Build the statement that reads the entities of the types and the name of a filter.
+
+    The rest of the filter is not in the statement.
+    """
     parts = ["e.type = ANY(:types)"] * bool(wanted.types) + ["e.name = :name"] * bool(wanted.name)
     return f"SELECT {_ENTITY} FROM entities e WHERE {' AND '.join(['true', *parts])}"
 
 
 def relationships_where(wanted: RelationshipFilter) -> str:
-    """The statement that reads an entity with the relationships that are wanted of it: it alone in a row
-    where there are none.
+    """Build the statement that reads an entity with its relationships that match a filter.
+
+    An entity without any has one row.
     """
     ends = {
         "out": "r.source_id = e.id",
@@ -154,7 +159,7 @@ def relationships_where(wanted: RelationshipFilter) -> str:
 
 
 def steps_from(direction: Direction, types: tuple[str, ...]) -> str:
-    """The statement that reads who is one step from some entities: from, to, and so for every step."""
+    """Build the statement that reads one step from some entities, as (from, to)."""
     typed = " AND r.rel_type = ANY(:types)" * bool(types)
     out = f"SELECT r.source_id, r.target_id FROM relationships r WHERE r.source_id = ANY(:ids) AND r.standing <> 'rejected'{typed}"
     back = f"SELECT r.target_id, r.source_id FROM relationships r WHERE r.target_id = ANY(:ids) AND r.standing <> 'rejected'{typed}"
@@ -162,9 +167,9 @@ def steps_from(direction: Direction, types: tuple[str, ...]) -> str:
 
 
 def reached_from(direction: Direction, types: tuple[str, ...]) -> str:
-    """The statement that reads an entity and those it reaches, with the least number of steps to each.
+    """Build the statement that reads an entity and those it reaches, with the least number of steps to each.
 
-    A place is reached once for each number of steps (UNION), so walks are not counted out.
+    UNION keeps each entity once for each number of steps, so walks are not enumerated.
     """
     on = {
         "out": "r.source_id = w.id",
@@ -192,27 +197,27 @@ WorldRow = tuple[Any, ...]
 
 
 class WorldStorage(TableStorage, Protocol):
-    """One world, which no other world's statements reach; raises StoreUnavailable and StoreDamaged."""
+    """The storage of one world, isolated from all others. Raises StoreUnavailable and StoreDamaged."""
 
     def visible(
         self, npc_id: str, policy: VisibilityPolicy
     ) -> VisibleWorld | None: ...  # None: there is no such entity
 
 
-# Rows of a world's tables as entities and relationships, and back, whichever engine they are of.
+# Conversion between rows and entities or relationships, for both engines.
 
 Made = TypeVar("Made")
 
 
 def entity_of(row: WorldRow) -> Entity:
-    """An entity from its row."""
+    """Convert a row to an entity."""
     id, type, name, attributes, created_at, updated_at = row
     times = {"created_at": utc_time(created_at), "updated_at": utc_time(updated_at)}
     return unchecked(Entity, type=type, name=name, attributes=json_of(attributes), id=str(id), **times)
 
 
 def relationship_of(row: WorldRow) -> Relationship:
-    """A relationship from its row."""
+    """Convert a row to a relationship."""
     source, target, type, attributes, provenance, standing, created_at, updated_at = row
     ends = {"source_id": str(source), "target_id": str(target)}
     told = {
@@ -237,8 +242,9 @@ def _provenance(told: Mapping[str, Json]) -> Provenance:
 
 
 def unchecked(kind: type[Made], **values: Any) -> Made:
-    """A thing of what was checked when it was put into the tables; to check it again would take longer than
-    to read it.
+    """Create an object without validation, from values that were validated when they were stored.
+
+    Validating them again would take longer than reading them.
     """
     made = object.__new__(kind)
     vars(made).update(values)
@@ -246,7 +252,7 @@ def unchecked(kind: type[Made], **values: Any) -> Made:
 
 
 def provenance_text(provenance: Provenance) -> str:
-    """A provenance as JSON text."""
+    """Serialize a provenance as JSON."""
     at = provenance.timestamp
     return json_text(
         {**vars(provenance), "timestamp": None if at is None else at.isoformat()}, "a provenance"
@@ -254,34 +260,34 @@ def provenance_text(provenance: Provenance) -> str:
 
 
 def attributes_text(attributes: Mapping[str, Json]) -> str:
-    """Attributes as JSON text that both engines give back exactly."""
+    """Serialize attributes as JSON that both engines return exactly."""
     return jsonb_text(json_text(dict(attributes), "the attributes"))
 
 
 def support_of(row: WorldRow) -> tuple[Provenance, RelationshipStanding]:
-    """What one session says for a relationship, and what became of that."""
+    """Convert a row to the statement of one session on a relationship, and its standing."""
     _, _, _, session, said_at, confidence, source, confirmed, standing = row
     return Provenance(session, utc_time(said_at), confidence, source, bool(confirmed)), standing
 
 
 def row_key(row: WorldRow) -> tuple[str, str, str]:
-    """What a row of a relationship, or of its support, begins with: the ids of its ends, and its type."""
+    """Return the key of a row of a relationship or its support: the ids of its ends, and its type."""
     source, target, type = row[:3]
     return str(source), str(target), type
 
 
 def uuids(*ids: str) -> list[UUID]:
-    """Ids as PostgreSQL compares them."""
+    """Convert ids to UUIDs, as PostgreSQL compares them."""
     return list(map(UUID, ids))
 
 
 def json_of(value: Any) -> Any:
-    """A column of JSON as a value."""
+    """Parse the value of a JSON column."""
     return value_of_postgres(value) if isinstance(value, str) else value
 
 
 def plain_column(value: Any) -> Any:
-    """A value for a storage that has no type for ids and times: they are texts there."""
+    """Convert a value for a storage without types for ids and times, where both are texts."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat(timespec="microseconds")
     if isinstance(value, list | tuple | set):
@@ -290,7 +296,7 @@ def plain_column(value: Any) -> Any:
 
 
 def utc_time(value: Any) -> datetime | None:
-    """A column of times as a time in UTC."""
+    """Convert the value of a time column to a time in UTC."""
     if value is None:
         return None
     time = datetime.fromisoformat(value) if isinstance(value, str) else value

@@ -1,5 +1,6 @@
-"""A world as one character sees it: the visibility policy in Python and as one SQL statement, the queries
-under it, and the tool by which the loop asks them.
+"""A world as one character sees it: the visibility policy in Python and in SQL, and queries under it.
+
+Also the tool by which the loop queries it.
 """
 
 from __future__ import annotations
@@ -42,14 +43,15 @@ from kgot_lab.stores.sql import json_text
 from kgot_lab.tools.tool import Result, TextTool
 from kgot_lab.types import Json
 
-# Shortest paths, a level at a time: one question for each level to a database, and no walk is counted out.
+# Shortest paths by breadth-first search: one query for each level, without enumerating walks.
 
-StepsFrom = Callable[[list[str]], Iterable[tuple[str, str]]]  # from some ids, every step there is: from, to
+StepsFrom = Callable[[list[str]], Iterable[tuple[str, str]]]  # from some ids, every step as (from, to)
 
 
 def shortest_way(start: str, end: str, steps: StepsFrom, depth: int) -> list[str]:
-    """The ids on a shortest path of at most so many steps, of several the one that comes of the smallest ids;
-    [] where there is none.
+    """Return the ids on a shortest path of at most `depth` steps, or [] if there is none.
+
+    Of several paths it is the one with the smallest ids.
     """
     came_from, ahead = {start: ""}, [start]
     for _ in range(depth):
@@ -72,7 +74,7 @@ def shortest_way(start: str, end: str, steps: StepsFrom, depth: int) -> list[str
 def steps_over(
     relationships: Iterable[Relationship], types: tuple[str, ...], direction: Direction
 ) -> StepsFrom:
-    """The steps over some relationships that are at hand."""
+    """Return a function that gives the steps over relationships in memory."""
     there: dict[str, list[tuple[str, str]]] = {}
     for each in relationships:
         if not types or each.type in types:
@@ -87,9 +89,7 @@ OUTGOING = RelationshipFilter()
 
 
 class Sight(EntityReads):
-    """What the entity of an id sees: the reading methods of a world. What it may not see is, to all of them,
-    not there.
-    """
+    """The reading methods of a world as a character sees it. What it may not see does not exist for them."""
 
     def __init__(self, storage: WorldStorage, npc_id: str, policy: VisibilityPolicy = DEFAULT_POLICY) -> None:
         require(policy, VisibilityPolicy, "a policy of visibility is a VisibilityPolicy(…)")
@@ -99,11 +99,17 @@ class Sight(EntityReads):
         return f"<what {self.npc_id} sees>"
 
     def get_entity(self, id: str) -> Entity:
-        """An entity as it is seen; raises BadInput."""
+        """Return an entity as the character sees it.
+
+        Raises BadInput if it does not exist or is not visible.
+        """
         return _one_of(self._seen(), fit_id(id))
 
     def find_entities(self, wanted: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
-        """The entities that are wanted, by what is seen of them alone, in the order of their names."""
+        """Return the visible entities that match a filter, by name.
+
+        The filter is applied to visible attributes only.
+        """
         require(
             wanted, EntityFilter, "a filter of entities is an EntityFilter(types, name, contains, attributes)"
         )
@@ -112,7 +118,10 @@ class Sight(EntityReads):
     def get_relationships(
         self, entity_id: str, wanted: RelationshipFilter = OUTGOING
     ) -> tuple[Relationship, ...]:
-        """The relationships of an entity that are seen and wanted; raises BadInput."""
+        """Return the visible relationships of an entity that match a filter.
+
+        Raises BadInput if the entity does not exist or is not visible.
+        """
         require(
             wanted,
             RelationshipFilter,
@@ -125,7 +134,10 @@ class Sight(EntityReads):
     def neighbours(
         self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
     ) -> tuple[Neighbour, ...]:
-        """Who is within so many steps over relationships that are seen, the nearest first; raises BadInput."""
+        """Return the entities within `depth` steps over visible relationships, the nearest first.
+
+        Raises BadInput if the start does not exist or is not visible.
+        """
         fit_direction(direction)
         seen, id = self._seen(), fit_id(entity_id)
         _one_of(seen, id)
@@ -137,8 +149,9 @@ class Sight(EntityReads):
     def find_path(
         self, from_id: str, to_id: str, max_depth: int = 5, *, direction: Direction = "out"
     ) -> tuple[Entity, ...]:
-        """The entities on a shortest path over relationships that are seen, both ends included, () where
-        there is none; raises BadInput.
+        """Return the entities on a shortest path over visible relationships, including both ends.
+
+        Returns () if there is no path. Raises BadInput if an end does not exist or is not visible.
         """
         fit_direction(direction)
         seen, start, end = self._seen(), fit_id(from_id), fit_id(to_id)
@@ -150,14 +163,14 @@ class Sight(EntityReads):
         return tuple(_one_of(seen, id) for id in path)
 
     def visible_subgraph(self, npc_id: str | None = None) -> VisibleWorld:
-        """All that it sees."""
+        """Return everything that the character sees."""
         self._require_own(npc_id)
         return self._seen()
 
     def identity_snapshot(self, npc_id: str | None = None) -> IdentitySnapshot:
-        """Who it is, and what it is tied to, in one question."""
+        """Return the character itself and its relationships, in one query."""
         self._require_own(npc_id)
-        # it reads no further than its own relationships lead
+        # only its own relationships are followed
         own = replace(self.policy, spreading=(), public_types=())
         seen = seen_by(self._storage, self.npc_id, own)
         entities = {entity.id: entity for entity in seen.entities}
@@ -173,7 +186,10 @@ class Sight(EntityReads):
 
 
 def seen_by(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld:
-    """What an entity may see, in the order of names and ids; raises BadInput where there is no such entity."""
+    """Return what an entity may see, by name and id.
+
+    Raises BadInput if there is no such entity.
+    """
     seen = storage.visible(npc_id, policy)
     if seen is None:
         raise no_entity(npc_id)
@@ -181,12 +197,15 @@ def seen_by(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) -> Vis
 
 
 def by_name(entities: tuple[Entity, ...] | list[Entity]) -> tuple[Entity, ...]:
-    """Entities in the order of their names, then their ids."""
+    """Sort entities by name, then by id."""
     return tuple(sorted(entities, key=lambda each: (each.name, each.id)))
 
 
 def no_entity(id: str) -> BadInput:
-    """What is said of an id that leads to nothing, whether there is nothing or it may not be seen."""
+    """Return the error for an id without a visible entity.
+
+    It is the same for missing and hidden entities.
+    """
     return BadInput(f"there is no entity {id}: find_entities() lists those there are")
 
 
@@ -197,19 +216,18 @@ def _one_of(seen: VisibleWorld, id: str) -> Entity:
     raise no_entity(id)
 
 
-# The policy of visibility in Python, for a world that is in this process: step by step, one question a
-# step.
+# The visibility policy in Python, for a world in this process: one query for each step.
 
-# the relationships from some entities that anyone may be told of
+# the public relationships that start at some entities
 ToldFrom = Callable[[set[str]], Iterable[Relationship]]
 
 
 @dataclass(frozen=True)
 class PolicyWalk:
-    """What an entity knows of but for its scope: by id, the relationship by which the walk came there first.
+    """What an entity knows of before its scope is applied: by id, the relationship that first reached it.
 
-    `own` is what its own relationships lead to, `spread` what is reached by types that spread alone, and
-    leads on.
+    `own` are the targets of its own relationships, `spread` those reached by spreading types only, which lead
+    further.
     """
 
     own: Mapping[str, Relationship]
@@ -217,7 +235,10 @@ class PolicyWalk:
 
 
 def visible_in_python(storage: WorldStorage, npc_id: str, policy: VisibilityPolicy) -> VisibleWorld | None:
-    """What an entity may see, None where there is no such entity; all of it is read at one time."""
+    """Return what an entity may see, or None if there is no such entity.
+
+    Everything is read in one transaction.
+    """
     with storage.reading():
         found = storage.rows(statements.ENTITIES, {"ids": uuids(npc_id)})
         if not found:
@@ -240,9 +261,7 @@ def visible_in_python(storage: WorldStorage, npc_id: str, policy: VisibilityPoli
 
 
 def policy_walk(public_edges: ToldFrom, npc_id: str, policy: VisibilityPolicy) -> PolicyWalk:
-    """The walk of the policy from an entity: its own relationships, then the types that spread, a level at a
-    time.
-    """
+    """Walk as the policy does: the entity's own relationships, then the spreading types level by level."""
     spread: dict[str, Relationship] = {}
 
     def led(found: Iterable[Relationship], *, knows: bool) -> set[str]:
@@ -264,20 +283,20 @@ def policy_walk(public_edges: ToldFrom, npc_id: str, policy: VisibilityPolicy) -
 
 
 def _public_relationships(storage: WorldStorage, ids: set[str]) -> list[Relationship]:
-    """The relationships from some entities that anyone may be told of."""
+    """Return the public relationships that start at some entities."""
     rows = storage.rows(statements.RELATIONSHIPS_FROM, {"ids": uuids(*sorted(ids))})
     return [each for each in map(relationship_of, rows) if is_public_relationship(each)]
 
 
-# The policy of visibility as one statement for PostgreSQL: what may not be seen does not leave the server.
+# The visibility policy as one statement for PostgreSQL, so that hidden data never leaves the server.
 
 _TOLD = "r.standing = 'accepted' AND NOT r.secret"
 _SCOPE = "me.scope IS NULL OR me.scope ? e.type OR me.scope ? CAST(e.id AS text)"
 _SHOWN = """(SELECT coalesce(jsonb_object_agg(a.key, a.value), '{{}}') FROM jsonb_each({of}.attributes) a
     WHERE a.key <> ALL(:never) AND ({usual} OR {of}.attributes->'public' ? a.key))"""
 
-# What comes before any question that one of those in a world asks: `me`, and `seen`, the entities that it may
-# see, of which one is itself.
+# The beginning of every query of a character: `me`, and `seen`, the entities that it may see, including
+# itself.
 SEEN = f"""
 WITH RECURSIVE
 me AS (SELECT id, attributes->'knowledge_scope' AS scope FROM entities WHERE id = :npc),
@@ -310,7 +329,7 @@ FROM {SEEN_RELATIONSHIPS}"""
 
 
 def policy_parameters(npc_id: str, policy: VisibilityPolicy) -> dict[str, Any]:
-    """The values of the statement, for one entity and a policy."""
+    """Return the parameters of the statement for an entity and a policy."""
     return {
         "npc": uuids(npc_id)[0],
         "spreading": list(policy.spreading),
@@ -322,7 +341,10 @@ def policy_parameters(npc_id: str, policy: VisibilityPolicy) -> dict[str, Any]:
 
 
 def visible_of(rows: list[WorldRow]) -> VisibleWorld | None:
-    """What its rows tell, None where there are none: then there is no such entity."""
+    """Convert the rows of the statement to a visible world.
+
+    Returns None if there are none, because then there is no such entity.
+    """
     entities = [entity_of(row[:6]) for row in rows if row[6] is None]
     told = [row for row in rows if row[6] is not None]
     relationships = [
@@ -332,7 +354,7 @@ def visible_of(rows: list[WorldRow]) -> VisibleWorld | None:
     return VisibleWorld(tuple(entities), tuple(relationships)) if entities else None
 
 
-# The tool by which the loop asks what one of those in a world knows of it.
+# The tool by which the loop asks what a character knows.
 
 _NAME = "memory.query_entities"
 _MAY = {
@@ -343,11 +365,10 @@ _MAY = {
 
 
 def query_entities(sight: Sight, *, most: int = 20) -> TextTool:
-    """A tool that tells what one of those in a world sees: entities by name, type and nearness, each in a
-    line, and their relationships.
+    """Create a tool that lists the entities that a character sees, one a line, with their relationships.
 
-    At most so many entities are told. Finding nothing is a ToolFailed, in words that are the same for what is
-    hidden and what is not there.
+    It filters by name, type and nearness, and lists at most `most` entities. An empty result is a ToolFailed,
+    with the same message for hidden and missing entities.
     """
     require(sight, Sight, f"{_NAME} is bound to what one sees: world.sight(npc_id)")
     require_count(most, 1, "most", "how many entities are told")
@@ -371,7 +392,7 @@ def query_entities(sight: Sight, *, most: int = 20) -> TextTool:
 
 
 def _near(seen: VisibleWorld, name: str) -> set[str]:
-    """The ids of those of a name, and of what is directly related to them."""
+    """Return the ids of the entities with a name, and of those directly related to them."""
     named = {each.id for each in seen.entities if each.name.casefold() == name.casefold()}
     ends = ({each.source_id, each.target_id} for each in seen.relationships)
     return named.union(*(pair for pair in ends if pair & named))

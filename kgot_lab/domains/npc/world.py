@@ -53,15 +53,15 @@ from kgot_lab.memory.claims.claim import plain_text, probability, utc_now
 from kgot_lab.memory.tables import InTables
 from kgot_lab.types import Json
 
-# How entities and relationships are put into the tables: attributes by key, one row of support for each
-# session, and their summary.
+# Writing entities and relationships to the tables: attributes by key, a row of support for each session, and
+# their summary.
 
 _Key = tuple[str, str, str]  # the ids of the ends of a relationship, and its type
 Supports = dict[str, tuple[Provenance, RelationshipStanding]]  # by session
 
 
 def put_entities(storage: WorldStorage, entities: list[Entity], at: datetime) -> None:
-    """Add entities, within a change; what is there takes on what comes."""
+    """Add entities, within a change, and merge them into existing ones."""
     there = _entities_of(storage, {entity.id for entity in entities})
     put: dict[str, Entity] = {}
     for entity in entities:
@@ -85,7 +85,10 @@ def put_entities(storage: WorldStorage, entities: list[Entity], at: datetime) ->
 def put_relationships(
     storage: WorldStorage, relationships: list[Relationship], accept_from: float, at: datetime
 ) -> None:
-    """Add relationships, within a change; raises BadInput where an end is not there."""
+    """Add relationships, within a change.
+
+    Raises BadInput if an end does not exist.
+    """
     given = [way for each in relationships for way in _ways(each)]
     require_entities(storage, {end for each in given for end in (each.source_id, each.target_id)})
     attributes, supports = _there(storage, given)
@@ -113,8 +116,9 @@ def put_relationships(
 def put_decision(
     storage: WorldStorage, relationship: Relationship, decided: RelationshipStanding, at: datetime
 ) -> None:
-    """Note, within a change, what the game master decided of what one session says; raises BadInput where it
-    says no such thing.
+    """Record, within a change, the game master's decision on the statement of a session.
+
+    Raises BadInput if the session states no such thing.
     """
     session = relationship.provenance.session_id
     for each in _ways(relationship):
@@ -136,13 +140,13 @@ def _put_rows(storage: WorldStorage, statement: str, rows: Iterable[Mapping[str,
 
 
 def require_entities(storage: WorldStorage, ids: set[str]) -> None:
-    """Raise BadInput unless there is an entity of each id."""
+    """Raise BadInput unless there is an entity for each id."""
     for id in sorted(ids - _entities_of(storage, ids).keys()):
         raise no_entity(id)
 
 
 def _ways(relationship: Relationship) -> tuple[Relationship, ...]:
-    """The directions in which a relationship is kept."""
+    """Return the directions in which a relationship is stored."""
     back = replace(relationship, source_id=relationship.target_id, target_id=relationship.source_id)
     return (relationship, back) if relationship.type in BOTH_WAYS else (relationship,)
 
@@ -155,8 +159,9 @@ def _entities_of(storage: WorldStorage, ids: set[str]) -> dict[str, Entity]:
 def _there(
     storage: WorldStorage, given: list[Relationship]
 ) -> tuple[dict[_Key, Mapping[str, Json]], dict[_Key, Supports]]:
-    """The attributes and the support of those relationships that are there already, and perhaps of some
-    others.
+    """Return the attributes and the support of the relationships that already exist.
+
+    Some others may be included.
     """
     asked: dict[str, Any] = {
         "sources": uuids(*sorted({each.source_id for each in given})),
@@ -178,7 +183,10 @@ def _there(
 def _judged(
     said: Provenance, before: tuple[Provenance, RelationshipStanding] | None, accept_from: float
 ) -> tuple[Provenance, RelationshipStanding]:
-    """What becomes of what a session says; what the game master decided of it stays decided."""
+    """Decide the standing of what a session states.
+
+    A decision of the game master is kept.
+    """
     if before is not None and before[1] == "rejected" and not said.dm_confirmed:
         return said, "rejected"
     confirmed = said.dm_confirmed or (before is not None and before[0].dm_confirmed)
@@ -188,8 +196,9 @@ def _judged(
 
 
 def summary_of(support: Supports) -> tuple[Provenance, RelationshipStanding]:
-    """What a relationship is worth by all that speaks for it: what is accepted before what waits, confirmed
-    before sure before late.
+    """Return the strongest support of a relationship.
+
+    Accepted goes before queued, then confirmed, more confident and later support.
     """
     order = {"accepted": 2, "queued": 1, "rejected": 0}
     return max(
@@ -230,15 +239,14 @@ def _named(key: _Key) -> dict[str, Any]:
     return {"source": source, "target": target, "type": key[2]}
 
 
-_FEW = 8  # steps that one statement walks: it reaches a place once for each number of steps, so it would go round a circle for every step
+_FEW = 8  # steps that one statement walks: it visits an entity once for each number of steps, so a cycle would be followed for every step
 
 
 class NpcWorld(InTables, EntityGraph):
-    """An EntityGraph. Its own methods see everything, as its author does, but for what was rejected; `sight`
-    is for those in it.
+    """An EntityGraph. Its own methods see everything that was not rejected, as the author does.
 
-    Relationships with a confidence of at least `accept_from` are accepted at once, the others wait for
-    review.
+    Use `sight` for what a character sees. Relationships with a confidence of at least `accept_from` are
+    accepted at once, the others wait for review.
     """
 
     storage: WorldStorage
@@ -249,20 +257,24 @@ class NpcWorld(InTables, EntityGraph):
         self.storage, self.now = storage, now
         self.accept_from = probability(accept_from, "accept_from")
 
-    # --- changing ---
+    # --- changes ---
 
     def add_entity(self, entity: Entity) -> None:
-        """Add an entity; where its id is known, take on its type, its name and its attributes, one by one."""
+        """Add an entity, or merge its type, name and attributes into an existing one."""
         self.add([entity])
 
     def add_relationship(self, relationship: Relationship) -> None:
-        """Add a relationship, or another session that speaks for it; what one session said before is replaced
-        by what it says now.
+        """Add a relationship, or another session's support for it.
+
+        It replaces an earlier statement of the same session.
         """
         self.add([], [relationship])
 
     def add(self, entities: Iterable[Entity], relationships: Iterable[Relationship] = ()) -> None:
-        """Add many, all or none; raises BadInput for a relationship whose ends are not there."""
+        """Add many entities and relationships, all or none.
+
+        Raises BadInput if an end of a relationship does not exist.
+        """
         entities, relationships = list(entities), list(relationships)
         for entity in entities:
             require(entity, Entity, "what is added to a world is an Entity(type, name, …)")
@@ -278,21 +290,28 @@ class NpcWorld(InTables, EntityGraph):
             put_relationships(self.storage, relationships, self.accept_from, self.now())
 
     def update_entity(self, id: str, attributes: Mapping[str, Json]) -> None:
-        """Change some attributes of an entity, None takes one away; raises BadInput where it is not there."""
+        """Change some attributes of an entity. None removes one.
+
+        Raises BadInput if it does not exist.
+        """
         changes = fit_attributes(attributes, "an entity")
         with self.storage.changing():
             put_entities(self.storage, [replace(self.get_entity(id), attributes=changes)], self.now())
 
     def delete_entity(self, id: str) -> None:
-        """Delete an entity with its relationships and what speaks for these; raises BadInput where it is not
-        there.
+        """Delete an entity with its relationships and their support.
+
+        Raises BadInput if it does not exist.
         """
         with self.storage.changing():
             entity = self.get_entity(id)
             self.storage.rows(statements.DELETE_ENTITY, {"id": uuids(entity.id)[0]})
 
     def delete_relationship(self, source_id: str, target_id: str, type: str) -> None:
-        """Delete a relationship, one that holds both ways in both; raises BadInput where it is not there."""
+        """Delete a relationship, a symmetric one in both directions.
+
+        Raises BadInput if it does not exist.
+        """
         source = fit_id(source_id)
         target = fit_id(target_id)
         type = plain_text(type, "the type of a relationship")
@@ -303,17 +322,20 @@ class NpcWorld(InTables, EntityGraph):
             ):
                 self.storage.rows(statements.DELETE_RELATIONSHIP, _key(one, other, type))
 
-    # --- asking ---
+    # --- queries ---
 
     def get_entity(self, id: str) -> Entity:
-        """An entity by its id; raises BadInput where it is not there."""
+        """Return an entity by its id.
+
+        Raises BadInput if it does not exist.
+        """
         id = fit_id(id)
         for row in self.storage.rows(statements.ENTITIES, {"ids": uuids(id)}):
             return entity_of(row)
         raise no_entity(id)
 
     def find_entities(self, wanted: EntityFilter = ANY_ENTITY) -> tuple[Entity, ...]:
-        """The entities that are wanted, in the order of their names."""
+        """Return the entities that match a filter, by name."""
         require(
             wanted, EntityFilter, "a filter of entities is an EntityFilter(types, name, contains, attributes)"
         )
@@ -327,8 +349,9 @@ class NpcWorld(InTables, EntityGraph):
     def get_relationships(
         self, entity_id: str, wanted: RelationshipFilter = OUTGOING
     ) -> tuple[Relationship, ...]:
-        """The relationships of an entity that are wanted, in the order of their ends and types; raises
-        BadInput where it is not there.
+        """Return the relationships of an entity that match a filter, ordered by ends and types.
+
+        Raises BadInput if the entity does not exist.
         """
         require(
             wanted,
@@ -354,8 +377,9 @@ class NpcWorld(InTables, EntityGraph):
     def support(
         self, source_id: str, target_id: str, type: str
     ) -> tuple[tuple[Provenance, RelationshipStanding], ...]:
-        """What each session says for a relationship, and what became of that; raises BadInput where it is not
-        there.
+        """Return what each session states for a relationship, and its standing.
+
+        Raises BadInput if the relationship does not exist.
         """
         return self._support(
             fit_id(source_id), fit_id(target_id), plain_text(type, "the type of a relationship")
@@ -364,9 +388,10 @@ class NpcWorld(InTables, EntityGraph):
     def neighbours(
         self, entity_id: str, depth: int = 1, *, types: tuple[str, ...] = (), direction: Direction = "out"
     ) -> tuple[Neighbour, ...]:
-        """Who is within so many steps, the nearest first; raises BadInput where the start is not there.
+        """Return the entities within `depth` steps, the nearest first.
 
-        Tables are asked once for a few steps, and a level at a time for more.
+        A small depth takes one query, a larger one a query for each level. Raises BadInput if the start does
+        not exist.
         """
         fit_direction(direction)
         id, depth, types = fit_id(entity_id), fit_depth(depth, "depth"), fit_types(types)
@@ -386,8 +411,9 @@ class NpcWorld(InTables, EntityGraph):
     def find_path(
         self, from_id: str, to_id: str, max_depth: int = 5, *, direction: Direction = "out"
     ) -> tuple[Entity, ...]:
-        """The entities on a shortest path of at most so many steps, both ends included, () where there is
-        none; raises BadInput.
+        """Return the entities on a shortest path of at most `max_depth` steps, including both ends.
+
+        Returns () if there is no path. Raises BadInput if an end does not exist.
         """
         fit_direction(direction)
         start, end, depth = fit_id(from_id), fit_id(to_id), fit_depth(max_depth, "max_depth")
@@ -401,18 +427,19 @@ class NpcWorld(InTables, EntityGraph):
             }
         return tuple(found[id] for id in path)
 
-    # --- as one of those in it ---
+    # --- views of a character ---
 
     def sight(self, npc_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY) -> Sight:
-        """The world as one of those in it sees it, for as long as that one is there."""
+        """Return the world as a character sees it, valid as long as the character exists."""
         return Sight(self.storage, npc_id, policy)
 
     def visible_subgraph(
         self, npc_id: str, *, policy: VisibilityPolicy | Literal["document"] = DEFAULT_POLICY
     ) -> VisibleWorld:
-        """What an entity may see; raises BadInput where it is not there.
+        """Return what an entity may see.
 
-        The policy "document" is the query of the document, word by word, to compare with: it tells secrets.
+        The policy "document" is the query of the document verbatim, for comparison. It reveals secrets.
+        Raises BadInput if the entity does not exist.
         """
         id = fit_id(npc_id)
         if policy == "document":
@@ -428,12 +455,13 @@ class NpcWorld(InTables, EntityGraph):
         return seen_by(self.storage, id, policy)
 
     def identity_snapshot(self, npc_id: str) -> IdentitySnapshot:
-        """Who someone is: its own attributes, and what it knows that it is tied to; raises BadInput where it
-        is not there.
+        """Return a character's own attributes and the relationships that it knows it has.
+
+        Raises BadInput if it does not exist.
         """
         return self.sight(npc_id).identity_snapshot()
 
-    # --- inside ---
+    # --- helpers ---
 
     def _support(
         self, source: str, target: str, type: str

@@ -1,3 +1,4 @@
-"""A question to an expert through eight stages: recall, playbooks, search, prompt, an answer with checked
-citations, what is kept.
+"""Answer a question to an expert in eight stages, from intake to stored answer.
+
+Stages: intake, recall, playbooks, search and context, streamed answer, checked citations, storage.
 """

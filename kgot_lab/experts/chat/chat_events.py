@@ -1,4 +1,4 @@
-"""Events of an answer in their order, and the record of how it came about."""
+"""Events of an answer in order, and the record of how it came about."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from kgot_lab.kgos.methods.compose_for import Composition
 from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.types import Json, Usage
 
-# The train of thought of an answer: what was asked for, which lanes and methods said what, what was
-# followed, told and cut.
+# The train of thought of an answer: the query, results by retriever and method, and what was expanded, put in
+# the prompt or cut.
 
 
 class ThoughtNode(BaseModel):
-    """A node that was found: its score, what each lane added to it, and how the graph lane came to it."""
+    """A node that was found, with its score by retriever and the graph path that led to it."""
 
     graph: str
     id: str
@@ -36,15 +36,15 @@ class ThoughtNode(BaseModel):
 
 
 class ThoughtStep(BaseModel):
-    """A method that was invoked, why, and what came of it."""
+    """A method that was called, why, and its result."""
 
     method: str
     reason: str
     found: str
 
 
-class Thought(BaseModel):  # 15 fields: the JSON that is kept with each answer
-    """How an answer came about, up to what the model was told."""
+class Thought(BaseModel):  # 15 fields: the JSON stored with each answer
+    """How an answer came about, up to the model's prompt."""
 
     intent: str | None
     intent_score: float
@@ -57,7 +57,7 @@ class Thought(BaseModel):  # 15 fields: the JSON that is kept with each answer
     plan: list[str]
     playbooks: list[str]
     memories: int
-    unsaid: list[str] = []  # telling words of the question that nothing found says, where they are over half
+    unsaid: list[str] = []  # content words of the question that no node found contains, if they are over half
     delegated: list[dict[str, Any]]
     cut: list[str]
     graphs: dict[str, str]  # their digest
@@ -72,7 +72,7 @@ def thought_of(
     delegated: Sequence[Mapping[str, Any]] = (),
     unsaid: Sequence[str] = (),
 ) -> Thought:
-    """The train of thought behind a search and what of it is told."""
+    """Build the train of thought of an answer from its search result and the context put in the prompt."""
     shown = {(node.graph, node.id) for node in told.nodes}
     nodes = []
     for node in found.nodes:
@@ -126,7 +126,7 @@ class _Event:
 
 @dataclass(frozen=True)
 class ConversationStarted(_Event):
-    """The question is kept, in this conversation."""
+    """The question is stored in this conversation."""
 
     type = "conversation_start"
     conversation_id: str
@@ -134,7 +134,7 @@ class ConversationStarted(_Event):
 
 @dataclass(frozen=True)
 class Injected(_Event):
-    """What was put into the prompt besides the question."""
+    """What the prompt contains besides the question."""
 
     type = "injection_meta"
     memories: bool
@@ -144,7 +144,7 @@ class Injected(_Event):
 
 @dataclass(frozen=True)
 class SourceNode:
-    """A node that was told to the model, with its score."""
+    """A node in the model's prompt, with its score."""
 
     graph: str
     id: str
@@ -158,7 +158,7 @@ class SourceNode:
 
 @dataclass(frozen=True)
 class SourcesEvent:
-    """The nodes that were told to the model, best first."""
+    """The nodes in the model's prompt, best first."""
 
     nodes: tuple[SourceNode, ...]
 
@@ -178,7 +178,7 @@ class ThoughtEvent:
 
 @dataclass(frozen=True)
 class TokenEvent(_Event):
-    """A piece of the answer; a false citation in it is marked."""
+    """A piece of the answer. A false citation in it is marked."""
 
     type = "token"
     content: str
@@ -186,7 +186,7 @@ class TokenEvent(_Event):
 
 @dataclass(frozen=True)
 class ChatFailed(_Event):
-    """Why there is no answer, or no whole one; no more comes but the end."""
+    """Why there is no answer, or an incomplete one. Only the end follows."""
 
     type = "error"
     content: str
@@ -194,10 +194,10 @@ class ChatFailed(_Event):
 
 @dataclass(frozen=True)
 class ChatDone:
-    """The answer is kept: as which message, which nodes it cites, which it names without citing them, and
-    which citations are false.
+    """The answer is stored.
 
-    `cut` says that it ends where the model might write no more.
+    Fields are its message id, the nodes it cites, those it names without citing, and its false citations.
+    `cut` is True if the answer was truncated at the token limit of the model.
     """
 
     message_id: str

@@ -1,5 +1,6 @@
-"""Citations in an answer, [Source: graph:node], checked against what the model was given; and answers as
-sentences that each name a source.
+"""Check the citations of an answer, [Source: graph:node], against the nodes in the prompt.
+
+Also read answers in JSON, in which each sentence names a source.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from pydantic_core import from_json
 
 from kgot_lab.types import Json
 
-_OPENS = "source:"  # behind a bracket; a model may write round ones too, which are told as square ones
+_OPENS = "source:"  # after a bracket; a model may write round ones too, which are shown as square ones
 _CLOSES = {"[": "]", "(": ")"}
-_SHORTEST = 4  # characters of a name that is looked for in an answer
-_LONGEST = 400  # characters of a citation; what is longer is text
+_SHORTEST = 4  # characters of a name that is searched for in an answer
+_LONGEST = 400  # characters of a citation; anything longer is text
 FALSE_MARK = " (not in the context)"
 CITED = re.compile(r"\[source:([^\]\n]{1,400})\]", re.I)
 
 
 class CitableNode(NamedTuple):
-    """A node that may be cited: its graph, its id there, its name and type."""
+    """A node that can be cited: its graph, its id there, its name and type."""
 
     graph: str
     id: str
@@ -31,23 +32,26 @@ class CitableNode(NamedTuple):
 
     @property
     def handle(self) -> str:
-        """What an answer writes to cite it; the name where that can stand between brackets, else the id."""
+        """The text by which an answer cites the node: its name if that fits between brackets, else its id."""
         return f"{self.graph}:{self.name if self.name and not set(self.name) & set('[];:') and len(self.name) < 100 else self.id}"
 
     def named_in(self, cited: str) -> bool:
-        """Whether one of the parts of a citation, such as "graph:one; graph:two", means this node."""
+        """Return whether a citation, or one of its parts as in "graph:one; graph:two", names this node."""
         parts = {_plain(cited), *(_plain(part) for part in re.split(r"[;,]", cited))}
         return not parts.isdisjoint(self.called)
 
     @property
     def called(self) -> frozenset[str]:
-        """All that a citation may call it: by name, id, the end of its id, with its graph or without."""
+        """All texts by which a citation may name the node.
+
+        These are its name, its id and the end of its id, each with or without its graph.
+        """
         words = (self.name, self.id, re.split(r"[:/]", self.id)[-1])
         return frozenset(_plain(f"{before}{each}") for each in words for before in ("", f"{self.graph}:"))
 
 
 class Citables:
-    """The nodes that may be cited in an answer, by everything an answer may call them."""
+    """The nodes that can be cited in an answer, by all texts that may name them."""
 
     def __init__(self, nodes: Iterable[CitableNode]):
         self.nodes = tuple(dict.fromkeys(nodes))
@@ -57,7 +61,7 @@ class Citables:
                 self._called.setdefault(called, []).append(node)
 
     def meant(self, cited: str) -> CitableNode | None:
-        """The node that a citation means; None where it means none, or could mean several."""
+        """Return the node that a citation names, or None if it matches no node or several."""
         found = self._called.get(_plain(cited), [])
         return found[0] if len(found) == 1 else None
 
@@ -65,11 +69,10 @@ class Citables:
 def named_nodes(
     text: str, nodes: Iterable[CitableNode], cited: Collection[CitableNode] = ()
 ) -> tuple[CitableNode, ...]:
-    """The nodes whose names stand in an answer that does not cite them, in the order of the text: found by
-    us, not said by the model.
+    """Return the nodes whose names occur in an answer without being cited, in the order of the text.
 
-    Whole words, whatever their capitals; a name within a longer one that stands there too does not count, nor
-    one of fewer than four letters.
+    The names are matched here; the model did not cite them. Whole words are matched, ignoring case. A name
+    inside a longer name that also occurs does not count, nor does a name of fewer than four characters.
     """
     spans: list[tuple[int, int, CitableNode]] = []
     plain = text.casefold()
@@ -91,9 +94,7 @@ def named_nodes(
 
 @dataclass
 class CitationCheck:
-    """Reads an answer piece by piece, and tells it on with each false citation marked; notes which nodes were
-    cited.
-    """
+    """Checks an answer piece by piece, marks false citations, and records the nodes cited."""
 
     citables: Citables
     cited: dict[CitableNode, int] = field(default_factory=dict)  # how often each
@@ -101,8 +102,9 @@ class CitationCheck:
     _held: str = ""
 
     def tell(self, piece: str) -> str:
-        """What can be told on of an answer after one more piece: a citation that is not whole yet is held
-        back.
+        """Add one piece of an answer and return the text that can be sent.
+
+        An incomplete citation is held back.
         """
         text, self._held = self._held + piece, ""
         out = []
@@ -126,12 +128,15 @@ class CitationCheck:
         return "".join(out)
 
     def rest(self) -> str:
-        """What was held back when the answer ended."""
+        """Return the text that was still held back when the answer ended."""
         held, self._held = self._held, ""
         return held
 
     def _checked(self, inside: str) -> str:
-        """A citation as it is told: each of its parts that means no node is marked."""
+        """Format a citation with a mark behind each part that names no node.
+
+        Cited nodes and false parts are recorded.
+        """
         label, _, told = inside.partition(":")
         parts = (
             [told.strip()]
@@ -151,8 +156,9 @@ class CitationCheck:
 
 
 def _end(text: str) -> int:
-    """Where the bracket that a text begins with is closed, -1 where it is not; brackets of its kind may be
-    within.
+    """Return the index of the bracket that closes the one a text begins with, or -1 if it is not closed.
+
+    Brackets of the same kind may be nested.
     """
     opens, closes, depth = text[0], _CLOSES[text[0]], 0
     for place, letter in enumerate(text):
@@ -166,22 +172,22 @@ def _plain(text: str) -> str:
     return " ".join(re.sub(r"[\s_-]+", " ", text.casefold()).split()).replace(": ", ":")
 
 
-# Answers in sentences that each name their source: the form that a model is held to, and how it is told on
-# as text while it comes.
+# Answers in sentences that each name their source: the reply schema, and the conversion to text while it is
+# streamed.
 #
-# A small model asked for prose cites little; held to this form it chooses a source among those it was told,
-# and then says what that one says.
+# A small model asked for prose cites little. With this schema it chooses a source from the prompt, and then
+# says what that source says.
 
 NO_SOURCE, KNOWS_NOT = "none", "I do not know."
 _MOST_SENTENCES = 4
 
 
 def sentences_schema(nodes: Iterable[CitableNode], *, may_know_nothing: bool) -> Mapping[str, Json]:
-    """The JSON schema of an answer of at most four sentences, each behind the handle of one of some nodes.
+    """Build the JSON schema of an answer of at most four sentences, each with the handle of one of the nodes.
 
-    `may_know_nothing` lets one say, and no more, that it does not know: where the graphs say little of a
-    question. A sentence that rests on nothing may not say anything else, for there a model tells what it
-    makes up.
+    `may_know_nothing` also allows a sentence without a source, whose only text is that the answer is not
+    known. It is for questions that the graphs hardly cover. Such a sentence cannot say anything else, because
+    a model makes up what it says without a source.
     """
     handles: list[Json] = list(dict.fromkeys(node.handle for node in nodes))
     sentence = _sentence({"enum": handles}, {})
@@ -208,16 +214,17 @@ def _sentence(source: dict[str, Json], text: dict[str, Json]) -> dict[str, Json]
 
 @dataclass
 class SentencePieces:
-    """Reads JSON of that form piece by piece and tells it on as text with citations; a reply in another form is told as it stands.
+    """Converts a JSON answer, read piece by piece, to text with citations.
 
-    A sentence that was said already is not told twice; each piece is told once what came before it cannot change any more.
+    A reply in another form is passed on unchanged. A repeated sentence is left out. Text is sent once, as
+    soon as later pieces cannot change it.
     """
 
     _read: str = ""
     _told: str = ""
 
     def tell(self, piece: str) -> str:
-        """What can be told on after one more piece."""
+        """Add one piece of a reply and return the text that can be sent."""
         self._read += piece
         begun = self._read.lstrip()
         if not begun:
@@ -227,7 +234,7 @@ class SentencePieces:
         return self._on(_written(_sentences(begun), whole=False))
 
     def rest(self) -> str:
-        """What is left to tell when the reply has ended."""
+        """Return the text that is still to be sent when the reply has ended."""
         return self._on(_written(_sentences(self._read.lstrip()), whole=True) or self._read)
 
     def _on(self, text: str) -> str:
@@ -241,8 +248,9 @@ def _may_be_json(text: str) -> bool:
 
 
 def _sentences(text: str) -> list[tuple[str, str]]:
-    """The sentences of a reply that may not be whole, as (source, text), each empty where it is not there;
-    none of another form.
+    """Parse the sentences of a reply that may be incomplete, as (source, text).
+
+    A missing source or text is empty. A reply of another form has no sentences.
     """
     try:
         said = from_json(text.removeprefix("```json").removesuffix("```"), allow_partial="trailing-strings")
@@ -258,8 +266,9 @@ def _text(value: object) -> str:
 
 
 def _without_its_source(text: str, source: str, done: bool) -> str:
-    """A sentence without the citation of its own source, which stands behind it; while it is written also
-    without what may become one.
+    """Remove from a sentence the citation of its own source, which is added behind it.
+
+    While the sentence is still being written, an unclosed bracket at its end is removed too.
     """
     if not done and "]" not in text[max(text.rfind("["), 0) :]:
         text = text[: text.rfind("[")] if "[" in text else text
@@ -267,8 +276,9 @@ def _without_its_source(text: str, source: str, done: bool) -> str:
 
 
 def _written(sentences: list[tuple[str, str]], *, whole: bool) -> str:
-    """Sentences as text with their citations; the last one without, while it is written, and not while it may
-    repeat an earlier one.
+    """Format sentences as text with their citations, without repeated sentences.
+
+    Unless `whole`, the last sentence has no citation yet, and is left out while it may repeat an earlier one.
     """
     out, said = "", list[str]()
     for place, (source, text) in enumerate(sentences):

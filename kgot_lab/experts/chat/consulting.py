@@ -1,4 +1,4 @@
-"""Experts of other instances, who are asked where an expert's own graphs say little of a question."""
+"""Ask experts of other instances when an expert's own graphs hardly cover a question."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ from kgot_lab.kgos.methods.search.results import SearchResult
 from kgot_lab.text.words import content_words, stem
 
 _WORD = re.compile(r"\w+")
-# the share of a question's telling words that what was found says; below it others are asked
+# the share of a question's content words that the nodes found contain; below it others are asked
 _KNOWN_ENOUGH = 0.5
-_REMEMBERED = 300.0  # seconds for which what others offer is remembered
+_REMEMBERED = 300.0  # seconds for which offers are cached
 
 
 @dataclass
 class Consultants:
-    """Other instances as this one asks them: what they offer is asked for when it is needed, and remembered
-    for a while.
+    """Experts of other instances that can be asked.
+
+    What they offer is requested when needed, and cached for a while.
     """
 
     federation: Federation
@@ -45,8 +46,10 @@ class Consultants:
     def _fitting(
         self, question: str, named: Sequence[str]
     ) -> tuple[list[tuple[Peer, str]], list[DelegatedAnswer]]:
-        """Of some experts named PEER/EXPERT the one that fits a question best by what it offers; and the experts
-        of which nothing is known, each with the reason that its instance did not say what it offers.
+        """Select, of experts named PEER/EXPERT, the one whose offer fits a question best.
+
+        Also returns an unanswered result for each expert whose instance did not say what it offers, with the
+        reason.
         """
         wanted = [(self.federation.peers.named(name), expert) for name, expert in map(remote_name, named)]
         offered, silent = self._offers({peer.name: peer for peer, _ in wanted})
@@ -64,17 +67,18 @@ class Consultants:
         return [] if best is None else [(best.peer, best.expert.id)], unknown
 
     def ask(self, question: str, named: Sequence[str]) -> tuple[DelegatedAnswer, ...]:
-        """What the fitting one of some experts answers in time, or why it does not; nothing where none fits.
+        """Ask the best-fitting one of the named experts, and return its answer or why there is none in time.
 
-        An expert whose instance does not say what it offers, as one that reads its graphs yet, is told with
-        the reason; so is the log.
+        Returns an empty tuple if no expert fits. An expert whose instance does not say what it offers, for
+        example because it is still loading its graphs, is included with the reason. Missing answers are also
+        logged.
         """
         chosen, unknown = self._fitting(question, named)
         answered = (
             delegate_to_all(question, chosen, self.federation.key, timeout=self.seconds) if chosen else ()
         )
         for each in (*answered, *unknown):
-            if each.answer is None:  # what stands behind a colon may be the words of the other server
+            if each.answer is None:  # the part after a colon may be the words of the other server
                 log.warning(
                     "no answer from the expert %s of %s: %s",
                     each.expert,
@@ -84,7 +88,10 @@ class Consultants:
         return (*answered, *unknown)
 
     def _offers(self, peers: dict[str, Peer]) -> tuple[list[Advertised], dict[str, str]]:
-        """What peers offer, and of those that do not say it the reason."""
+        """Return what peers offer, and the reason for each peer that does not say it.
+
+        Offers are cached. Only peers without a recent one are asked.
+        """
         silent: dict[str, str] = {}
         now = self.clock()
         with self._lock:
@@ -97,7 +104,7 @@ class Consultants:
             came = capabilities_of(stale, self.federation.key, timeout=min(5.0, self.seconds))
             with self._lock:
                 for each in came:
-                    if each.signed_at is not None:  # what is silent is asked again next time
+                    if each.signed_at is not None:  # a peer without an offer is asked again next time
                         self._offered[each.peer.name] = (now, each)
                     elif each.peer.name not in self._offered:
                         silent[each.peer.name] = each.reason
@@ -106,7 +113,10 @@ class Consultants:
 
 
 def remote_name(text: str) -> tuple[str, str]:
-    """The peer and the expert of a name such as "clinic/expert_devops"; raises BadInput."""
+    """Split a name such as "clinic/expert_devops" into the peer and the expert.
+
+    Raises BadInput if the name is not PEER/EXPERT.
+    """
     peer, sign, expert = text.partition("/")
     if not sign or not peer or not expert:
         raise BadInput("an expert of another instance is named PEER/EXPERT, as in clinic/expert_devops")
@@ -114,7 +124,7 @@ def remote_name(text: str) -> tuple[str, str]:
 
 
 def check_remote(named: Sequence[str], consultants: Consultants | None) -> None:
-    """Raise UnknownName where an expert is named of a peer that is not known."""
+    """Raise UnknownName if an expert of an unknown peer is named."""
     for peer, _ in map(remote_name, named):
         known = [] if consultants is None else [each.name for each in consultants.federation.peers]
         if peer not in known:
@@ -122,27 +132,29 @@ def check_remote(named: Sequence[str], consultants: Consultants | None) -> None:
 
 
 class Unsaid(NamedTuple):
-    """The telling words of a question that nothing found says, and how many telling words it has."""
+    """The content words of a question that no node found contains, and the number of its content words."""
 
     words: tuple[str, ...]
     asked: int
 
     @property
     def most(self) -> bool:
-        """Whether they are more than half: a question is seldom put in the very words of its answer, so fewer
-        say nothing.
+        """Whether these are more than half of the content words.
+
+        A question rarely has the very words of its answer, so fewer mean nothing.
         """
         return len(self.words) > (1 - _KNOWN_ENOUGH) * self.asked
 
     @property
     def every(self) -> bool:
-        """Whether what was found has not a word in common with the question."""
+        """Whether the nodes found share no word with the question."""
         return 0 < self.asked == len(self.words)
 
 
 def unsaid_words(question: str, found: SearchResult) -> Unsaid:
-    """The telling words of a question that what was found does not say, in names and descriptions of its
-    nodes.
+    """Return the content words of a question that the nodes found do not contain.
+
+    Words are compared by stem with the names and descriptions of the nodes.
     """
     asked = {stem(told): word for word in _WORD.findall(question) for told in content_words(word)}
     index = index_of(found.graph)
@@ -160,8 +172,9 @@ def unsaid_words(question: str, found: SearchResult) -> Unsaid:
 
 
 def format_answers(answers: Sequence[DelegatedAnswer]) -> str:
-    """What others answer, for a prompt: each behind a fence, its citations with the name of its instance
-    before that of the graph.
+    """Format the answers of other instances for a prompt, each in its own fence.
+
+    Citations get the name of the instance before that of the graph.
     """
 
     def named(answer: DelegatedAnswer) -> DelegatedAnswer:
@@ -174,7 +187,7 @@ def format_answers(answers: Sequence[DelegatedAnswer]) -> str:
 
 
 def remote_citables(answers: Sequence[DelegatedAnswer]) -> tuple[CitableNode, ...]:
-    """What the answers of others cite, as it may be cited here: INSTANCE/GRAPH:NODE."""
+    """Return the nodes that remote answers cite, as they can be cited here: INSTANCE/GRAPH:NODE."""
     found = []
     for each in answers:
         for source in each.provenance.sources if each.provenance else ():

@@ -1,9 +1,8 @@
-"""The prompt of an expert: persona, what its graphs say, plan, playbooks, memory, and how to cite (KG-OS,
-sections 8 and 9; C-E5).
+"""The prompt of an expert: persona, graph context, plan, playbooks, memory and citation rules.
 
-At most 10 nodes and 15 edges are told; of limitations none is left out, for what a model is not told it
-cannot warn of. What comes from graphs, playbooks of others and earlier talk stands behind fences: it is
-material, and never an instruction.
+From KG-OS, sections 8 and 9 (C-E5). The prompt has at most 10 nodes and 15 edges. Limitations are never left
+out, because a model cannot warn of what it is not shown. Text from graphs, other people's playbooks and
+earlier conversations is fenced: it is material, never an instruction.
 """
 
 from __future__ import annotations
@@ -30,18 +29,18 @@ from kgot_lab.text.cleaning import FENCES, fenced, harmless, shorten
 from kgot_lab.text.words import STOP_WORDS, content_words, folded_words, stem
 from kgot_lab.types import Document, Edge, Message, Prompt
 
-# Playbooks: short guides in Markdown, whose sections go into the prompt of an expert that has the skill,
-# where a question calls for one.
+# Playbooks: short guides in Markdown, whose sections go into the prompt of an expert with that skill if they
+# match the question.
 #
-# A playbook is a file with a head between two lines of ---: `name`, `title`, `words` (what questions that
-# need it say) and, if it serves some, `intents`. Its sections begin with ## and are told whole. A question
-# calls for a playbook by its words, compared without their endings; of several words by all of them side by
-# side. No model is asked.
+# A playbook is a file with a header between two lines of ---: `name`, `title`, `words` (words of questions
+# that need it) and optionally `intents`. Its sections begin with ## and are used whole. A question matches a
+# playbook if it contains one of its words, compared by stem. An entry of several words must match as a
+# phrase. No model is called.
 
 _FOLDER = Path(__file__).parent / "playbooks"
-_LEAST = 2.0  # what a section has to score: a word of the playbook's own counts 2, one of its text 1 (of several, at most 3)
+_LEAST = 2.0  # the minimal score: a word of the playbook's own counts 2, one of its text 1 (at most 3)
 _MOST = 2  # sections in a prompt
-_ASKING = STOP_WORDS | frozenset(  # words of any question, which call for nothing
+_ASKING = STOP_WORDS | frozenset(  # words of any question, which do not count
     "about all am any can could did do does from get give go had has have he her him his how itself just know let like make me more most "
     "much my need one only our out over should so some something than them us want we were what when where which who whom whose why would "
     "you your".split()
@@ -59,7 +58,7 @@ class PlaybookSection:
 
 @dataclass(frozen=True)
 class Playbook:
-    """A guide: what it is called, what questions that need it say, and its sections."""
+    """A guide: its name and title, the words and intents of questions that need it, and its sections."""
 
     name: str
     title: str
@@ -69,7 +68,10 @@ class Playbook:
 
 
 def read_playbook(path: Path) -> Playbook:
-    """The playbook in a file; raises BadInput with what is wrong in it."""
+    """Read a playbook from a file.
+
+    Raises BadInput with what is wrong in the file.
+    """
     import yaml
 
     text = read_regular_text(path).replace("\r\n", "\n")
@@ -109,7 +111,7 @@ def _listed(told: Mapping[str, Any], field: str, path: Path) -> tuple[str, ...]:
 
 @cache
 def authored_playbooks() -> Mapping[str, Playbook]:
-    """The playbooks that come with the package, by name."""
+    """Return the playbooks that come with the package, by name."""
     found = [read_playbook(path) for path in sorted(_FOLDER.glob("*.md"))]
     return {each.name: each for each in found}
 
@@ -117,8 +119,9 @@ def authored_playbooks() -> Mapping[str, Playbook]:
 def matching_sections(
     question: str, allowed: Iterable[str], playbooks: Mapping[str, Playbook], *, intent: str = ""
 ) -> tuple[PlaybookSection, ...]:
-    """The sections, two at most, that a question calls for, of the playbooks that are allowed; unknown names
-    are passed over.
+    """Select at most two sections that match a question, from the allowed playbooks.
+
+    Unknown playbook names are skipped.
     """
     said, asked = _standing(question), _telling(question)
     scored = []
@@ -134,29 +137,27 @@ def matching_sections(
             )
             if own and score >= _LEAST:
                 scored.append((score, section))
-    scored.sort(key=lambda each: -each[0])  # stable: equal ones in the order of the skills
+    scored.sort(key=lambda each: -each[0])  # stable: ties in the order of the skills
     return tuple(section for _, section in scored[:_MOST])
 
 
 def _standing(text: str) -> str:
-    """The words of a text without their endings, each between spaces, so that some of them can be looked up
-    side by side.
-    """
+    """Stem the words of a text and put each between spaces, so that phrases can be found as substrings."""
     return f" {' '.join(map(stem, folded_words(text)))} "
 
 
 def _telling(text: str) -> set[str]:
-    """The words of a text that tell what it is about, without their endings."""
+    """Return the stemmed content words of a text."""
     return {stem(word) for word in folded_words(text) if len(word) > 1 and word not in _ASKING}
 
 
 MOST_TOLD_NODES, MOST_TOLD_EDGES = 10, 15
-_TURNS = 6  # of the conversation that are told again
+_TURNS = 6  # of the conversation that are repeated
 _DESCRIPTION, _TURN, _PLAYBOOK = 50, 300, 350  # tokens of each
-_PROSE = 150  # of what stands under a heading, which is all that is known of it
+_PROSE = 150  # of the text under a heading, which is all that is known of it
 _PROSE_TYPES = ("document", "section")
 _LIMITED = 30  # of the description of a limitation
-_HINTED, _DIMENSIONS = 3, 3  # nodes with hints, and of each the dimensions that are furthest from the middle
+_HINTED, _DIMENSIONS = 3, 3  # nodes with hints, and for each the dimensions that are furthest from the middle
 _REPLY = 600
 PERSONA_STYLES: Mapping[str, str] = {
     "professional": "Write in a plain, professional manner.",
@@ -168,11 +169,12 @@ PERSONA_STYLES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class PromptContext:
-    """What of a search is told to a model: nodes, edges, all their limitations; what was cut; and what may be
-    cited of it.
+    """The part of a search result that goes into the prompt.
+
+    It has nodes, edges, all their limitations, what was cut, and what can be cited.
     """
 
-    nodes: tuple[CitableNode, ...]  # in the order of their scores
+    nodes: tuple[CitableNode, ...]  # in order of their scores
     limitations: tuple[CitableNode, ...]
     citable: tuple[CitableNode, ...]
     edges: tuple[Edge, ...]
@@ -183,7 +185,7 @@ class PromptContext:
 
 
 def prompt_context(known: KnownGraphs, found: SearchResult) -> PromptContext:
-    """What of a search over the graphs of an expert goes into its prompt."""
+    """Select what a search over the graphs of an expert puts into its prompt."""
     index = index_of(known.graph)
     every = [id for node in found.nodes for id in node.sources]
     hits = every[:MOST_TOLD_NODES]
@@ -218,8 +220,9 @@ def prompt_context(known: KnownGraphs, found: SearchResult) -> PromptContext:
 
 
 def no_context_message(found: int) -> PromptContext:
-    """What is told where the nodes that were found have not a word in common with the question: a likeness of
-    meaning alone misleads.
+    """Build an empty context for nodes that share no word with the question.
+
+    Similarity of embeddings alone would mislead. `found` is the number of nodes left out.
     """
     return PromptContext(
         (), (), (), (), "", "", "", (f"all {found} nodes: none says a word of the question",)
@@ -228,7 +231,7 @@ def no_context_message(found: int) -> PromptContext:
 
 @dataclass(frozen=True)
 class PromptQuestion:
-    """A question, and what goes into its prompt besides the graph; what was said before as (role, content)."""
+    """A question, and the parts of its prompt other than the graph. Earlier messages are (role, content)."""
 
     question: str
     said: tuple[tuple[str, str], ...] = ()
@@ -236,13 +239,13 @@ class PromptQuestion:
     sections: tuple[PlaybookSection, ...] = ()
     intent: str = ""
     wishes: str = ""
-    remote: str = ""  # what experts of other instances answer, each behind a fence
-    remote_nodes: tuple[CitableNode, ...] = ()  # what may be cited of those
+    remote: str = ""  # answers of experts of other instances, each in a fence
+    remote_nodes: tuple[CitableNode, ...] = ()  # the nodes that can be cited from those
     unsaid: tuple[str, ...] = ()  # words of the question on which the graphs say nothing
 
 
 def expert_prompt(config: ExpertConfig, context: PromptContext, asked: PromptQuestion) -> Prompt:
-    """What a model is asked."""
+    """Build the prompt of an expert for a question."""
     persona = config.persona
     parts = [
         f"You are {_line(persona.name)}. {persona.instructions}".strip(),
@@ -305,8 +308,9 @@ _KNOWS_NOTHING = (
 
 
 def _limits(index: GraphIndex, told: Iterable[str]) -> dict[str, tuple[Limitation, ...]]:
-    """The limitations of nodes, of what helps against those, and so on: whatever a prompt names may be
-    recommended.
+    """Return the limitations of nodes, of their workarounds, and so on, by node id.
+
+    Workarounds are included because anything that a prompt names may be recommended.
     """
     limits: dict[str, tuple[Limitation, ...]] = {}
     seen, ahead = set[str](), list(dict.fromkeys(told))
@@ -352,7 +356,7 @@ def _lines(
         ]
     if limits:
         lines.append("Limitations:")
-    of: dict[Limitation, list[str]] = {}  # each is told once, with all that have it
+    of: dict[Limitation, list[str]] = {}  # each is listed once, with all nodes that have it
     for id, those in limits.items():
         for each in those:
             of.setdefault(each, []).append(_named(index, id))
@@ -371,8 +375,9 @@ def _lines(
 
 
 def _hints(index: GraphIndex, citable: Mapping[str, CitableNode], hits: Sequence[str]) -> Iterator[str]:
-    """The dimensions of nodes that say most: those furthest from the middle, by the catalogue (decision
-    C-D3).
+    """Yield a line for each node with its most informative dimensions (decision C-D3).
+
+    These are the dimensions of the catalogue whose values are furthest from 0.5.
     """
     for id in hits[:_HINTED]:
         known = index.graph.node_properties[index.graph.row(id)]
@@ -400,18 +405,18 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-# What an expert remembers: what was said in earlier conversations of the same person with the same expert,
-# and in no other.
+# The memory of an expert: earlier conversations of the same person with the same expert only.
 
-_LOOKED_AT = 2_000  # messages of the past, the last first
-_LONGEST = 400  # characters of each that are told
+_LOOKED_AT = 2_000  # past messages, the latest first
+_LONGEST = 400  # characters of each that are used
 
 
 def recollected(
     question: str, said: Sequence[tuple[str, str, str]], *, limit: int = 5
 ) -> tuple[tuple[str, str], ...]:
-    """Of what was said, as (id, role, content), that which shares most with a question, as (id, text); by
-    BM25, at most `limit`.
+    """Return the earlier messages that match a question best by BM25, as (id, text), at most `limit`.
+
+    `said` has (id, role, content).
     """
     asked = set(content_words(question))
     documents = [

@@ -1,8 +1,8 @@
-"""A chat with an expert through eight stages: intake, recall, playbooks, search and context, the answer in
-pieces, and what is kept.
+"""A turn of a chat with an expert, in eight stages.
 
-The question is on the disk before anything else is told, the answer before the end is. Whoever closes the
-events stops the model, and what it had said is kept as such.
+Stages: intake, recall, playbooks, search and context, streamed answer, checked citations, storage. The
+question is stored before anything else is sent, the answer before the end event. Closing the events stops the
+model, and what it has said is stored as stopped.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from kgot_lab.llm.streaming import streamed
 from kgot_lab.text.words import content_words
 from kgot_lab.types import LLM, Json, Prompt, Reply, Usage
 
-_SAYS_ENOUGH = 4  # telling words with which a question stands by itself
-_LOOKED_BACK = 2_000  # messages of earlier conversations that are looked through
+_SAYS_ENOUGH = 4  # content words with which a question is searched for by itself
+_LOOKED_BACK = 2_000  # messages of earlier conversations that are searched
 
 
 @dataclass(frozen=True)
 class TurnServices:
-    """What every turn of a service shares: where it is kept, and what helps to answer."""
+    """What all turns of a service share: storage, and what helps to answer."""
 
     tables: ExpertTables
     playbooks: Mapping[str, Playbook] = field(hash=False)
@@ -67,9 +67,7 @@ class TurnServices:
 
 @dataclass(frozen=True)
 class ExpertTurn:
-    """A question to an expert that is kept already, and what is needed to answer it; `events` answers it,
-    once.
-    """
+    """A stored question to an expert with what is needed to answer it. `events` answers it once."""
 
     services: TurnServices
     expert: Expert
@@ -81,11 +79,13 @@ class ExpertTurn:
     said: tuple[tuple[str, str], ...]
     wishes: str = ""
     choice: TrialChoice | None = None
-    asked_as: str = ""  # the message that holds the question
+    asked_as: str = ""  # the id of the message with the question
 
     def events(self) -> Generator[ChatEvent, None, None]:
-        """What happens, in its order; closing it stops the model and keeps what was said. An empty piece says
-        that it is at work.
+        """Yield the events of the turn in order.
+
+        Closing the generator stops the model and stores what was said so far. An empty piece of text means
+        that the model is at work.
         """
         yield ConversationStarted(self.conversation)
         begun = self.services.clock()
@@ -111,14 +111,12 @@ class ExpertTurn:
             if not answer.kept:
                 self._keep(answer, failed=True)
             raise
-        finally:  # also where the events were closed in the middle, which is no error
+        finally:  # also if the events were closed in the middle, which is no error
             if not answer.kept:
                 self._keep(answer, stopped=True)
 
     def _prepared(self) -> _Prepared:
-        """Stages 2 to 4: what is remembered, which playbooks help, what the graphs say, and the prompt of it
-        all.
-        """
+        """Run stages 2 to 4: recall, playbooks, graph search, and the prompt built from them."""
         config = self.choice.config if self.choice else self.expert.config
         earlier = self.services.tables.earlier_messages(
             self.expert.id, self.owner, self.conversation, _LOOKED_BACK
@@ -133,7 +131,7 @@ class ExpertTurn:
             self.question, config.playbook_skills, self.services.playbooks, intent=intent
         )
         missing = unsaid_words(looked, found)
-        # and not of the question before it
+        # only words of this question, not of the one before it
         own = tuple(word for word in missing.words if word in self.question)
         unsaid = (own or missing.words) if missing.most else ()
         remote = self._consulted(config) if unsaid or not found.nodes else ()
@@ -176,7 +174,7 @@ class ExpertTurn:
         return _Prepared(prompt, thought, Citables([*told.citable, *elsewhere]), sources, about)
 
     def _declined(self, thought: Thought, answer: _Answer) -> Iterator[ChatEvent]:
-        """The answer to what is off the expert's topic: said by rule, without the model."""
+        """Decline a question that is off the expert's topic, by rule and without the model."""
         config = self.choice.config if self.choice else self.expert.config
         nothing = f"My {'graph says' if len(config.graphs) == 1 else 'graphs say'} nothing of {', '.join(thought.unsaid)}."
         answer.text = " ".join(filter(None, (nothing, "I do not know the answer.", config.persona.greeting)))
@@ -186,13 +184,13 @@ class ExpertTurn:
         yield ChatDone(kept.id, text=answer.text)
 
     def _consulted(self, config: ExpertConfig) -> tuple[DelegatedAnswer, ...]:
-        """What experts of other instances say, where the own graphs say little."""
+        """Ask experts of other instances, if the expert has any to delegate to."""
         if self.services.consultants is None or not config.delegates_to:
             return ()
         return self.services.consultants.ask(self.question, config.delegates_to)
 
     def _answered(self, prompt: Prompt, answer: _Answer, begun: float) -> Iterator[ChatEvent]:
-        """Stages 5 to 8: the model's words, checked as they come, and what is kept of them."""
+        """Run stages 5 to 8: stream the reply of the model, check its citations and store the answer."""
         answer.form = SentencePieces() if prompt.schema is not None else None
         pieces = streamed(self.llm, prompt)
         try:
@@ -252,7 +250,7 @@ class ExpertTurn:
 
 
 class _Prepared(NamedTuple):
-    """What is needed for an answer; without a prompt no model is asked."""
+    """What is needed for an answer. Without a prompt no model is called."""
 
     prompt: Prompt | None
     thought: Thought
@@ -263,7 +261,7 @@ class _Prepared(NamedTuple):
 
 @dataclass
 class _Answer:
-    """An answer while it is written."""
+    """An answer while it is being written."""
 
     check: CitationCheck
     about: dict[str, Json]
@@ -271,22 +269,22 @@ class _Answer:
     model: str = ""
     usage: Usage = Usage()
     kept: bool = False
-    form: SentencePieces | None = None  # what reads the model's words, where they are to be of a form
+    form: SentencePieces | None = None  # parser of the model's reply, if it has a schema
 
 
 def looked_for(question: str, said: Sequence[tuple[str, str]]) -> str:
-    """What the graphs are searched for: a question that says little by itself, as "And why?", is joined by
-    the one before it.
+    """Return the search query for a question.
+
+    A question with few content words of its own, such as "And why?", is joined with the one before it.
     """
     before = next((text for role, text in reversed(said) if role == "user"), "")
     return f"{question} {before}" if before and len(set(content_words(question))) < _SAYS_ENOUGH else question
 
 
 def chat_history(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]:
-    """What was said in a conversation as a model is told it, as (role, content): questions that nobody
-    answered are left out.
+    """Return the history of a conversation for a model, as (role, content), without unanswered questions.
 
-    Each answer stands behind its own question, also where two were asked at once.
+    Each answer follows its own question, even if two questions were asked at once.
     """
     pairs: list[tuple[str, str]] = []
     places: dict[Json, int] = {}
@@ -304,5 +302,5 @@ def chat_history(messages: Sequence[ChatMessage]) -> tuple[tuple[str, str], ...]
 
 
 def _keepable(piece: str) -> str:
-    """A piece of a reply without what no database keeps: nulls, and halves of surrogate pairs."""
+    """Replace the characters that no database stores: NUL and lone surrogates."""
     return piece.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""Ask experts of other instances, and answer their questions, in signed messages and in bounded time."""
+"""Ask experts of other instances, and answer their questions, with signed messages and a time limit."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ from kgot_lab.experts.federation.signing import (
 from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.cleaning import fenced, harmless
 
-# What stands in a question to another instance's expert, and in its answer; of either only what is sound is
-# taken in.
+# Questions to an expert of another instance, and its answers. Both are validated.
 
 MOST_QUESTION, MOST_ANSWER = 20_000, 200_000  # characters
 MOST_SOURCES = 200
@@ -66,7 +65,7 @@ _Source = Annotated[str, Field(max_length=500), AfterValidator(_check_line), Aft
 
 
 class SentValue(BaseModel):
-    """A value that is sent or came: frozen, with no field that is not known; raises BadInput."""
+    """A value sent or received: frozen, and without unknown fields. Raises BadInput if it is invalid."""
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid", "frozen": True}
 
@@ -77,19 +76,19 @@ class SentValue(BaseModel):
             raise BadInput(first_problem(error)) from None
 
     def to_json(self) -> dict[str, Any]:
-        """The value as JSON has it."""
+        """Return the value as JSON-compatible data."""
         return self.model_dump(mode="json")
 
 
 class RemoteQuestion(SentValue):
-    """A question to an expert, by the id that its instance knows it by."""
+    """A question to an expert, named by its id at its instance."""
 
     expert: Line
     question: Annotated[str, Field(max_length=MOST_QUESTION), AfterValidator(_check_not_blank)]
 
 
 class RemoteAnswer(SentValue):
-    """What an expert answers, with the nodes it cites as GRAPH:NODE; or no answer and the reason."""
+    """The answer of an expert with the nodes it cites as GRAPH:NODE, or no answer and the reason."""
 
     expert: Line
     answer: Annotated[str, Field(max_length=MOST_ANSWER), AfterValidator(_check_not_blank)] | None
@@ -105,11 +104,10 @@ class RemoteAnswer(SentValue):
         return self
 
 
-# The side that is asked: a question that came is opened, and what is answered is signed. Routes of a server
-# only carry the bytes.
+# The side that is asked: open the question and sign the answer. Routes of a server only transport the bytes.
 #
-# A route reads the body as it came (of at most MOST_ENVELOPE bytes), and sends `wire` as it is: whoever
-# parses and writes JSON again breaks the signature. A refusal is `refusal_json` with the status
+# A route reads the body unchanged (at most MOST_ENVELOPE bytes), and sends `wire` unchanged, because parsing
+# and serializing JSON again would break the signature. A refusal is `refusal_json` with the status
 # `refusal_status`.
 
 ASK_PATH = "/federation/ask"
@@ -118,7 +116,7 @@ CAPABILITIES_PATH = "/federation/capabilities"
 
 @dataclass(frozen=True)
 class Federation:
-    """An instance among others: its key, whom it knows, and what it has received."""
+    """An instance among others: its key, its known peers, and the nonces it has received."""
 
     key: InstanceKey
     peers: Peers
@@ -126,7 +124,10 @@ class Federation:
     now: Callable[[], datetime] = utc_now
 
     def opened(self, data: bytes, kind: str) -> tuple[Envelope, Peer]:
-        """What a peer sent, once, of a kind that asks, and the peer; raises RefusedEnvelope."""
+        """Open an envelope of a requesting kind from a peer, once, and return it with the peer.
+
+        Raises RefusedEnvelope if the envelope is not accepted.
+        """
         envelope = opened_envelope(data, self.peers, self.key.public, kind=kind, now=self.now, seen=self.seen)
         peer = self.peers.with_key(envelope.sender)
         if peer is None:
@@ -134,13 +135,13 @@ class Federation:
         return envelope, peer
 
     def reply(self, kind: str, body: Mapping[str, Any], to: Envelope) -> bytes:
-        """The bytes of a signed reply to what was opened."""
+        """Return the bytes of a signed reply to an opened envelope."""
         return signed_envelope(kind, body, self.key, to.sender, in_reply_to=to.digest, now=self.now).wire
 
 
 @dataclass(frozen=True)
 class DelegatedQuestion:
-    """A question that a peer asked, and that may be answered: it is to be answered here, never passed on."""
+    """An accepted question from a peer. It must be answered here and never forwarded."""
 
     peer: Peer
     asked: RemoteQuestion
@@ -148,7 +149,10 @@ class DelegatedQuestion:
 
 
 def accepted_question(data: bytes, federation: Federation) -> DelegatedQuestion:
-    """The question in the bytes that a peer sent; raises RefusedEnvelope."""
+    """Open the question in the bytes that a peer sent.
+
+    Raises RefusedEnvelope if the envelope is not accepted or its body is no question.
+    """
     envelope, peer = federation.opened(data, "question")
     try:
         return DelegatedQuestion(peer, RemoteQuestion(**envelope.body), envelope)
@@ -157,17 +161,17 @@ def accepted_question(data: bytes, federation: Federation) -> DelegatedQuestion:
 
 
 def signed_answer(answer: RemoteAnswer, to: DelegatedQuestion, federation: Federation) -> bytes:
-    """The bytes that answer a question."""
+    """Return the signed bytes of an answer to a question."""
     return federation.reply("answer", answer.to_json(), to.envelope)
 
 
 def refusal_json(error: RefusedEnvelope) -> dict[str, str]:
-    """What a peer that was refused is told."""
+    """Return the JSON body sent to a peer that was refused."""
     return {"refused": error.code, "error": str(error)}
 
 
 def refusal_status(error: RefusedEnvelope) -> int:
-    """The HTTP status of a refusal."""
+    """Return the HTTP status of a refusal."""
     return REFUSALS[error.code][0]
 
 
@@ -176,11 +180,10 @@ MOST_ASKED = 32  # experts at once
 
 @dataclass(frozen=True)
 class DelegationProvenance:
-    """Where an answer is from: which instance said it with which key, which expert, what it cites, and what
-    it signed when.
+    """The origin of an answer: instance, key, expert, cited nodes, and digest and time of the signed answer.
 
-    The instance's name is ours for it; `digest` is SHA-256 of the signed answer, `question_digest` that of
-    the signed question.
+    The instance's name is our name for it. `digest` is SHA-256 of the signed answer, `question_digest` that
+    of the signed question.
     """
 
     instance: str
@@ -192,17 +195,16 @@ class DelegationProvenance:
     answered_at: datetime
 
     def to_json(self) -> dict[str, Any]:
-        """The same as JSON has it, to be kept with a message of a chat."""
+        """Return the provenance as JSON-compatible data, to be stored with a chat message."""
         return asdict(self) | {"sources": list(self.sources), "answered_at": self.answered_at.isoformat()}
 
 
 @dataclass(frozen=True)
 class DelegatedAnswer:
-    """What came of asking an expert elsewhere: `answer` for a model, fenced; or None, and the reason.
+    """The result of asking a remote expert: `answer` is fenced for a model, or None with the reason.
 
-    `text` is the same without the fence, for people, and as untrusted as any page of the web: whatever shows
-    it escapes it. `signed` are the bytes that were signed, by which the answer can be shown to be the
-    instance's.
+    `text` is the same without the fence, for people. It is untrusted like any web page, and must be escaped
+    when shown. `signed` are the signed bytes, which prove that the answer is the instance's.
     """
 
     instance: str
@@ -214,7 +216,7 @@ class DelegatedAnswer:
     signed: bytes = field(default=b"", repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The answer as people see it, with its provenance."""
+        """Return the answer as people see it, with its provenance."""
         origin = None if self.provenance is None else self.provenance.to_json()
         return {
             "instance": self.instance,
@@ -234,10 +236,10 @@ def delegate(
     timeout: float = 30.0,
     now: Callable[[], datetime] = utc_now,
 ) -> DelegatedAnswer:
-    """What an expert of a peer answers within so many seconds; a peer that is dead, slow, broken or lies
-    gives a reason instead.
+    """Ask an expert of a peer a question, and return its answer within `timeout` seconds.
 
-    Raises BadInput only for what is asked: a question or an id of an expert that is none, or no time.
+    If the peer is down, slow, broken or dishonest, the result has a reason instead of an answer. Raises
+    BadInput only for the request itself: an invalid question or expert id, or an invalid timeout.
     """
     return delegate_to_all(question, [(peer, expert)], key, timeout=timeout, now=now)[0]
 
@@ -250,8 +252,10 @@ def delegate_to_all(
     timeout: float = 30.0,
     now: Callable[[], datetime] = utc_now,
 ) -> tuple[DelegatedAnswer, ...]:
-    """The same of several experts at once, each with its peer, in their order; all have the same time, and
-    none waits for another.
+    """Ask several experts at once, each with its peer, and return their answers in the same order.
+
+    All have the same `timeout` and none waits for another. A missing answer has a reason, and BadInput is
+    raised, as for `delegate`.
     """
     if len(experts) > MOST_ASKED:
         raise BadInput(f"at most {MOST_ASKED} experts are asked at once: choose among them")
@@ -270,14 +274,15 @@ def delegate_to_all(
 
 
 def joined_answers(answers: Iterable[DelegatedAnswer]) -> str:
-    """The answers of several experts as one text for a model, each in its fence, and a line for each that
-    gave none.
+    """Join the answers of several experts into one text for a model.
+
+    Each answer is in its fence. An expert that gave none has one line.
     """
     return "\n\n".join(each.answer or f"No answer from {each.instance}/{each.expert}." for each in answers)
 
 
 def reason_for(came: object) -> str:
-    """Why there is no answer, in words: of what was raised, or where nothing came in time."""
+    """Explain why there is no answer: the error that was raised, or that nothing came in time."""
     if isinstance(came, RefusedEnvelope):
         return f"what it sent is refused: {came.code}"
     if isinstance(came, LabError):
@@ -288,7 +293,10 @@ def reason_for(came: object) -> str:
 def reply_of(
     peer: Peer, sent: Envelope, path: str, kind: str, seconds: float, now: Callable[[], datetime]
 ) -> Envelope:
-    """The signed reply of a peer to an envelope; raises ToolFailed and RefusedEnvelope."""
+    """Send an envelope to a peer and return its signed reply.
+
+    Raises ToolFailed if the exchange fails, and RefusedEnvelope if the reply is not accepted.
+    """
     came = exchanged(peer.at(path), seconds, MOST_ENVELOPE, sent=sent.wire)
     if came.status != 200:
         raise ToolFailed(_refusal(came), again=came.status >= 500)
@@ -324,7 +332,7 @@ def _asked(
 
 
 def _refusal(came: Exchanged) -> str:
-    """What a peer that refuses says, of which only the codes that we know are repeated."""
+    """Describe the refusal of a peer. Only known refusal codes are repeated."""
     try:
         told = json.loads(came.body)
         code = told.get("refused") if isinstance(told, dict) else None

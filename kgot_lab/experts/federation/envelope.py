@@ -28,8 +28,9 @@ _MOST_FILE = 10_000
 
 
 class InstanceKey:
-    """What an instance signs with; `public` is its name to others: 43 characters of base64url. The private
-    half is never shown or copied.
+    """The signing key of an instance. `public` identifies it to others: 43 characters of base64url.
+
+    The private half is never shown or copied.
     """
 
     def __init__(self, private: Any) -> None:
@@ -43,20 +44,24 @@ class InstanceKey:
         raise BadInput("the key of an instance is not copied or pickled: open its file where it is needed")
 
     def sign(self, data: bytes) -> str:
-        """The signature of some bytes, in base64url."""
+        """Return the signature of `data` in base64url."""
         return text_of_bytes(self._private.sign(data))
 
 
 def new_instance_key() -> InstanceKey:
-    """A key that is nowhere kept; raises NotInstalled without `cryptography`."""
+    """Generate a key that is not stored.
+
+    Raises NotInstalled without `cryptography`.
+    """
     return InstanceKey(_ed25519().Ed25519PrivateKey.generate())
 
 
 def load_instance_key(path: Path | str) -> InstanceKey:
-    """The key in a file, which is made once with mode 600, whoever comes first.
+    """Load the key in a file, which is created with mode 600 if it does not exist.
 
-    Raises BadInput for a file that others can read, that is another user's, a link or no key, and
-    NotInstalled without `cryptography`.
+    Only one key is created, even if several processes start at once. Raises BadInput if others can read the
+    file, it belongs to another user, it is a link or it holds no key, and NotInstalled without
+    `cryptography`.
     """
     path = Path(path)
     try:
@@ -70,7 +75,10 @@ def load_instance_key(path: Path | str) -> InstanceKey:
 
 
 def is_signed_by(public: str, signature: str, data: bytes) -> bool:
-    """Whether a signature of some bytes is that of a public key; raises NotInstalled without `cryptography`."""
+    """Return whether `signature` is a signature of `data` by a public key.
+
+    Raises NotInstalled without `cryptography`.
+    """
     from cryptography.exceptions import InvalidSignature
 
     try:
@@ -83,7 +91,7 @@ def is_signed_by(public: str, signature: str, data: bytes) -> bool:
 
 
 def is_public_key(text: object) -> bool:
-    """Whether a text is spelt as a public key is."""
+    """Return whether a value has the form of a public key."""
     try:
         return isinstance(text, str) and bool(bytes_of_text(text, _PUBLIC))
     except ValueError:
@@ -91,27 +99,29 @@ def is_public_key(text: object) -> bool:
 
 
 def text_of_bytes(data: bytes) -> str:
-    """Bytes in base64url without the signs that fill it up (RFC 4648, section 5)."""
+    """Encode bytes in base64url without padding (RFC 4648, section 5)."""
     return base64.urlsafe_b64encode(data).decode().rstrip("=")
 
 
 def bytes_of_text(text: str, size: int) -> bytes:
-    """So many bytes from base64url; raises ValueError for any spelling but the one that `text_of_bytes`
-    gives.
+    """Decode a given number of bytes from base64url.
+
+    Raises ValueError for any spelling other than that of `text_of_bytes`.
     """
     try:
         data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, UnicodeEncodeError) as error:
         raise ValueError("not base64url") from error
-    # bits that are left over would be a second spelling of one signature
+    # extra bits would allow a second spelling of a signature
     if len(data) != size or text_of_bytes(data) != text:
         raise ValueError("not base64url of so many bytes")
     return data
 
 
 def _make(path: Path) -> None:
-    """Write a new key beside the path and link it there: of two that do so at once the first stays, and none
-    is seen half.
+    """Write a new key to a temporary file and link it to the path.
+
+    Of two concurrent calls the first wins, and no incomplete key is ever visible.
     """
     serial = _serialization()
     form = serial.Encoding.PEM, serial.PrivateFormat.PKCS8, serial.NoEncryption()
@@ -172,11 +182,11 @@ def _cryptography(name: str) -> Any:
 
 
 MOST_ENVELOPE = 2_000_000  # bytes
-LONGEST_LIFE = timedelta(minutes=15)  # nonces are remembered as long
+LONGEST_LIFE = timedelta(minutes=15)  # nonces are stored as long
 CLOCK_SKEW = timedelta(seconds=30)
-# whether one of a kind replies to another
+# whether each kind is a reply
 ENVELOPE_KINDS = {"question": False, "answer": True, "introduction": False, "capabilities": True}
-REFUSALS: Mapping[str, tuple[int, str]] = {  # by code, what HTTP says and what to do
+REFUSALS: Mapping[str, tuple[int, str]] = {  # by code: HTTP status and what to do
     "malformed": (400, "it is no envelope in its one spelling: send the bytes that were signed, as they are"),
     "unsigned": (401, "it has no signature: sign it with the key of the instance"),
     "unknown sender": (403, "its sender is no peer of this instance: its key has to be in the list of peers"),
@@ -190,7 +200,7 @@ REFUSALS: Mapping[str, tuple[int, str]] = {  # by code, what HTTP says and what 
     "too many": (429, "its sender has sent as many as are remembered: wait some minutes"),
     "too large": (413, f"it has more than {MOST_ENVELOPE // 1_000_000} MB"),
 }
-_MARK = b"kgot_lab envelope, version 1\n"  # or a signature of something else could be taken for one of an envelope
+_MARK = b"kgot_lab envelope, version 1\n"  # else a signature of something else could pass for an envelope's
 _FIELDS = {
     "body",
     "expires_at",
@@ -207,8 +217,10 @@ _NONCE, _DIGEST = re.compile(r"[A-Za-z0-9_-]{22}"), re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class Envelope:
-    """One message: from whom, for whom (public keys), of which kind, what, valid from when until when, once,
-    and in reply to which.
+    """A message between instances, valid for a time and accepted once.
+
+    It has sender and recipient (public keys), kind, body, validity, nonce, and the digest of the message it
+    replies to.
     """
 
     sender: str
@@ -228,15 +240,15 @@ class Envelope:
 
 
 def refused(code: str) -> RefusedEnvelope:
-    """The error for a code of REFUSALS, which tells nothing of what was sent."""
+    """Return the error for a code of REFUSALS. Its message reveals nothing of what was sent."""
     return RefusedEnvelope(code, f"the envelope is refused ({code}): {REFUSALS[code][1]}")
 
 
 def canonical_json(value: object) -> bytes:
-    """A JSON value in one spelling: keys sorted by code point, no spaces, UTF-8; raises BadInput for what
-    JSON cannot say.
+    """Serialize a JSON value in canonical form: keys sorted by code point, no spaces, UTF-8.
 
-    Numbers are spelt as Python does (not as RFC 8785): what is signed is read back by this package.
+    Numbers are written as Python writes them (not as RFC 8785), because only this package reads them back.
+    Raises BadInput if the value cannot be written as JSON.
     """
     try:
         return json.dumps(
@@ -249,15 +261,14 @@ def canonical_json(value: object) -> bytes:
 
 
 def signed_part(fields: Mapping[str, Any]) -> bytes:
-    """The bytes of an envelope that are signed: all its fields but the signature, behind a mark that nothing
-    else has.
-    """
+    """Return the signed bytes of an envelope: all fields except the signature, behind a unique mark."""
     return _MARK + canonical_json(fields)
 
 
 def read_envelope(data: bytes) -> tuple[Envelope, str, bytes]:
-    """An envelope from the bytes that came, not trusted yet, with its signature and the bytes that this is
-    of; raises RefusedEnvelope.
+    """Parse an envelope without trusting it, and return it with its signature and the signed bytes.
+
+    Raises RefusedEnvelope if it is too large, malformed or unsigned.
     """
     if len(data) > MOST_ENVELOPE:
         raise refused("too large")
@@ -282,9 +293,7 @@ def read_envelope(data: bytes) -> tuple[Envelope, str, bytes]:
 
 
 def _is_sound(fields: Mapping[str, Any]) -> bool:
-    """Whether an envelope has the fields that it has to have, each of its kind, and lives no longer than it
-    may.
-    """
+    """Return whether an envelope has all its fields, each of the right type, and an allowed lifetime."""
     if set(fields) != _FIELDS or fields["version"] != 1 or not isinstance(fields["body"], dict):
         return False
     begin, end, kind, reply = (fields[name] for name in ("issued_at", "expires_at", "kind", "in_reply_to"))

@@ -1,9 +1,9 @@
-"""What an instance offers its peers, signed and matched to a question; and a marketplace: a folder or an
-address with exported experts, their hashes and scores.
+"""The signed offers of peers, and a marketplace: a folder or address with exported experts.
 
-The hash says that a file is the one the index speaks of, not that either is honest: whoever can write the
-index can write both. Take experts only from a place that you trust; what is fetched is text from outside,
-to be checked as any expert is.
+Offers are matched to a question. The index of a marketplace has the hash and the scores of each expert. The
+hash proves that a file is the one in the index, not that either is honest: whoever can write the index can
+write both. Import experts only from a marketplace that you trust. What is fetched is external text, validated
+like any expert.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from kgot_lab.retrieval.lexical import bm25
 from kgot_lab.text.words import content_words
 from kgot_lab.types import Document
 
-# What an instance offers its peers, signed; and which of all the experts on offer fits a question, by words
+# The signed offer of an instance to its peers, and the expert on offer that fits a question best, by words
 # and without a model.
 
 _Count = Annotated[int, Field(strict=True, ge=0)]
@@ -51,7 +51,7 @@ MeasuredScores = (
 
 
 class AdvertisedGraph(SentValue):
-    """A graph that an expert knows, and its size in nodes and edges; raises BadInput."""
+    """A graph of an expert, and its size in nodes and edges. Raises BadInput if it is invalid."""
 
     name: Line
     nodes: _Count
@@ -59,10 +59,9 @@ class AdvertisedGraph(SentValue):
 
 
 class AdvertisedExpert(SentValue):
-    """An expert as its instance offers it; `scores` are what was measured of it there, which only that
-    instance vouches for, or None.
+    """An expert as its instance offers it. Raises BadInput if it is invalid.
 
-    Raises BadInput.
+    `scores` were measured there, and only that instance vouches for them. They may be None.
     """
 
     id: Line
@@ -86,7 +85,7 @@ class _Offer(SentValue):
 
 @dataclass(frozen=True)
 class Advertised:
-    """What a peer offers, as it signed it at a time; or nothing, and the reason."""
+    """The signed offer of a peer and its time, or nothing and the reason."""
 
     peer: Peer
     experts: tuple[AdvertisedExpert, ...] = ()
@@ -96,9 +95,7 @@ class Advertised:
 
 
 class FittingExpert(NamedTuple):
-    """An expert of a peer that fits a question, and how well: a score of BM25, comparable within one choice
-    only.
-    """
+    """An expert of a peer that fits a question, with its BM25 score, comparable within one selection only."""
 
     peer: Peer
     expert: AdvertisedExpert
@@ -106,8 +103,9 @@ class FittingExpert(NamedTuple):
 
 
 def signed_capabilities(data: bytes, federation: Federation, experts: Iterable[AdvertisedExpert]) -> bytes:
-    """The signed document of what is offered, in reply to a peer that introduced itself; raises
-    RefusedEnvelope.
+    """Return the signed list of offered experts, in reply to the introduction of a peer.
+
+    Raises RefusedEnvelope if the introduction is not accepted.
     """
     envelope, _ = federation.opened(data, "introduction")
     return federation.reply("capabilities", {"experts": [each.to_json() for each in experts]}, envelope)
@@ -116,8 +114,9 @@ def signed_capabilities(data: bytes, federation: Federation, experts: Iterable[A
 def capabilities_of(
     peers: Iterable[Peer], key: InstanceKey, *, timeout: float = 10.0, now: Callable[[], datetime] = utc_now
 ) -> tuple[Advertised, ...]:
-    """What each peer offers, asked all at once; one that gives nothing sound within so many seconds has a
-    reason instead.
+    """Ask all peers at once what they offer.
+
+    A peer that gives no valid reply within `timeout` seconds has a reason instead.
     """
     asked = list(peers)
 
@@ -132,8 +131,9 @@ def capabilities_of(
 
 
 def best_peer(question: str, advertised: Iterable[Advertised]) -> FittingExpert | None:
-    """The expert on offer whose name, topics, description and graphs share most with a question; None where
-    no telling word is shared.
+    """Return the advertised expert that matches a question best by BM25.
+
+    Its name, topics, description and graphs are compared. Returns None if no content word is shared.
     """
     offers = [(each.peer, expert) for each in advertised for expert in each.experts]
     documents = [
@@ -163,14 +163,14 @@ def _described(expert: AdvertisedExpert) -> str:
 
 
 def _words(text: str) -> str:
-    """The telling words of a text, also those within a name that is joined by underscores."""
+    """Return the content words of a text. Underscores separate words."""
     return " ".join(content_words(text.replace("_", " ")))
 
 
 INDEX = "index.json"
 MOST_EXPERT, MOST_INDEX = 5_000_000, 5_000_000  # bytes
 HASH_MISMATCH = "the exported expert is not the one that the index of the marketplace speaks of: its hash is another, and nothing was taken over"
-_FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}\.json")  # so none leads anywhere else
+_FILE = re.compile(r"[a-z0-9][a-z0-9_-]{0,99}\.json")  # so that no name leaves the folder
 _DESCRIPTION = 2_000
 
 
@@ -181,8 +181,9 @@ def _check_file(name: str) -> str:
 
 
 class ListedExpert(SentValue):
-    """An expert of a marketplace: its name, its file, the SHA-256 of that, its scores as its publisher
-    measured them (or None).
+    """An expert of a marketplace: its name, its file with SHA-256, and its scores.
+
+    The scores are those its publisher measured, or None.
     """
 
     name: Line
@@ -204,17 +205,18 @@ class _Index(SentValue):
 
 
 def listed_experts(place: Path | str, *, timeout: float = 30.0) -> tuple[ListedExpert, ...]:
-    """The experts of a marketplace, by name; raises BadInput for what is none, StoreUnavailable where it
-    cannot be reached in time.
+    """Return the experts of a marketplace, by name.
+
+    Raises BadInput if `place` is no marketplace, and StoreUnavailable if it cannot be reached in time.
     """
     return _of_index(_read(place, INDEX, MOST_INDEX, timeout))
 
 
 def fetched_expert(place: Path | str, name: str, *, timeout: float = 30.0) -> dict[str, Any]:
-    """The exported expert of a name, as JSON, whose hash is that of the index.
+    """Fetch an exported expert by its name, as JSON, and verify its hash against the index.
 
-    Raises UnknownName, StoreDamaged where its hash is another (always in the same words), and what
-    `listed_experts` does.
+    Raises UnknownName if the name is not listed, StoreDamaged if the hash differs (always with the same
+    message), and what `listed_experts` raises.
     """
     experts = {each.name: each for each in listed_experts(place, timeout=timeout)}
     if name not in experts:
@@ -226,11 +228,10 @@ def fetched_expert(place: Path | str, name: str, *, timeout: float = 30.0) -> di
 
 
 def published_expert(folder: Path | str, expert_json: str, scores: MeasuredScores = None) -> ListedExpert:
-    """Add an exported expert to the marketplace in a folder, in the place of one with its name; the index is
-    whole at any time.
+    """Add an exported expert to the marketplace in a folder, replacing one of the same name.
 
-    Its file is named by its hash and written before the index, so that whoever reads the old index finds the
-    old file. Raises BadInput.
+    The index is complete at any time. The file is named by its hash and written before the index, so that
+    readers of the old index find the old file. Raises BadInput if the expert is invalid.
     """
     require(expert_json, str, "an exported expert is a text of JSON")
     data = expert_json.encode("utf-8", "backslashreplace")
@@ -321,7 +322,7 @@ def _object(data: bytes, what: str) -> dict[str, Any]:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Wait until no other process publishes in a folder, or an expert that it adds could be lost."""
+    """Lock a folder against other publishing processes, whose additions could be lost otherwise."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = (folder / ".lock").open("ab")

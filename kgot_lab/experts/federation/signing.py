@@ -1,6 +1,4 @@
-"""Sign an envelope for one recipient and open one that came; the peers that are known, the nonces that
-were received, and one HTTP exchange with a peer.
-"""
+"""Sign and open envelopes, known peers, received nonces, and an HTTP exchange with a peer."""
 
 from __future__ import annotations
 
@@ -38,7 +36,7 @@ from kgot_lab.memory.claims.claim import instant, utc_now
 from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import InTables, Layout, TableStorage
 
-# Which envelopes were received: each counts once, for all processes of an instance that share the file.
+# Received envelopes: each is accepted once, by all processes of an instance that share the file.
 
 NONCES_LAYOUT = Layout(
     "seen nonces",
@@ -55,10 +53,10 @@ _KEEP = "INSERT INTO nonces (sender, nonce, gone_at) VALUES (:sender, :nonce, :g
 
 
 class SeenNonces(InTables):
-    """Remembers the nonces of envelopes until these have expired, at most so many of a sender at a time.
+    """Stores the nonces of envelopes until they expire, a limited number for each sender.
 
-    Where it is full, that sender is refused rather than an old nonce forgotten, which could be replayed then;
-    others are still heard.
+    At the limit, the sender is refused, because forgetting an old nonce would allow a replay. Other senders
+    are still accepted.
     """
 
     def __init__(self, storage: TableStorage, *, most: int = 10_000) -> None:
@@ -66,8 +64,9 @@ class SeenNonces(InTables):
         self.storage, self.most = storage, most
 
     def take(self, envelope: Envelope, now: datetime) -> None:
-        """Note an envelope; raises RefusedEnvelope where it was received before, or its sender has sent too
-        many.
+        """Store the nonce of an envelope.
+
+        Raises RefusedEnvelope if it was received before, or its sender has reached the limit.
         """
         own = {"sender": envelope.sender, "nonce": envelope.nonce}
         with self.storage.changing():
@@ -81,14 +80,14 @@ class SeenNonces(InTables):
 
 
 def open_nonces(place: Path | str = ":memory:", *, most: int = 10_000) -> SeenNonces:
-    """The memory of nonces in an SQLite file, in memory, or in PostgreSQL by its address; raises what
-    `open_tables` does.
+    """Open the store of received nonces: an SQLite file, in memory, or PostgreSQL by its address.
+
+    Raises what `open_tables` raises.
     """
     return SeenNonces(open_tables(NONCES_LAYOUT, place), most=most)
 
 
-# One exchange with another server: no redirect is followed, and neither its time nor its size is the
-# server's to choose.
+# One HTTP exchange with another server. Redirects are not followed, and time and size are limited.
 
 _Made = TypeVar("_Made")
 MOST_SECONDS = 3_600.0
@@ -96,26 +95,27 @@ NOT_IN_TIME = "it did not answer in time"
 
 
 class Exchanged(NamedTuple):
-    """What a server said: the status of HTTP, and its body."""
+    """The response of a server: HTTP status and body."""
 
     status: int
     body: bytes
 
 
 def is_plain_url(url: str) -> bool:
-    """Whether a text is http(s)://HOST[:PORT][/PATH], without a password, a query or a fragment."""
+    """Return whether a text is http(s)://HOST[:PORT][/PATH], without password, query or fragment."""
     try:
         parts = urlsplit(url)
         whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # a port that is none
+    except ValueError:  # an invalid port
         return False
     more = "@" in parts.netloc or parts.query or parts.fragment
     return bool(whole) and not more and url.isprintable() and " " not in url
 
 
 def exchanged(url: str, seconds: float, most: int, *, sent: bytes | None = None) -> Exchanged:
-    """What a server says to a GET, or to a POST of JSON that is `sent`; raises ToolFailed with the reason,
-    without the address.
+    """Send a GET, or a POST if `sent` has a JSON body, and return the response.
+
+    Raises ToolFailed with a reason that does not contain the address. Redirects are not followed.
     """
     library = client_library()
     headers = {"content-type": "application/json", "accept": "application/json"}
@@ -128,7 +128,7 @@ def exchanged(url: str, seconds: float, most: int, *, sent: bytes | None = None)
         raise ToolFailed(NOT_IN_TIME, again=True) from None
     except UnusableBody as error:
         raise ToolFailed(f"what it said cannot be used: {error}") from None
-    except BadInput as error:  # a proxy that cannot be used
+    except BadInput as error:  # an invalid proxy
         raise ToolFailed(str(error)) from None
     except (library.HTTPError, library.InvalidURL, OSError, UnicodeError) as error:
         raise ToolFailed(f"it cannot be reached ({type(error).__name__})", again=True) from None
@@ -140,22 +140,21 @@ def exchanged(url: str, seconds: float, most: int, *, sent: bytes | None = None)
 
 
 def all_in_time(jobs: Sequence[Callable[[], _Made]], seconds: float) -> list[_Made | Exception | None]:
-    """What each of some jobs made or raised, done side by side; None for one that is not done after so many
-    seconds.
+    """Run jobs in parallel threads and return what each returned or raised.
 
-    Such a one is left behind in a thread of its own, which the end of this program does not wait for: looking
-    up a name cannot be stopped.
+    A job that is not done after `seconds` gives None. It is left in a daemon thread, because a name lookup
+    cannot be stopped. The program does not wait for it at exit.
     """
     require_amount(seconds, "the seconds to wait", some=True)
     if seconds > MOST_SECONDS:
         raise BadInput(f"the seconds to wait are at most {MOST_SECONDS:g}")
-    client_library()  # loading it is no part of the time that a server has
+    client_library()  # loading it does not count towards the server's time
     found: list[_Made | Exception | None] = [None] * len(jobs)
 
     def do(number: int) -> None:
         try:
             found[number] = jobs[number]()
-        except Exception as error:  # told to the one who waits
+        except Exception as error:  # returned to the caller
             found[number] = error
 
     until = time.monotonic() + seconds
@@ -170,18 +169,18 @@ def all_in_time(jobs: Sequence[Callable[[], _Made]], seconds: float) -> list[_Ma
     return list(found)
 
 
-# The instances that are known, by name and by key: no other is asked or answered.
+# The known instances, by name and by key. No other is asked or answered.
 
-_MOST_FILE, _MOST_PEERS = 1_000_000, 100  # each is asked in a thread of its own
+_MOST_FILE, _MOST_PEERS = 1_000_000, 100  # each is asked in its own thread
 _FIELDS = {"name", "url", "public_key", "plain_http"}
 
 
 @dataclass(frozen=True)
 class Peer:
-    """Another instance: what we call it, where it is asked, and the public key that it signs with.
+    """Another instance: our name for it, its address, and its public key.
 
-    A question may be private, so an address that is not of this computer begins with https, unless
-    `plain_http` allows http, as within a closed network. Raises BadInput.
+    A question may be private, so an address other than this computer's must begin with https, unless
+    `plain_http` allows http, as in a closed network. Raises BadInput if the peer is invalid.
     """
 
     name: str
@@ -212,12 +211,12 @@ class Peer:
             raise BadInput(f"the url of the peer {shortly(self.name)} begins with http://; {told}")
 
     def at(self, path: str) -> str:
-        """The address of one of its routes."""
+        """Return the address of one of the peer's routes."""
         return self.url.rstrip("/") + path
 
 
 class Peers:
-    """Peers with names and keys of their own; raises BadInput for two of one name or one key."""
+    """Peers with unique names and keys. Raises BadInput if two share a name or a key."""
 
     def __init__(self, *peers: Peer) -> None:
         self._named = {peer.name: peer for peer in peers}
@@ -235,19 +234,23 @@ class Peers:
         return f"<Peers {', '.join(sorted(self._named)) or 'none'}>"
 
     def named(self, name: str) -> Peer:
-        """A peer by its name; raises UnknownName."""
+        """Return a peer by its name.
+
+        Raises UnknownName if there is none.
+        """
         if name not in self._named:
             raise UnknownName("peer", name, self._named)
         return self._named[name]
 
     def with_key(self, public: str) -> Peer | None:
-        """The peer with a public key, which is None for a stranger's."""
+        """Return the peer with a public key, or None for an unknown key."""
         return self._keyed.get(public)
 
 
 def read_peers(path: Path | str) -> Peers:
-    """The peers of a file `peers.json`: {"peers": [{"name", "url", "public_key"}, …]}; raises BadInput for
-    what is none, or is missing.
+    """Read the peers of a file `peers.json`: {"peers": [{"name", "url", "public_key"}, …]}.
+
+    Raises BadInput if the file is missing or not of this form.
     """
     try:
         told: Any = json.loads(utf8_text(read_regular(path, _MOST_FILE), "peers.json"))
@@ -261,7 +264,10 @@ def read_peers(path: Path | str) -> Peers:
 
 
 def peers_from_json(told: object) -> Peers:
-    """The peers in a JSON value; raises BadInput with what would do."""
+    """Parse peers from a JSON value.
+
+    Raises BadInput with the expected form.
+    """
     listed = told.get("peers") if isinstance(told, Mapping) else None
     if (
         not isinstance(listed, list)
@@ -291,11 +297,10 @@ def signed_envelope(
     life: timedelta = timedelta(minutes=5),
     now: Callable[[], datetime] = utc_now,
 ) -> Envelope:
-    """An envelope of a kind of ENVELOPE_KINDS for the public key of a recipient, signed; `wire` is what is
-    sent, as it is.
+    """Create a signed envelope of a kind of ENVELOPE_KINDS for the public key of a recipient.
 
-    Raises BadInput for what cannot be signed: another kind, no JSON, more than MOST_ENVELOPE bytes, a life
-    longer than LONGEST_LIFE.
+    Its `wire` is sent unchanged. Raises BadInput for another kind, a body that is no JSON or has more than
+    MOST_ENVELOPE bytes, an invalid recipient key, or a life longer than LONGEST_LIFE.
     """
     if (
         kind not in ENVELOPE_KINDS
@@ -330,12 +335,12 @@ def opened_envelope(
     seen: SeenNonces | None = None,
     in_reply_to: str = "",
 ) -> Envelope:
-    """The envelope in some bytes, where all of it holds: its signature is a peer's, it is for `me`, of this
-    kind, in time, and new.
+    """Verify an envelope and return it.
 
-    Only what is a reply may be opened without `seen`: it is bound to the digest of a question that was asked
-    once. Raises RefusedEnvelope with one of the codes of REFUSALS. Nothing but its sender is looked at before
-    the signature is known to be right.
+    It must be signed by one of `peers`, addressed to `me`, of this kind, unexpired and new. Only a reply may
+    be opened without `seen`, because it is bound to the digest of a question that was asked once. Only the
+    sender is looked at before the signature is verified. Raises RefusedEnvelope with one of the codes of
+    REFUSALS.
     """
     if ENVELOPE_KINDS.get(kind) != bool(in_reply_to) or (seen is None and not in_reply_to):
         raise BadInput(

@@ -1,3 +1,4 @@
-"""Doors to experts over HTTP: the REST API, the protocol of OpenAI, tools for assistants, and two pages. The
-only async files.
+"""Experts over HTTP: the REST API, the OpenAI protocol, MCP tools, and two web pages.
+
+These are the only async modules.
 """

@@ -1,8 +1,8 @@
-"""What stands before every door: who asks, from where, how much and how often.
+"""Authentication and limits before all protocols: who asks, from where, how much and how often.
 
-On loopback everybody who reaches the port is the user of this computer, so what a web page could send from
-their browser is refused: a foreign Host, a foreign Origin, a body that is no JSON. Off loopback a token is
-demanded. There is no CORS header at all.
+On loopback, everybody who reaches the port is the user of this computer. Requests that a web page could send
+from their browser are therefore refused: a foreign Host, a foreign Origin, a body that is no JSON. Off
+loopback, a token is required. There is no CORS header.
 """
 
 from __future__ import annotations
@@ -30,12 +30,15 @@ from kgot_lab.io.http_client import is_loopback
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-# The body of a request, read whole before any door sees it: bounded in bytes and in time, whether it says
-# how long it is or not.
+# The body of a request, read completely before any protocol sees it, with limits on bytes and time, with or
+# without Content-Length.
 
 
 class RequestRefused(Exception):
-    """A request that no door sees: its status, a word for programs, and a sentence that says what to do."""
+    """A request that is refused before any protocol sees it.
+
+    It has a status, a code, and a message that says what to do.
+    """
 
     def __init__(self, status: int, code: str, why: str):
         super().__init__(why)
@@ -43,8 +46,10 @@ class RequestRefused(Exception):
 
 
 async def whole_body(receive: Receive, most: int, seconds: float) -> bytes | None:
-    """The body, `most` bytes at most; None where the client left before its end. Raises RequestRefused: 413,
-    or 408 after so many seconds.
+    """Read a request body of at most `most` bytes.
+
+    Returns None if the client disconnects before the end. Raises RequestRefused with status 413 if the body
+    is too large, or 408 if it is not complete after `seconds`.
     """
     parts: list[bytes] = []
     size = 0
@@ -67,9 +72,7 @@ async def whole_body(receive: Receive, most: int, seconds: float) -> bytes | Non
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:
-    """What an application receives in the place of a body that was read: all of it at once, and then what
-    comes after.
-    """
+    """Return a receive function that delivers a body that was already read, then what comes after it."""
     waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_body() -> Message:
@@ -78,9 +81,9 @@ def replayed(body: bytes, receive: Receive) -> Receive:
     return receive_body
 
 
-# need no token: the last two take nothing that is not signed
+# these need no token: the last two accept only signed messages
 _OPEN = ("/health", ASK_PATH, CAPABILITIES_PATH)
-_PAGES = ("/", "/pages/")  # hold nothing of anybody, and a browser sends no token for them
+_PAGES = ("/", "/pages/")  # contain no user data, and a browser sends no token for them
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
     b"form-action 'none'; frame-ancestors 'none'"
@@ -93,7 +96,7 @@ _HEADERS = (
 )
 _MORE: Mapping[int, tuple[tuple[bytes, bytes], ...]] = {
     401: ((b"www-authenticate", b"Bearer"),),
-    408: ((b"connection", b"close"),),  # the rest of the body is not waited for
+    408: ((b"connection", b"close"),),  # the rest of the body is not read
     429: ((b"retry-after", b"10"),),
     503: ((b"retry-after", b"5"),),
 }
@@ -101,25 +104,26 @@ _MORE: Mapping[int, tuple[tuple[bytes, bytes], ...]] = {
 
 @dataclass(frozen=True)
 class GuardLimits:
-    """How much one may send and ask; a rate is per tenant, streams are counted over all."""
+    """Limits on size and rate of requests. The rate is per tenant, streams are counted over all tenants."""
 
     body: int = 2_000_000  # bytes
     requests_a_minute: int = 1200
     streams: int = 200
     answer_seconds: float = 600.0
-    send_seconds: float = 30.0  # in which a body has to be here
+    send_seconds: float = 30.0  # time limit for the body
 
 
 @dataclass(frozen=True)
 class GuardRules:
-    """Where a server is reached: its host, whether a token is demanded, and its limits. Raises BadInput off
-    loopback without tokens.
+    """Where a server is reachable: its host, whether a token is required, and its limits.
+
+    Raises BadInput off loopback without tokens.
     """
 
     host: str = "127.0.0.1"
     tokens: bool = False
     limits: GuardLimits = GuardLimits()
-    names: tuple[str, ...] = ()  # by which it is reached besides, behind a proxy
+    names: tuple[str, ...] = ()  # further host names, behind a proxy
 
     def __post_init__(self) -> None:
         if not self.tokens and not is_local_host(self.host):
@@ -128,8 +132,9 @@ class GuardRules:
             )
 
     def may_be_called(self, host: str) -> bool:
-        """Whether a Host header names this server; one that listens everywhere is called anything, and
-        demands tokens.
+        """Return whether a Host header names this server.
+
+        A server that listens on all addresses accepts every name, because it requires tokens.
         """
         try:
             name = (
@@ -137,19 +142,19 @@ class GuardRules:
                 if host.isascii() and not set(host) & set("/?#@ ")
                 else ""
             )
-        except ValueError:  # brackets that hold no address
+        except ValueError:  # brackets without an address
             return False
         names = {each.casefold() for each in (self.host, *self.names)}
         return bool(name) and (is_local_host(name) or name in names or self.host in ("0.0.0.0", "::"))
 
 
 def is_local_host(host: str) -> bool:
-    """Whether a host is this computer alone: 127.0.0.1, ::1, localhost."""
+    """Return whether a host is this computer only: 127.0.0.1, ::1, localhost."""
     return is_loopback(f"http://[{host}]" if ":" in host else f"http://{host}")
 
 
 class AuthMiddleware:
-    """An application behind the rules; who asks stands in the scope as `tenant`."""
+    """An application behind the rules. The tenant is in the scope as `tenant`."""
 
     def __init__(
         self,
@@ -177,27 +182,30 @@ class AuthMiddleware:
             await _refuse(sending, refusal, str(scope["path"]))
         except (
             asyncio.CancelledError
-        ):  # the server ends and waits no longer; what was begun is cut off, which tells that it is not whole
+        ):  # the server is shutting down; a response cut off in the middle shows that it is incomplete
             if not sending.begun:
                 await _refuse(
                     sending,
                     RequestRefused(503, "ending", "this server is ending: ask again once it is back"),
                     str(scope["path"]),
                 )
-        except Exception as error:  # told here, since a server tells it with a trace that may hold anything
+        except Exception as error:  # logged here, because a server would log a trace with any content
             log.error("%s: %s", type(error).__name__, reason_logged(error))
             if not sending.begun:
                 await _refuse(sending, RequestRefused(500, "failed", PART_AWAY), str(scope["path"]))
 
     async def _admitted(self, scope: Scope) -> Tenant | None:
-        """Who asks; None for a page, which nobody in particular asks for. Raises RequestRefused."""
+        """Check a request and return its tenant, or None for a page, which needs no tenant.
+
+        Raises RequestRefused if the request is not allowed.
+        """
         headers = {
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
         }
         path, method, limits = str(scope["path"]), str(scope["method"]), self._rules.limits
         if not self._rules.may_be_called(headers.get("host", "")):
             raise RequestRefused(421, "wrong_host", "this server is not called that: use its own address")
-        if "\x00" in path:  # which no database looks for
+        if "\x00" in path:  # no database can search for it
             raise RequestRefused(404, "not_there", "there is no such place")
         origin = headers.get("origin", "")
         if origin and origin.partition("://")[2] != headers.get("host", ""):
@@ -248,7 +256,7 @@ class AuthMiddleware:
 
 
 class _Sending:
-    """What is sent, with the headers of every answer; `begun` once something was."""
+    """A send function that adds the headers of every response. `begun` is True once anything was sent."""
 
     def __init__(self, send: Send):
         self._send, self.begun = send, False
@@ -272,7 +280,7 @@ async def _refuse(send: Send, refusal: RequestRefused, path: str) -> None:
 
 
 def error_body(path: str, status: int, code: str, why: str) -> dict[str, Any]:
-    """An error as the protocol of a path has it."""
+    """Build the JSON body of an error in the format of the protocol that a path belongs to."""
     if path.startswith("/v1"):
         kinds = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
         kind = kinds.get(status, "server_error" if status >= 500 else "invalid_request_error")

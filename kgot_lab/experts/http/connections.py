@@ -1,5 +1,6 @@
-"""Limit the connections of a server: how many are open, how many one client has, how long a request head
-may take; and open the socket it listens on.
+"""Limits on the connections of a server, and its listening socket.
+
+Limits are the number of connections, in all and per client, and the time for a request head.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from kgot_lab.errors import BadInput
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-_SHUTDOWN_SECONDS = 5  # for answers that are not complete when the server ends
+_SHUTDOWN_SECONDS = 5  # for incomplete answers at shutdown
 _BACKLOG = 64  # connections the system queues, and the most that are accepted at once
 _OUT_OF_RESOURCES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _REFUSAL = (
@@ -54,7 +55,7 @@ class LimitedServer(uvicorn.Server):
     """Run an application on listening sockets, within the limits of connections."""
 
     def __init__(self, app: ASGIApp, limits: ConnectionLimits | None = None):
-        # uvicorn takes a class
+        # uvicorn expects a class
         protocol = type("LimitedConnection", (_LimitedConnection,), {"limits": limits or fitting_limits()})
         super().__init__(
             uvicorn.Config(
@@ -71,13 +72,13 @@ class LimitedServer(uvicorn.Server):
         )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and go on listening where no file descriptor is left: asyncio tries again each second."""
+        """Listen, and keep listening if file descriptors run out, since asyncio retries each second."""
         asyncio.get_running_loop().set_exception_handler(_ExceptionHandler())
         await super().startup(sockets)
 
 
 class _ExceptionHandler:
-    """Log what fails in the event loop; lacking file descriptors, one line and no traceback."""
+    """Logs errors of the event loop, with one line and no traceback if file descriptors run out."""
 
     def __init__(self) -> None:
         self._next_line = 0.0
@@ -92,7 +93,7 @@ class _ExceptionHandler:
 
 
 class _LimitedConnection(H11Protocol):
-    """One connection: refused over the limits, closed when a request head is not complete in time."""
+    """A connection: refused over the limits, and closed if a request head is not complete in time."""
 
     limits = ConnectionLimits()
     _head_timer: asyncio.TimerHandle | None = None
@@ -132,14 +133,14 @@ class _LimitedConnection(H11Protocol):
             self._head_timer = None
 
 
-# Where a server listens: on a port of its own, or on one that several processes of this computer share.
+# The socket a server listens on: its own port, or one shared by several processes of this computer.
 
 
 def listening_socket(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """A socket that listens; `shared` lets other processes that say so too listen there, and the system gives
-    each some of what comes.
+    """Bind a socket to listen on.
 
-    Raises BadInput where the port is taken, or a system cannot share one.
+    With `shared`, other processes that also pass it can listen on the same port, and the system distributes
+    connections among them. Raises BadInput if the port is taken or the system cannot share one.
     """
     if shared and not hasattr(socket, "SO_REUSEPORT"):
         raise BadInput("this system cannot share a port: let a proxy stand before several servers")

@@ -1,6 +1,4 @@
-"""Routes of learning: why answers failed, what people propose, dimensions that drift, and the decisions of
-an admin.
-"""
+"""Routes of learning: failed answers, proposals, drifting dimensions, and the decisions of an admin."""
 
 from __future__ import annotations
 
@@ -27,7 +25,7 @@ _Id = Annotated[str, Path(max_length=200)]
 
 
 class ProposalShown(BaseModel):
-    """A change that somebody proposes; `quotes` are the caller's own words that say it, and nobody else's."""
+    """A proposed change. `quotes` are only the caller's own words that state it."""
 
     id: str
     graph: str
@@ -46,7 +44,10 @@ class DecisionShown(BaseModel):
 
 
 class GapsShown(BaseModel):
-    """Why the caller's questions failed: what no node says, what settings keep away, what failures have in common, what could be added."""
+    """Why the caller's questions failed, and what could be added.
+
+    Causes are missing nodes, settings that hide nodes, and common patterns.
+    """
 
     asked: int
     failed: int
@@ -58,12 +59,12 @@ class GapsShown(BaseModel):
 
 
 def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue: ReviewQueue) -> APIRouter:
-    """The routes of learning."""
+    """Build the routes of learning."""
     router = APIRouter(prefix="/api/experts/{id}", tags=["learning"])
 
     @router.get("/gaps", response_model=GapsShown, responses=NOT_FOUND)
     def get_gaps(who: Caller, id: _Id) -> Any:
-        """Why the caller's own questions to an expert failed."""
+        """Explain why the caller's own questions to an expert failed."""
         expert = service.expert(id)
         name = expert.graphs[0]
         asked = questions_of(service.tables, id, who.name, name)
@@ -78,10 +79,11 @@ def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue:
         "/conversations/{cid}/learn", response_model=list[ProposalShown], status_code=201, responses=NOT_FOUND
     )
     def learn(who: Caller, id: _Id, cid: _Id) -> Any:
-        """Have the expert's model read what the caller said in a conversation; what would change the graph
-        waits for approval.
+        """Extract proposals from the caller's messages in a conversation with the expert's model.
+
+        Changes of the graph wait for approval.
         """
-        if not limiter.take():  # it asks a model, as a chat does
+        if not limiter.take():  # it calls a model, as a chat does
             raise TooBusy
         try:
             return [shown_proposal(each, who.name) for each in review_queue.learn(id, cid, who.name)]
@@ -90,7 +92,7 @@ def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue:
 
     @router.get("/proposals", response_model=list[ProposalShown], responses=NOT_FOUND)
     def list_proposals(who: Admin, id: _Id) -> Any:
-        """What waits for the graphs of an expert, first what most people said."""
+        """List the proposals waiting for the graphs of an expert, those stated by most people first."""
         return [
             shown_proposal(each, who.name)
             for name in service.expert(id).graphs
@@ -99,23 +101,23 @@ def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue:
 
     @router.get("/decisions", response_model=list[DecisionShown], responses=NOT_FOUND)
     def list_decisions(who: Admin, id: _Id) -> Any:
-        """The last decisions on the graphs of an expert, the latest first."""
+        """List the last decisions on the graphs of an expert, the latest first."""
         made = [each for name in service.expert(id).graphs for each in review_queue.ledger.decided(name)]
         return sorted(made, key=lambda each: -each.number)
 
     @router.put("/proposals/{pid}/accepted", response_model=DecisionShown, responses=NOT_FOUND)
     def accept(who: Admin, id: _Id, pid: _Id) -> Any:
-        """Let a proposal change its graph; the twelve rules are asked first."""
+        """Accept a proposal and change its graph, after checking the twelve rules."""
         return review_queue.reviewer(_graph(id, pid), who.name).accept(pid)
 
     @router.put("/proposals/{pid}/rejected", response_model=DecisionShown, responses=NOT_FOUND)
     def reject(who: Admin, id: _Id, pid: _Id) -> Any:
-        """Let a proposal count for nothing, also when it is said again."""
+        """Reject a proposal, also for when it is stated again."""
         return review_queue.reviewer(_graph(id, pid), who.name).reject(pid)
 
     @router.delete("/decisions/{number}", response_model=DecisionShown, responses=NOT_FOUND)
     def undo(who: Admin, id: _Id, number: Annotated[int, Path(ge=0, le=2**31)]) -> Any:
-        """Take a decision back: the graph is as it was, and the proposal waits again."""
+        """Undo a decision. The graph is restored, and the proposal waits again."""
         proposal = review_queue.ledger.verdict(number).proposal
         return review_queue.reviewer(_graph(id, proposal), who.name).undo(number)
 
@@ -128,22 +130,22 @@ def lessons_router(service: ExpertService, limiter: StreamLimiter, review_queue:
 
 
 def shown_proposal(kept: StoredProposal, owner: str) -> dict[str, Any]:
-    """A proposal as a door shows it to somebody."""
+    """Format a proposal for an API response, with the quotes of `owner` only."""
     quotes = [each.quote for each in kept.said if each.said_by == owner and each.quote]
     about = {"id": kept.proposal.id, "graph": kept.proposal.graph, "says": str(kept.proposal)}
     return about | {"standing": kept.standing, "people": kept.people, "quotes": quotes}
 
 
-# Routes on dimensions that drift: what people contradict, told in numbers, and a value that an admin
-# proposes in its place.
+# Routes of drifting dimensions: contradictions as numbers, and a value that an admin proposes instead.
 
 _Days = Annotated[int, Query(ge=1, le=MOST_DRIFT_DAYS, description="how far back what people said counts")]
 
 
 class DriftShown(BaseModel):
-    """A value that people contradict: which way it should go, how many say so and how many agree with it.
+    """A value that people contradict: its direction, and how many contradict or confirm it.
 
-    `p` is how likely so many would say so were the value right. `quotes` are the caller's own words, and nobody else's.
+    `p` is the probability of so many contradictions if the value is right. `quotes` are only the caller's own
+    words.
     """
 
     graph: str
@@ -158,7 +160,10 @@ class DriftShown(BaseModel):
 
 
 class DriftsShown(BaseModel):
-    """What is contradicted, the surest of each graph first; of how many values people spoke, and how many words are older than theirs."""
+    """Contradicted values, the most significant of each graph first.
+
+    Also the number of values mentioned, and of messages older than their values.
+    """
 
     days: int
     watched: int
@@ -167,7 +172,7 @@ class DriftsShown(BaseModel):
 
 
 class DriftCorrection(BaseModel):
-    """Another value for a dimension that people contradict, which then waits for approval as any proposal."""
+    """Another value for a dimension that people contradict. It waits for approval like any proposal."""
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     graph: Annotated[str, Field(max_length=100)]
@@ -177,13 +182,14 @@ class DriftCorrection(BaseModel):
 
 
 def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter:
-    """The routes of dimensions that drift."""
+    """Build the routes of drifting dimensions."""
     router = APIRouter(prefix="/api/experts/{id}/drift", tags=["learning"])
 
     @router.get("", response_model=DriftsShown, responses=NOT_FOUND)
     def get_drift(who: Admin, id: _Id, days: _Days = DRIFT_DAYS) -> Any:
-        """The values of dimensions that people who talk to an expert contradict; it reads everybody's words
-        and tells numbers.
+        """Report the dimension values that people who talk to an expert contradict.
+
+        Everybody's messages are read. The response has numbers, and quotes of the caller only.
         """
         reports = drift_of_expert(service, id, days=days)
         drifted = [
@@ -202,9 +208,7 @@ def drift_router(service: ExpertService, review_queue: ReviewQueue) -> APIRouter
 
     @router.post("", response_model=ProposalShown, status_code=201, responses=NOT_FOUND)
     def mend_drift(who: Admin, id: _Id, sent: DriftCorrection, days: _Days = DRIFT_DAYS) -> Any:
-        """Propose another value where people contradict one; it waits beside what people propose, until it is
-        accepted.
-        """
+        """Propose another value where people contradict one. It waits for approval like any proposal."""
         report = drift_of_expert(service, id, days=days).get(sent.graph)
         asked = (sent.node, sent.dimension)
         found = [each for each in report.found if (each.node, each.dimension) == asked] if report else []

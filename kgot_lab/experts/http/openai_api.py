@@ -1,8 +1,7 @@
-"""The door that speaks the protocol of OpenAI, so that any chat client can talk to an expert: models are
-experts.
+"""The OpenAI protocol for any chat client. A model is an expert.
 
-A conversation is found by what was said in it so far, which such a client sends again each time. Citations
-stand in the text, and as annotations of the type url_citation, whose addresses show the node on this server.
+A conversation is identified by its messages so far, which such a client sends each time. Citations are in the
+text, and also annotations of the type url_citation with addresses that show the node on this server.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from kgot_lab.experts.service import ExpertService
 
 
 class _Loose(BaseModel):
-    model_config: ClassVar[ConfigDict] = {"extra": "ignore"}  # clients send much that means nothing here
+    model_config: ClassVar[ConfigDict] = {"extra": "ignore"}  # clients send many fields that are unused
 
 
 class ContentPart(_Loose):
@@ -43,7 +42,7 @@ class CompletionMessage(_Loose):
 
     @property
     def text(self) -> str:
-        """What it says; raises BadInput for a picture or a sound, which no expert takes."""
+        """Its text. Raises BadInput for images or audio, which experts do not accept."""
         if self.content is None or isinstance(self.content, str):
             return self.content or ""
         if odd := [part.type for part in self.content if part.type not in ("text", "input_text")]:
@@ -56,7 +55,10 @@ class StreamOptions(_Loose):
 
 
 class CompletionRequest(_Loose):
-    """What the protocol sends; of the fields that steer a model none counts, since an expert's owner chose how it answers."""
+    """A request of the protocol.
+
+    Sampling parameters are ignored, because the owner of an expert configures it.
+    """
 
     model: shapes.SoundId
     messages: Annotated[list[CompletionMessage], Field(min_length=1, max_length=400)]
@@ -66,12 +68,12 @@ class CompletionRequest(_Loose):
 
 
 def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
-    """The routes under /v1."""
+    """Build the routes under /v1."""
     router = APIRouter(prefix="/v1", tags=["openai"])
 
     @router.get("/models", response_model=dict[str, Any])
     def list_models(who: Caller) -> Any:
-        """The experts, each as a model."""
+        """List the experts, each as a model."""
         return {
             "object": "list",
             "data": [_model(each.id, each.created_at.timestamp()) for each in service.tables.experts()],
@@ -79,14 +81,15 @@ def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRou
 
     @router.get("/models/{id}", response_model=dict[str, Any], responses=NOT_FOUND)
     def get_model(who: Caller, id: Annotated[str, Path(max_length=200)]) -> Any:
-        """An expert as a model."""
+        """Return an expert as a model."""
         found = service.expert(id)
         return _model(found.id, found.created_at.timestamp())
 
     @router.post("/chat/completions", response_model=dict[str, Any], responses=NOT_FOUND | shapes.STREAMED)
     async def complete(who: Caller, asked: CompletionRequest, request: Request) -> Any:
-        """Ask an expert, named as the model; with `stream` the answer comes in pieces, and `data: [DONE]`
-        ends it.
+        """Ask an expert, named as the model.
+
+        With `stream` the answer comes in pieces, and `data: [DONE]` ends it.
         """
         question, history, wishes = _told(asked.messages)
         turn, pour = await limiter.begin(
@@ -103,7 +106,10 @@ def completions_router(service: ExpertService, limiter: StreamLimiter) -> APIRou
 
 
 def _told(messages: Sequence[CompletionMessage]) -> tuple[str, list[tuple[str, str]], str]:
-    """The question, what was said before it, and what the client wishes of the manner (its system messages)."""
+    """Split messages into the question, the history, and the client's wishes for style.
+
+    The wishes are its system messages.
+    """
     said = [(each.role, each.text) for each in messages]
     wishes = "\n".join(text for role, text in said if role in ("system", "developer"))
     talk = [
@@ -146,7 +152,7 @@ async def _chunks(pour: Pour, turn: ExpertTurn, base: str, *, usage: bool) -> As
             yield f"data: {json.dumps({'error': told})}\n\n"
             failed = True
         elif failed:
-            continue  # an end would say that the answer is whole
+            continue  # an end event would mean that the answer is complete
         elif isinstance(event, ChatDone):
             annotations = _annotations(text, event.cited, base)
             yield _chunk(
@@ -190,7 +196,10 @@ def _usage(done: ChatDone) -> dict[str, int]:
 
 
 def _annotations(text: str, cited: Sequence[CitableNode], base: str) -> list[dict[str, Any]]:
-    """Each citation in a text: where it stands, and an address that shows the node."""
+    """Return a url_citation annotation for each citation in a text.
+
+    Each has the offsets of the citation and an address that shows the node.
+    """
     found = []
     for match in CITED.finditer(text):
         for node in cited:

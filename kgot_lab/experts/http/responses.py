@@ -1,5 +1,7 @@
-"""Responses of all protocols: errors as a status, a word and a sentence that says what to do, nothing of
-the inside; and server-sent events that end the model call when a client leaves.
+"""Responses of all protocols: errors and event streams.
+
+An error has a status, a code and a message that says what to do, without internals. A stream stops the model
+when the client disconnects.
 """
 
 from __future__ import annotations
@@ -55,30 +57,33 @@ ERRORS: dict[int | str, dict[str, Any]] = {  # of every route, for OpenAPI
 NOT_FOUND: dict[int | str, dict[str, Any]] = {
     404: {"model": ApiErrorBody, "description": "There is none, or it is not the caller's"}
 }
-_LONGEST = 300  # characters of a sentence that may repeat what was sent
+_LONGEST = 300  # characters of a message that may repeat the request
 
 
 class Forbidden(LabError):
-    """What this caller may not do."""
+    """The caller may not do this."""
 
 
 class TooBusy(LabError):
-    """No more chats may begin just now."""
+    """The limit of running chats is reached."""
 
     def __init__(self) -> None:
         super().__init__("too many chats are going on: try again in a moment")
 
 
 class TurnFailed(LabError):
-    """There is no answer; its words are for the caller, and the reason was logged where it was known."""
+    """There is no answer. The message is for the caller, and a known cause was logged."""
 
 
 class MarketAway(LabError):
-    """The marketplace of the server gives nothing that can be used; its words are for the caller."""
+    """The marketplace of the server is not usable. The message is for the caller."""
 
 
 def tenant(request: Request) -> Tenant:
-    """Who asks; the guard has seen to it that there is somebody."""
+    """Return the tenant of a request.
+
+    Raises Forbidden if there is none.
+    """
     found: Tenant | None = request.scope.get("tenant")
     if found is None:
         raise Forbidden("this needs a token")
@@ -86,7 +91,10 @@ def tenant(request: Request) -> Tenant:
 
 
 def may_change(request: Request) -> Tenant:
-    """Who asks, if they may change experts."""
+    """Return the tenant of a request if it may change experts.
+
+    Raises Forbidden if the tenant is no admin.
+    """
     found = tenant(request)
     if found.role != "admin":
         raise Forbidden("only an admin changes experts: ask for a token of that role")
@@ -99,13 +107,13 @@ ExpertId = Annotated[str, Path(max_length=200, description="the id of an expert"
 
 
 def error_response(error: LabError) -> tuple[int, str, str]:
-    """The status, the word and the sentence of an error of ours."""
+    """Return the status, code and message for a LabError."""
     status, code = next((told for kind, told in _STATUSES.items() if isinstance(error, kind)), _UNAVAILABLE)
     words_for_caller = isinstance(error, BadInput | Forbidden | TooBusy | MarketAway | TurnFailed)
     return status, code, str(error) if words_for_caller else failure_message(error)
 
 
-_STATUSES: Mapping[type[LabError], tuple[int, str]] = {  # the first that fits
+_STATUSES: Mapping[type[LabError], tuple[int, str]] = {  # the first match counts
     NotFound: (404, "not_there"),
     Forbidden: (403, "forbidden"),
     TooBusy: (503, "too_busy"),
@@ -119,7 +127,7 @@ _UNAVAILABLE = 503, "unavailable"
 
 
 def tell_errors(app: FastAPI) -> None:
-    """Have an application tell errors so."""
+    """Register the error handlers of an application."""
 
     @app.exception_handler(LabError)
     async def ours(request: Request, error: LabError) -> JSONResponse:
@@ -136,7 +144,7 @@ def tell_errors(app: FastAPI) -> None:
 
 
 def _unfit(first: Mapping[str, Any]) -> str:
-    """What is wrong with a request: which field, and why."""
+    """Describe a validation error of a request: the field, and what is wrong with it."""
     if first["type"] == "json_invalid":
         return "the body is no JSON"
     is_object = first["type"] in ("dict_type", "model_attributes_type")
@@ -150,21 +158,21 @@ def _told(
 ) -> JSONResponse:
     why = why.encode(
         "utf-8", "replace"
-    ).decode()  # it may repeat half of a surrogate pair, which no answer can hold
+    ).decode()  # it may contain half of a surrogate pair, which no response can hold
     more = {"retry-after": "5"} if status == 503 else {}
     return JSONResponse(
         error_body(request.url.path, status, code, why), status, headers={**(headers or {}), **more}
     )
 
 
-# Events of a chat, which a thread makes, given on to a client that may leave at any time: then the model
-# stops.
+# Events of a chat, generated in a thread and sent to a client that may disconnect at any time, which stops
+# the model.
 
-_AHEAD = 32  # events that may wait for a slow client
+_AHEAD = 32  # events queued for a slow client
 
 
 class WholeAnswer(NamedTuple):
-    """An answer that came to its end: its text, what the model was told of, and what was kept."""
+    """A completed answer: its text, the nodes in the prompt, and the stored message."""
 
     text: str
     sources: tuple[SourceNode, ...]
@@ -172,7 +180,7 @@ class WholeAnswer(NamedTuple):
 
 
 class StreamLimiter:
-    """So many chats at once over all doors, each with a thread of its own."""
+    """Limits how many chats run at once over all protocols, each in its own thread."""
 
     def __init__(self, streams: int, seconds: float):
         self._threads = ThreadPoolExecutor(streams, thread_name_prefix="chat")
@@ -181,7 +189,7 @@ class StreamLimiter:
         self._lock = threading.Lock()
 
     def take(self) -> bool:
-        """Take a place; False where there is none."""
+        """Reserve a slot, and return False if there is none."""
         with self._lock:
             if self._open >= self._streams:
                 return False
@@ -194,16 +202,17 @@ class StreamLimiter:
 
     @property
     def open(self) -> int:
-        """How many chats are going on."""
+        """The number of running chats."""
         return self._open
 
     def close(self) -> None:
-        """Let no chat begin any more."""
+        """Refuse all further chats."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def begin(self, ask: Callable[[], ExpertTurn]) -> tuple[ExpertTurn, Pour]:
-        """A question that is asked, and its answer as it begins; raises TooBusy where there is no place, and
-        what asking raises.
+        """Start a question and return its turn and its running answer.
+
+        Raises TooBusy if the limit is reached, and what `ask` raises.
         """
         if not self.take():
             raise TooBusy
@@ -215,19 +224,20 @@ class StreamLimiter:
         return turn, self.pour(turn.events())
 
     def pour(self, events: Generator[ChatEvent, None, None]) -> Pour:
-        """Begin to make the events, for which a place was taken, in a thread of their own."""
+        """Start to generate events in a new thread. A slot must have been reserved."""
         pour = Pour(asyncio.get_running_loop(), self._seconds)
         try:
             self._threads.submit(pour.make, events, self.give_back)
-        except RuntimeError:  # the server is ending
+        except RuntimeError:  # the server is shutting down
             self.give_back()
             raise TooBusy from None
         return pour
 
 
 class Pour:
-    """Events that a thread makes and a client reads; when it leaves they are closed in their thread, which
-    gives the place back.
+    """Events that a thread generates and a client reads.
+
+    When the client leaves, they are closed in the thread, which releases the slot.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float):
@@ -236,7 +246,7 @@ class Pour:
         self._left = threading.Event()
 
     def leave(self) -> None:
-        """Nobody reads any more, which is said in the loop: at its next word the model is stopped."""
+        """Record that nobody reads any more, in the event loop. The model is stopped at its next token."""
         self._left.set()
         while not self._waiting.empty():
             self._waiting.get_nowait()
@@ -244,7 +254,10 @@ class Pour:
 
     @asynccontextmanager
     async def read_whole(self, receive: Receive) -> AsyncIterator[None]:
-        """While somebody waits for the whole answer: when they leave, which `receive` tells, the events end."""
+        """Stop the events if the client disconnects while it waits for the whole answer.
+
+        `receive` reports the disconnect.
+        """
 
         async def watch() -> None:
             while (await receive())["type"] != "http.disconnect":
@@ -259,7 +272,7 @@ class Pour:
             self.leave()
 
     def make(self, events: Generator[ChatEvent, None, None], ended: Callable[[], None]) -> None:
-        """Make the events, until the last, or until nobody reads them."""
+        """Generate the events until the last one, or until nobody reads them."""
         try:
             with closing(events):
                 for event in events:
@@ -278,7 +291,7 @@ class Pour:
         putting = self._waiting.put(event)
         try:
             done = asyncio.run_coroutine_threadsafe(putting, self._loop)
-        except RuntimeError:  # the loop has ended, and with it whoever read
+        except RuntimeError:  # the loop has ended, and with it the reader
             putting.close()
             return
         while not self._left.is_set():
@@ -288,7 +301,10 @@ class Pour:
         done.cancel()
 
     async def whole(self) -> WholeAnswer:
-        """The answer once it is whole; raises TurnFailed where there is none."""
+        """Wait for the complete answer.
+
+        Raises TurnFailed if there is none.
+        """
         text, sources, done = "", tuple[SourceNode, ...](), ChatDone("")
         async with aclosing(self.events()) as events:
             async for event in events:
@@ -304,7 +320,7 @@ class Pour:
         return WholeAnswer(text, sources, done)
 
     async def events(self) -> AsyncGenerator[ChatEvent, None]:
-        """The events as they come."""
+        """Yield the events as they come, and stop the model if the time is over or the client leaves."""
         until = self._loop.time() + self._seconds
         try:
             while True:
@@ -322,7 +338,7 @@ class Pour:
 
 
 class EventStreamResponse(StreamingResponse):
-    """A response of events; however it ends, the model stops."""
+    """A server-sent-event response. The model is stopped when it ends, in whatever way."""
 
     def __init__(self, pour: Pour, content: AsyncIterator[str]):
         super().__init__(

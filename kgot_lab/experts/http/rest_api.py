@@ -1,6 +1,4 @@
-"""The documented REST API: experts, chats with them as server-sent events, their conversations, and the
-methods on a graph directly.
-"""
+"""The REST API: experts, chats with them as server-sent events, conversations, and direct graph methods."""
 
 from __future__ import annotations
 
@@ -70,11 +68,11 @@ _EXPERT: dict[str, Any] = {
     "custom_goal_mappings": {"debug": {"boost_types": ["has_limitation", "has_workaround"]}},
 }
 _Json = dict[str, Any]
-_PAGE = 50  # experts of a page, where nobody says how many
+_PAGE = 50  # experts of a page by default
 
 
 def rest_routers(service: ExpertService, limiter: StreamLimiter) -> tuple[APIRouter, ...]:
-    """The routes under /api: experts, chats, graphs."""
+    """Build the routes under /api: experts, chats, graphs."""
     return _experts(service), _chats(service, limiter), _direct(service)
 
 
@@ -92,8 +90,9 @@ def _experts(service: ExpertService) -> APIRouter:
             str | None, Query(max_length=200, description="the id of the last expert of the page before")
         ] = None,
     ) -> Any:
-        """List experts, the oldest first, with how often the caller talked to each: all, or a page, with that
-        of the next in `Link`.
+        """List experts, the oldest first, with the number of the caller's conversations with each.
+
+        Returns all, or a page with the address of the next one in `Link`.
         """
         if limit is None and after is None:
             return service.experts(who.name)
@@ -111,7 +110,7 @@ def _experts(service: ExpertService) -> APIRouter:
 
     @router.get("/{id}", response_model=shapes.ExpertWhole, responses=NOT_FOUND)
     def get_expert(who: Caller, id: ExpertId) -> Any:
-        """An expert with all that is set of it."""
+        """Return an expert with all its settings."""
         return _whole(service.expert(id))
 
     @router.put("/{id}", response_model=shapes.ExpertWhole, responses=NOT_FOUND)
@@ -120,20 +119,24 @@ def _experts(service: ExpertService) -> APIRouter:
         id: ExpertId,
         change: Annotated[_Json, Body(examples=[{"retrieval": {"alpha": 0.3, "delta": 0.2}}])],
     ) -> Any:
-        """Change some fields: objects are merged, lists replaced, null takes a field back to what is usual."""
+        """Change some fields of an expert.
+
+        Objects are merged, lists are replaced, and null resets a field to its default.
+        """
         return _whole(service.update(id, change))
 
     @router.delete("/{id}", response_model=shapes.ExpertDeleted, responses=NOT_FOUND)
     def delete_expert(who: Admin, id: ExpertId, delete_conversations: bool = False) -> Any:
-        """Delete an expert, with all conversations if that is wanted, else they stay their owners'; its id is
-        never used again.
+        """Delete an expert, and on request all its conversations, which otherwise remain their owners'.
+
+        Its id is never used again.
         """
         count = service.delete(id, conversations=delete_conversations)
         return {"deleted": True, "conversations_deleted": count}
 
     @router.post("/{id}/duplicate", response_model=shapes.ExpertMade, status_code=201, responses=NOT_FOUND)
     def duplicate_expert(who: Admin, id: ExpertId, copy: shapes.Duplicated) -> Any:
-        """A copy under another name, with some fields of its own."""
+        """Copy an expert under another name, with some fields changed."""
         return service.duplicate(id, copy.new_name, copy.overrides)
 
     return router
@@ -144,15 +147,15 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
 
     @router.post(
         "/experts/{id}/chat",
-        status_code=200,  # the response class does not say it
+        status_code=200,  # the response class does not set it
         response_class=EventStreamResponse,
         responses=NOT_FOUND | shapes.STREAMED,
     )
     async def chat(who: Caller, id: ExpertId, asked: shapes.ChatRequest) -> Any:
-        """Ask an expert; the answer comes as server-sent events: conversation_start, injection_meta, sources,
-        token …, done.
+        """Ask an expert and stream the answer as server-sent events.
 
-        In place of tokens, or after some, there may be an `error`. A false citation is marked in the text.
+        The events are conversation_start, injection_meta, sources, token …, done. An `error` may come instead
+        of tokens, or after some. A false citation is marked in the text.
         """
         history = [(each.role, each.content) for each in asked.history]
         ask = partial(service.ask, conversation_id=asked.conversation_id, history=history, model=asked.model)
@@ -166,8 +169,9 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=200)] = 20,
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
     ) -> Any:
-        """The caller's conversations with an expert, the last first; also with one that was deleted and left
-        them.
+        """List the caller's conversations with an expert, the latest first.
+
+        Conversations with a deleted expert are listed too, if they were not deleted with it.
         """
         found, total = service.conversations(id, who.name, limit=limit, offset=offset)
         return {"conversations": found, "total": total, "limit": limit, "offset": offset}
@@ -179,8 +183,9 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=200)] = 20,
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
     ) -> Any:
-        """The caller's conversations with all experts, the last first; each is read and deleted under the id
-        of its expert.
+        """List the caller's conversations with all experts, the latest first.
+
+        Each is read and deleted under the id of its expert.
         """
         found, total = service.tables.owned_conversations(who.name, gone=gone, limit=limit, offset=offset)
         return {"conversations": found, "total": total, "limit": limit, "offset": offset}
@@ -189,7 +194,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         "/experts/{id}/conversations/{cid}", response_model=shapes.ConversationWhole, responses=NOT_FOUND
     )
     def get_conversation(who: Caller, id: ExpertId, cid: _ConversationId) -> Any:
-        """A conversation with all messages, and what each answer rests on."""
+        """Return a conversation with all messages, and the evidence of each answer."""
         conversation, messages = service.conversation(cid, id, who.name)
         thumbs = service.tables.thumbs(cid)
         shown = [
@@ -220,7 +225,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
     def put_opinion(
         who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId, opinion: shapes.OpinionSent
     ) -> Any:
-        """Say what you think of an answer: thumb 1 or -1."""
+        """Rate an answer with a thumb, 1 or -1."""
         service.tables.put_opinion(mid, opinion.thumb, conversation=cid, expert=id, owner=who.name)
         return {"kept": True}
 
@@ -230,7 +235,7 @@ def _chats(service: ExpertService, limiter: StreamLimiter) -> APIRouter:
         responses=NOT_FOUND,
     )
     def delete_opinion(who: Caller, id: ExpertId, cid: _ConversationId, mid: _ConversationId) -> Any:
-        """Take back what you think of an answer."""
+        """Remove the rating of an answer."""
         service.tables.take_opinion_back(mid, conversation=cid, expert=id, owner=who.name)
         return {"deleted": True}
 
@@ -242,7 +247,7 @@ def _direct(service: ExpertService) -> APIRouter:
 
     @router.post("/query/{db_id}", response_model=_Json, responses=NOT_FOUND)
     def query_graph(who: Caller, db_id: _GraphName, asked: shapes.QuerySent) -> Any:
-        """Search a graph by four lanes: meaning, words, edges, intent."""
+        """Search a graph with four retrievers: dense, lexical, graph and intent."""
         graph, how = _graph(service, db_id), asked.config
         config = RetrievalConfig(
             weights=Weights(how.alpha, how.beta, how.gamma, how.delta),
@@ -278,7 +283,7 @@ def _direct(service: ExpertService) -> APIRouter:
 
     @router.post("/impact/{db_id}/{node_id:path}", response_model=_Json, responses=NOT_FOUND)
     def impact(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: shapes.ImpactSent) -> Any:
-        """What a change of a node reaches, by depth, with risks."""
+        """Return what a change of a node reaches, by depth, with risks."""
         graph = _graph(service, db_id)
         _there(graph, node_id)
         found = impact_analysis(graph, node_id, direction=asked.direction, max_depth=asked.max_depth)
@@ -300,13 +305,13 @@ def _direct(service: ExpertService) -> APIRouter:
 
     @router.post("/compose/{db_id}", response_model=_Json, responses=NOT_FOUND)
     def compose(who: Caller, db_id: _GraphName, asked: shapes.ComposeSent) -> Any:
-        """A plan for a goal of several steps."""
+        """Plan the steps to reach a goal."""
         graph = _graph(service, db_id)
         return _composed(graph, compose_for(graph, asked.goal, max_tools=asked.max_tools))
 
     @router.post("/similar/{db_id}/{node_id:path}", response_model=_Json, responses=NOT_FOUND)
     def similar(who: Caller, db_id: _GraphName, node_id: _NodeId, asked: shapes.SimilarSent) -> Any:
-        """Nodes whose neighbours, type and name are like those of a node."""
+        """Find nodes whose neighbours, type and name are similar to those of a node."""
         graph = _graph(service, db_id)
         _there(graph, node_id)
         rows = [
@@ -323,15 +328,16 @@ def _direct(service: ExpertService) -> APIRouter:
 
     @router.get("/graphs/{db_id}", response_model=shapes.GraphShown, responses=NOT_FOUND)
     def graph_size(who: Caller, db_id: _GraphName) -> Any:
-        """How large a graph is, and which types of nodes it has most of, at most 12."""
+        """Return the size of a graph and its most frequent node types, at most 12."""
         graph = _graph(service, db_id)
         types = dict(Counter(index_of(graph).kinds).most_common(12))
         return whole({"id": db_id, "nodes": len(graph), "edges": len(graph.edges), "types": types})
 
     @router.get("/node/{db_id}/{node_id:path}", response_model=shapes.NodeSeen, responses=NOT_FOUND)
     def node_seen(who: Caller, db_id: _GraphName, node_id: _NodeId) -> Any:
-        """A node with its properties, its limitations, and at most 40 neighbours, the best linked first,
-        placed for a drawing.
+        """Return a node with its properties, limitations and neighbours, laid out for a drawing.
+
+        At most 40 neighbours are returned, those with the most edges first.
         """
         graph = _graph(service, db_id)
         _there(graph, node_id)
@@ -353,7 +359,7 @@ def _direct(service: ExpertService) -> APIRouter:
 
     @router.get("/dimensions", response_model=shapes.DimensionsShown)
     def list_dimensions(who: Caller) -> Any:
-        """The 56 dimensions, and what the ends of each mean."""
+        """List the 56 dimensions, and what the ends of each mean."""
         shown = [
             {
                 "name": each.name,
@@ -372,10 +378,13 @@ def _direct(service: ExpertService) -> APIRouter:
 
 
 async def _lines(pour: Pour, *, trace: bool) -> AsyncIterator[str]:
-    """Each event in a line of its own (decision C-E8)."""
+    """Format each event as one `data:` line of a server-sent-event stream (decision C-E8).
+
+    Events of the train of thought are left out without `trace`.
+    """
     async for event in pour.events():
         if trace or not isinstance(event, ThoughtEvent):
-            yield f"data: {json.dumps(event.to_json())}\n\n"  # in ASCII: some clients take other signs for ends of lines
+            yield f"data: {json.dumps(event.to_json())}\n\n"  # ASCII only: some clients split lines elsewhere
 
 
 def _graph(service: ExpertService, name: str) -> PropertyGraph:

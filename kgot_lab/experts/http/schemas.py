@@ -1,4 +1,4 @@
-"""What the REST API is sent and sends, with examples."""
+"""Request and response schemas of the REST API, with examples."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Id = SoundId
 _Type = Annotated[str, Field(max_length=100), AfterValidator(_sound)]
 
 
-_STREAM_EVENT: dict[str, Any] = {  # as OpenAPI describes one of a stream
+_STREAM_EVENT: dict[str, Any] = {  # one event of a stream, as described in OpenAPI
     "type": "object",
     "properties": {
         "data": {
@@ -60,7 +60,7 @@ class _Sent(BaseModel):
 
 
 class ApiError(BaseModel):
-    """What went wrong, in a word for programs and in a sentence that says what to do."""
+    """An error: a code for programs, and a message that says what to do."""
 
     code: str
     message: str
@@ -96,14 +96,14 @@ class ExpertMade(BaseModel):
 
 
 class ExpertWhole(Expert):
-    """An expert with all that is set of it, and the weights as they are in force."""
+    """An expert with all its settings, and the weights in effect."""
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid", "frozen": True}
     effective_weights: dict[str, float]
 
 
 class Duplicated(_Sent):
-    """The name of a copy, and what differs in it."""
+    """The name of a copy, and the fields that differ in it."""
 
     new_name: Annotated[str, Field(min_length=1, max_length=200)]
     overrides: dict[str, Any] = {}
@@ -120,10 +120,10 @@ class HistoryMessage(_Sent):
 
 
 class ChatRequest(_Sent):
-    """A question; with a conversation's id its history is the server's, and `history` does not count.
+    """A question. With a conversation's id, the server's history counts and `history` is ignored.
 
-    `model` is a name of the server's own list; `provider` is taken for the sake of older clients, and means nothing. With `trace` the train
-    of thought comes as an event of its own.
+    `model` is a name of the server's own list. `provider` is accepted for older clients and ignored. With
+    `trace`, the train of thought is sent as an event.
     """
 
     query: _Question
@@ -150,7 +150,7 @@ class ConversationsShown(BaseModel):
 
 
 class OwnedConversation(ConversationShown):
-    """A conversation in a list over all experts, with the id of its expert, which may be gone."""
+    """A conversation in a list over all experts, with the id of its expert, which may have been deleted."""
 
     expert_id: str
 
@@ -168,7 +168,7 @@ class MessageShown(BaseModel):
     content: str
     timestamp: datetime
     metadata: dict[str, Any]
-    thumb: int | None  # what the caller thinks of an answer: 1 or -1
+    thumb: int | None  # the caller's rating of an answer: 1 or -1
 
 
 class ConversationWhole(BaseModel):
@@ -183,7 +183,7 @@ class ConversationDeleted(BaseModel):
 
 
 class OpinionSent(_Sent):
-    """What somebody thinks of an answer: 1 or -1."""
+    """The rating of an answer: 1 or -1."""
 
     thumb: Literal[1, -1]
 
@@ -197,7 +197,7 @@ class OpinionTakenBack(BaseModel):
 
 
 class QueryConfig(_Sent):
-    """How a graph is searched; as in an expert's retrieval."""
+    """How to search a graph, as in an expert's retrieval."""
 
     methods: Annotated[list[Literal["hybrid", "intent"]], Field(min_length=1, max_length=2)] = [
         "hybrid",
@@ -232,7 +232,10 @@ class SimilarSent(_Sent):
 
 
 class NodePlaced(BaseModel):
-    """A node of a drawing; x and y are from 0 to 1, y grows downwards; `links` is how many neighbours it has."""
+    """A node of a drawing.
+
+    x and y are from 0 to 1, and y grows downwards. `links` is its number of neighbours.
+    """
 
     id: str
     name: str
@@ -243,7 +246,7 @@ class NodePlaced(BaseModel):
 
 
 class NodeLimitation(BaseModel):
-    """What holds a node back, the ids of what helps, and whether it makes it impossible."""
+    """A limitation of a node, the ids of its workarounds, and whether it makes the node unusable."""
 
     id: str
     name: str
@@ -259,7 +262,7 @@ class EdgeShown(BaseModel):
 
 
 class NodeSeen(BaseModel):
-    """A node with what stands around it, placed for a drawing; what was left out is told as how many there are in all."""
+    """A node with its neighbourhood, laid out for a drawing. Total counts show how much was left out."""
 
     graph: str
     node: NodePlaced
@@ -272,7 +275,7 @@ class NodeSeen(BaseModel):
 
 
 class GraphShown(BaseModel):
-    """How large a graph is: nodes, edges, and how many nodes there are of each of its commonest types."""
+    """The size of a graph: nodes, edges, and the number of nodes of each of its most frequent types."""
 
     id: str
     nodes: int

@@ -33,11 +33,11 @@ from kgot_lab.experts.service import LOCAL_OWNER, ExpertService
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-# The pages: files that hold nothing of anybody, need no build and ask no other server; what they show comes
+# The web pages: static files without user data, without a build step or other servers. Their content comes
 # from the REST API.
 
 _FOLDER = Path(__file__).parent / "pages"
-# as files: the room of live views stands above this one
+# as files: the package of live views is in a higher layer
 _DRAWING = Path(__file__).parents[2] / "viz" / "browser"
 _FIRST = "chat.html"
 _KINDS = {
@@ -51,7 +51,7 @@ _FILES["cytoscape.min.js"] = _DRAWING / "cytoscape.min.js"
 
 
 class PageFile(NamedTuple):
-    """A file as it is served: its bytes, their type, and a tag that changes when they do."""
+    """A file as it is served: its bytes, their type, and a tag that changes with them."""
 
     body: bytes
     kind: str
@@ -60,7 +60,10 @@ class PageFile(NamedTuple):
 
 @cache
 def page_file(name: str) -> PageFile:
-    """One of the files of the pages by its name; raises NotFound for every other."""
+    """Return a file of the web pages by its name.
+
+    Raises NotFound for any other name.
+    """
     path = _FILES.get(name)
     if path is None:
         raise NotFound("page")
@@ -69,7 +72,7 @@ def page_file(name: str) -> PageFile:
 
 
 def pages_router() -> APIRouter:
-    """The routes / (the chat) and /pages/NAME."""
+    """Build the routes / (the chat) and /pages/NAME."""
     router = APIRouter(include_in_schema=False)
 
     @router.api_route("/", methods=["GET", "HEAD"])
@@ -84,9 +87,9 @@ def pages_router() -> APIRouter:
 
 
 def _served(request: Request, name: str) -> Response:
-    """A file, or that it is still the one which the browser has."""
+    """Return a page file, or status 304 if the browser has the current version."""
     file = page_file(name)
-    # kept, and asked about: another version of the package shows at once
+    # revalidated each time, so that another version of the package shows at once
     headers = {"etag": file.tag, "cache-control": "no-cache"}
     known = [each.strip().removeprefix("W/") for each in request.headers.get("if-none-match", "").split(",")]
     if file.tag in known or "*" in known:
@@ -101,15 +104,15 @@ _ASKING: ContextVar[str] = ContextVar("asking", default=LOCAL_OWNER)
 def expert_app(
     service: ExpertService, rules: GuardRules = _ON_LOOPBACK, review_queue: ReviewQueue | None = None
 ) -> FastAPI:
-    """An ASGI application that serves the experts of an service behind the rules.
+    """Build an ASGI application that serves the experts of a service behind the rules of the guard.
 
-    Pages are at /, REST is under /api, the protocol of OpenAI under /v1, MCP at /mcp.
+    Pages are at /, REST is under /api, the OpenAI protocol under /v1, MCP at /mcp.
     """
     limiter = StreamLimiter(rules.limits.streams, rules.limits.answer_seconds)
     from mcp.server.transport_security import TransportSecuritySettings
 
     tools = expert_tools(service, _ASKING.get, limiter)
-    # the guard looks at hosts and origins for all doors
+    # the guard checks hosts and origins for all protocols
     unguarded = TransportSecuritySettings(enable_dns_rebinding_protection=False)
     mcp = tools.streamable_http_app(stateless_http=True, json_response=True, transport_security=unguarded)
 
@@ -147,14 +150,14 @@ def expert_app(
 
     @app.get("/health", tags=["server"])
     def health() -> dict[str, Any]:
-        """Whether the server is up, and how many chats are going on."""
+        """Return whether the server is up, and the number of running chats."""
         return {"up": True, "chats": limiter.open}
 
     async def tenant_middleware(scope: Scope, receive: Receive, send: Send) -> None:
         _ASKING.set(scope["tenant"].name)
         await mcp(scope, receive, send)
 
-    # only POST: a GET would open a stream that nothing is ever told on, since no session is kept
+    # only POST: a GET would open a stream without any messages, since there are no sessions
     app.router.routes.append(
         Route("/mcp", _AtRoot(tenant_middleware), methods=["POST"], include_in_schema=False)
     )
@@ -163,7 +166,7 @@ def expert_app(
 
 
 class _AtRoot:
-    """The assistants' application, which answers at /mcp itself."""
+    """The MCP application, which answers at /mcp itself."""
 
     def __init__(self, app: Any):
         self._app = app

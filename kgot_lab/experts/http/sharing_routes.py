@@ -1,6 +1,4 @@
-"""Routes of exchange: export, import, scores, trials, spans, the marketplace, and questions of other
-instances.
-"""
+"""Routes of sharing: export, import, scores, trials, spans, the marketplace, and questions of peers."""
 
 from __future__ import annotations
 
@@ -52,9 +50,9 @@ _OwnGraphs = Annotated[dict[str, Annotated[str, Field(max_length=100)]], Field(m
 
 
 class ImportSent(BaseModel):
-    """An exported expert; `graphs` says which graph of this server stands for one of its own, `dry` only looks whether it fits.
+    """An exported expert. The result of an export can be sent unchanged.
 
-    What an export gave may be sent as it is.
+    `graphs` maps its graphs to those of this server, and `dry` only checks whether it fits.
     """
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
@@ -75,7 +73,7 @@ class ImportedExpert(BaseModel):
 
 
 class TrialSent(BaseModel):
-    """Two changes of an expert ({}: as it is), and what is stated before the trial begins."""
+    """Two changes of an expert ({} leaves it unchanged), and the plan stated before the trial begins."""
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     a: _Json = {}
@@ -99,58 +97,58 @@ class TrialShown(BaseModel):
 
 
 def _imported(service: ExpertService, told: object, sent: ImportSent | MarketImport) -> _Json:
-    """Take an exported expert in, unless it is only looked whether it fits."""
+    """Import an exported expert, or only check whether it fits."""
     found = taken(told, service, graphs=sent.graphs)
     made = None if sent.dry else service.add(found.config)
     return {"id": made and made.id, "name": found.config.name, "warnings": list(found.warnings)}
 
 
 def sharing_router(service: ExpertService) -> APIRouter:
-    """The routes of experts that are shared."""
+    """Build the routes for sharing experts."""
     router = APIRouter(prefix="/api", tags=["sharing"])
 
     @router.get("/experts/{id}/export", response_model=_Json, responses=NOT_FOUND)
     def export_expert(who: Caller, id: _Id) -> Any:
-        """An expert as portable JSON, without its graphs, with a hash."""
+        """Export an expert as portable JSON with a hash, without its graphs."""
         return exported(service.expert(id), service.graphs)
 
     @router.post("/import", response_model=ImportedExpert, status_code=201)
     def import_expert(who: Admin, sent: Annotated[ImportSent, Body()]) -> Any:
-        """Take an exported expert in, if it fits; what is lacking is told."""
+        """Import an exported expert, if it fits. Missing parts are reported."""
         return _imported(service, sent.expert, sent)
 
     @router.get("/experts/{id}/scores", response_model=_Json, responses=NOT_FOUND)
     def get_scores(who: Caller, id: _Id) -> Any:
-        """What was measured of an expert, and what came of its answers so far."""
+        """Return the benchmark scores of an expert, and the outcomes of its answers so far."""
         return expert_scores(service, id)
 
     @router.get("/experts/{id}/conversations/{cid}/spans", response_model=_Json, responses=NOT_FOUND)
     def get_spans(who: Caller, id: _Id, cid: _Id) -> Any:
-        """A conversation as OpenTelemetry spans (OTLP JSON), without words."""
+        """Return a conversation as OpenTelemetry spans (OTLP JSON), without its text."""
         return genai_spans(service.expert(id), *service.conversation(cid, id, who.name))
 
     return router
 
 
 def trials_router(service: ExpertService) -> APIRouter:
-    """The routes of experts that are compared."""
+    """Build the routes for comparing configurations of an expert."""
     router = APIRouter(prefix="/api/experts/{id}/trials", tags=["trials"])
 
     @router.get("", response_model=list[TrialShown], responses=NOT_FOUND)
     def list_trials(who: Caller, id: _Id) -> Any:
-        """The trials of an expert, and what each shows so far."""
+        """List the trials of an expert, and what each shows so far."""
         service.expert(id)
         return [_shown(service, id, each) for each in service.tables.trials(id)]
 
     @router.post("", response_model=TrialShown, status_code=201, responses=NOT_FOUND)
     def start_trial(who: Admin, id: _Id, sent: TrialSent) -> Any:
-        """Begin a trial of two configurations on new and old conversations alike."""
+        """Start a trial of two configurations, on new and existing conversations alike."""
         plan = TrialPlan(sent.primary, sent.alpha, sent.least)
         return _shown(service, id, service.begin_trial(id, sent.a, sent.b, plan))
 
     @router.delete("/{tid}", response_model=TrialShown, responses=NOT_FOUND)
     def end_trial(who: Admin, id: _Id, tid: _Id) -> Any:
-        """End a trial; what it showed stays."""
+        """Stop a trial. Its results are kept."""
         verdict_on(service.tables, id, tid, service.tables.now())
         service.tables.end_trial(tid)
         (trial,) = (each for each in service.tables.trials(id) if each.id == tid)
@@ -197,15 +195,15 @@ def _verdict(verdict: TrialVerdict) -> _Json:
     }
 
 
-# Routes of the one marketplace that whoever runs the server named: what it offers, and taking an expert in.
-# No request names a place.
+# Routes of the marketplace configured for this server: its offers, and importing an expert. No request names
+# a location.
 
-_SECONDS = 10.0  # that the marketplace has to answer
+_SECONDS = 10.0  # time limit of the marketplace
 _AWAY = "the marketplace of this server gives nothing that can be used: the owner of the server finds the reason in its log"
 
 
 class OfferedExpert(BaseModel):
-    """An expert of the marketplace: what it is fetched by, and its scores as its publisher measured them."""
+    """An expert of the marketplace: the name to fetch it by, and the scores its publisher measured."""
 
     name: str
     description: str
@@ -214,7 +212,10 @@ class OfferedExpert(BaseModel):
 
 
 class MarketImport(BaseModel):
-    """The name of an expert of the marketplace; `graphs` says which graph of this server stands for one of its own, `dry` only looks."""
+    """The name of an expert of the marketplace.
+
+    `graphs` maps its graphs to those of this server, and `dry` only checks whether it fits.
+    """
 
     model_config: ClassVar[ConfigDict] = {"extra": "forbid"}
     name: Annotated[str, Field(min_length=1, max_length=200)]
@@ -223,12 +224,12 @@ class MarketImport(BaseModel):
 
 
 def trading_router(service: ExpertService, market: pathlib.Path | str) -> APIRouter:
-    """The routes of a marketplace: a folder, or an address."""
+    """Build the routes of a marketplace: a folder or an address."""
     router = APIRouter(prefix="/api/market", tags=["sharing"])
 
     @router.get("", response_model=list[OfferedExpert])
     def list_market(who: Admin) -> Any:
-        """The experts of the marketplace of this server."""
+        """List the experts of the marketplace of this server."""
         try:
             return [each.to_json() for each in listed_experts(market, timeout=_SECONDS)]
         except LabError as error:
@@ -236,8 +237,9 @@ def trading_router(service: ExpertService, market: pathlib.Path | str) -> APIRou
 
     @router.post("/import", response_model=ImportedExpert, status_code=201, responses=NOT_FOUND)
     def import_from_market(who: Admin, sent: Annotated[MarketImport, Body()]) -> Any:
-        """Take an expert of the marketplace in, if its hash is that of the index and it fits; what is lacking
-        is told.
+        """Import an expert of the marketplace, if its hash is that of the index and it fits.
+
+        Missing parts are reported.
         """
         try:
             told = fetched_expert(market, sent.name, timeout=_SECONDS)
@@ -251,22 +253,24 @@ def trading_router(service: ExpertService, market: pathlib.Path | str) -> APIRou
 
 
 def _away(error: LabError) -> MarketAway:
-    """What is told of a marketplace that fails: that a file was changed, or else nothing that says where it
-    lies.
+    """Log a failure of the marketplace and return the error for the caller.
+
+    Its message says that a hash does not match, or else nothing that reveals the location of the marketplace.
     """
     log.warning("the marketplace: %s: %s", type(error).__name__, reason_logged(error))
     return MarketAway(HASH_MISMATCH if str(error) == HASH_MISMATCH else _AWAY)
 
 
-# The routes by which instances ask each other: what is signed is opened, answered and signed; a question
-# from afar is never passed on.
+# The routes by which instances ask each other. Messages are opened, answered and signed, and a remote
+# question is never forwarded.
 
 _MOST_TOPICS = 50
 
 
 def federation_router(service: ExpertService, limiter: StreamLimiter, federation: Federation) -> APIRouter:
-    """The two routes of a federation; they are no part of the API that is described, since only signed bytes
-    pass through.
+    """Build the two routes of a federation.
+
+    They are not part of the described API, because only signed bytes are exchanged.
     """
     router = APIRouter(include_in_schema=False)
 
@@ -297,8 +301,9 @@ def federation_router(service: ExpertService, limiter: StreamLimiter, federation
 async def answered_for_peer(
     service: ExpertService, limiter: StreamLimiter, question: DelegatedQuestion
 ) -> RemoteAnswer:
-    """What an expert answers to a peer, whose conversations are apart from all others, or why there is no
-    answer, without the inside.
+    """Ask an expert the question of a peer, and return its answer, or the reason without internals.
+
+    Conversations of peers are separate from all others.
     """
     expert, owner = question.asked.expert, f"{PEER_OWNER}{question.peer.name}"
     try:
@@ -314,7 +319,7 @@ async def answered_for_peer(
 
 
 def advertised(service: ExpertService) -> list[AdvertisedExpert]:
-    """The experts as they are offered to peers: what each is for, and how large its graphs are."""
+    """Describe the experts for peers: the purpose of each, and the sizes of its graphs."""
     offered = []
     for each in service.tables.experts():
         graphs = {name: service.graphs.graph(name) for name in each.graphs}
@@ -340,7 +345,7 @@ def advertised(service: ExpertService) -> list[AdvertisedExpert]:
 
 
 def _best_linked(graph: PropertyGraph, most: int) -> list[str]:
-    """The names of the best linked nodes, which say what a graph is about."""
+    """Return the names of the nodes with the most edges, as the topics of a graph."""
     index = index_of(graph)
     rows = sorted(range(len(graph)), key=lambda row: (-int(index.degrees[row]), index.names[row]))[:most]
     return [harmless(" ".join(index.names[row].split()))[:200] for row in rows]

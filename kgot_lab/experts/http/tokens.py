@@ -1,4 +1,4 @@
-"""Tokens of tenants: made once, told once, kept as hashes, compared in constant time."""
+"""Tokens of tenants: created and shown once, stored as hashes, compared in constant time."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _PREFIX = "kgx_"
 
 @dataclass(frozen=True)
 class Tenant:
-    """Who asks: the owner of conversations, and whether experts may be changed ("admin") or only talked to
-    ("user").
+    """The caller, who owns conversations.
+
+    The role "admin" may change experts, "user" may only chat.
     """
 
     name: str
@@ -32,7 +33,7 @@ class Tenant:
 
 @dataclass(frozen=True)
 class HeldToken:
-    """A token that holds, without anything by which it could be known: whose it is, and when it was made."""
+    """A valid token, without anything that reveals it: its tenant, and when it was created."""
 
     tenant: str
     role: TenantRole
@@ -40,8 +41,9 @@ class HeldToken:
 
 
 def new_token(tables: ExpertTables, tenant: str, role: TenantRole = "user") -> str:
-    """A token for a tenant, told this once: only its hash is kept. Raises BadInput for a name that can be
-    none.
+    """Create a token for a tenant and return it. It cannot be shown again, because only its hash is stored.
+
+    Raises BadInput if the name of the tenant is invalid.
     """
     if not _TENANT.fullmatch(tenant):
         raise BadInput("a tenant's name is letters, digits and . _ @ -, at most 100")
@@ -53,7 +55,7 @@ def new_token(tables: ExpertTables, tenant: str, role: TenantRole = "user") -> s
 
 
 def revoke_tokens(tables: ExpertTables, tenant: str) -> int:
-    """No token of a tenant holds any more; how many did."""
+    """Revoke all tokens of a tenant, and return how many were valid."""
     with tables.storage.changing():
         held = sum(each.tenant == tenant for each in held_tokens(tables))
         tables.storage.rows(sql.REVOKE_TENANT, {"tenant": tenant, "at": instant(tables.now(), "now")})
@@ -61,15 +63,16 @@ def revoke_tokens(tables: ExpertTables, tenant: str) -> int:
 
 
 def held_tokens(tables: ExpertTables) -> tuple[HeldToken, ...]:
-    """The tokens that hold, by tenant and age."""
+    """Return the valid tokens, by tenant and age."""
     return tuple(
         HeldToken(tenant, role, moment(made)) for tenant, role, made in tables.storage.rows(sql.HELD_TOKENS)
     )
 
 
 def tenant_of(tables: ExpertTables, token: str) -> Tenant | None:
-    """Whose token it is; None where it is nobody's. Each hash is compared whole, so that time tells nothing
-    of a hash.
+    """Return the tenant of a token, or None if the token is not valid.
+
+    Hashes are compared in constant time, so that timing reveals nothing of them.
     """
     given, found = _hash(token), None
     for kept, tenant, role in tables.storage.rows(sql.TOKENS):
@@ -79,10 +82,10 @@ def tenant_of(tables: ExpertTables, token: str) -> Tenant | None:
 
 
 def any_token(tables: ExpertTables) -> bool:
-    """Whether there is a token that holds."""
+    """Return whether any token is valid."""
     return bool(tables.storage.rows(sql.TOKENS))
 
 
 def _hash(token: str) -> str:
-    """A token is 256 random bits, so a plain hash of it can be searched by nobody."""
+    """Return the SHA-256 hash of a token. A plain hash is safe, because a token has 256 random bits."""
     return hashlib.sha256(token.encode("utf-8", "replace")).hexdigest()

@@ -1,3 +1,1 @@
-"""What an expert may learn from its conversations: gaps, proposals that wait for a person, and dimensions
-that people contradict.
-"""
+"""What an expert learns from conversations: gaps, proposals for review, and contradicted dimensions."""

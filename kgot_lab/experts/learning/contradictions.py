@@ -1,5 +1,6 @@
-"""Dimensions of graph nodes that people contradict: what their messages say of a dimension, and where it
-drifts from the graph; silent where nothing has.
+"""Find dimension values of nodes that people contradict: extract their statements, and test for drift.
+
+The test controls the false discovery rate, so a report is rarely non-empty if nothing has drifted.
 """
 
 from __future__ import annotations
@@ -25,21 +26,22 @@ from kgot_lab.kgos.schemas.extracted_dimensions import in_stems
 from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import content_stems, rough_sentences
 
-# Which nodes a text names: by their whole name, word for word.
+# The nodes that a text names by their full names.
 
 _KEPT = "_learning_names"
 
 
 def named_node(graph: PropertyGraph, name: str) -> tuple[str, ...]:
-    """The ids of the nodes that are called so; an id itself names its node."""
+    """Return the ids of the nodes with a name. The id of a node names that node alone."""
     if name in graph:
         return (name,)
     return tuple(graph.ids[row] for row in _names(graph).get(content_stems(name), ()))
 
 
 def nodes_named_in(graph: PropertyGraph, text: str) -> tuple[int, ...]:
-    """The rows of the nodes whose whole name stands in a text, in the order of the text; of names within
-    names the longest.
+    """Return the rows of the nodes whose full names occur in a text, in the order of the text.
+
+    Of overlapping names the longest counts.
     """
     names, words = _names(graph), content_stems(text)
     longest = max((len(name) for name in names), default=0)
@@ -62,16 +64,15 @@ def _names(graph: PropertyGraph) -> dict[tuple[str, ...], list[int]]:
         for row, name in enumerate(index_of(graph).names):
             if words := content_stems(name):
                 kept.setdefault(words, []).append(row)
-        vars(graph)[_KEPT] = kept  # with the graph, as its index is, so that both go together
+        vars(graph)[_KEPT] = kept  # cached with the graph, as its index is
     return kept
 
 
-# What people say of a dimension of a node: sentences that name one node and use words that speak for an end
-# of a dimension.
+# Statements about dimensions of nodes: sentences that name one node and use words for an end of a dimension.
 #
-# The words are those of the catalogue for both ends of each dimension, and for some what people say every
-# day. A question, a wish and a sentence that names two nodes say nothing; "not cheap" and "no longer cheap"
-# speak for the other end.
+# The words are those of the catalogue for both ends of each dimension, and for some also everyday words. A
+# question, a wish and a sentence that names two nodes count as no statement. "not cheap" and "no longer
+# cheap" support the other end.
 
 DimensionEnd = Literal["low", "high"]
 _EVERY_DAY = """
@@ -92,7 +93,7 @@ _NEGATED = frozenset({"not", "never", "no", "isn", "aren", "wasn", "hardly", "wi
 _UNSURE = frozenset(
     {"if", "would", "could", "should", "might", "may", "whether", "wish", "hope", "suppos", "were"}
 )
-_MONTH = re.compile(r"(?<=\w )May\b")  # since May, which is no "may"
+_MONTH = re.compile(r"(?<=\w )May\b")  # "since May" is no "may"
 _BEFORE = 4  # words before the end's own in which a negation counts
 
 
@@ -125,9 +126,7 @@ _LONGEST = max(map(len, _BY_STEMS))
 
 @dataclass(frozen=True)
 class DimensionEvidence:
-    """That somebody speaks for an end of a dimension of a node: by whom, with which words, in which message
-    and when.
-    """
+    """A statement for one end of a node's dimension: by whom, with which words, in which message and when."""
 
     node: str
     dimension: str
@@ -141,7 +140,7 @@ class DimensionEvidence:
 def stated_dimensions(
     graph: PropertyGraph, text: str, *, by: str, message: str = "", at: datetime | None = None
 ) -> tuple[DimensionEvidence, ...]:
-    """What a message says of dimensions of nodes that have them, sentence by sentence."""
+    """Extract what a message says about dimensions of nodes that have them, sentence by sentence."""
     found = []
     for sentence in rough_sentences(text):
         stems = in_stems(sentence)
@@ -152,7 +151,7 @@ def stated_dimensions(
             row: _places(in_stems(index_of(graph).names[row]), stems)
             for row in nodes_named_in(graph, sentence)
         }
-        # "public data" may be in such a phrase
+        # a name such as "public data" may overlap such a phrase
         rows = [row for row, own in names.items() if not any(own <= places for places, _ in said)]
         if len(rows) != 1:
             continue
@@ -175,13 +174,12 @@ def stated_dimensions(
 def filter_evidence(
     graph: PropertyGraph, right: str, filters: Filters, said: DimensionEvidence
 ) -> tuple[DimensionEvidence, ...]:
-    """What it says that filters of an expert exclude the right answer: for each that does, evidence that the
-    value belongs inside.
+    """Return evidence that dimension filters of an expert exclude the right answer, one for each filter.
 
-    `said` tells who asked, with which words and when; its node, dimension and end are not looked at. Such
-    evidence only ever speaks against a value: a wrong answer that many take for right is told as drift, so
-    its words are to be read. Raises UnknownName for a node that is not there, BadInput for filters that make
-    no sense.
+    Each says that the value of the node `right` should be within the filter. `said` gives who asked, with
+    which words and when. Its node, dimension and end are ignored. Such evidence only speaks against a value:
+    if many people take a wrong answer for right, it is reported as drift, so its words must be read. Raises
+    UnknownName if the node is not in the graph, and BadInput for invalid filters.
     """
     if right not in graph:
         raise UnknownName("node", right, ())
@@ -197,8 +195,9 @@ def filter_evidence(
 
 
 def _phrases_in(stems: tuple[str, ...]) -> Iterator[tuple[frozenset[int], set[tuple[str, DimensionEnd]]]]:
-    """The phrases for ends of dimensions in a sentence, of phrases within phrases the longest: their places,
-    and the ends.
+    """Yield the phrases for ends of dimensions in a sentence: their positions, and the ends.
+
+    Of overlapping phrases the longest counts.
     """
     at = 0
     while at < len(stems):
@@ -211,13 +210,13 @@ def _phrases_in(stems: tuple[str, ...]) -> Iterator[tuple[frozenset[int], set[tu
 
 
 def _places(name: tuple[str, ...], stems: tuple[str, ...]) -> frozenset[int]:
-    """Where the words of a name stand in a sentence."""
+    """Return the positions of the words of a name in a sentence."""
     starts = [at for at in range(len(stems)) if name and stems[at : at + len(name)] == name]
     return frozenset(at + step for at in starts for step in range(len(name)))
 
 
 def _is_negated(stems: tuple[str, ...], places: frozenset[int], name: frozenset[int]) -> bool:
-    """Whether one of the words shortly before a phrase negates it; those of the node's own name do not."""
+    """Return whether a word shortly before a phrase negates it. Words of the node's own name do not count."""
     first = min(places)
     return any(stems[at] in _NEGATED for at in range(max(0, first - _BEFORE), first) if at not in name)
 
@@ -232,10 +231,10 @@ def _number(value: object) -> float | None:
 
 @dataclass(frozen=True)
 class ContradictedDimension:
-    """A value that people contradict: which way it should go, how many say so and how many agree with it, and
-    with which words.
+    """A value that people contradict: its direction, how many contradict or confirm it, and their words.
 
-    `p` is how likely so many would say so were the value right, corrected for all that was watched.
+    `p` is the probability of so many contradictions if the value is right, corrected for all values
+    mentioned.
     """
 
     node: str
@@ -256,8 +255,9 @@ class ContradictedDimension:
 
 @dataclass(frozen=True)
 class ContradictionReport:
-    """What is contradicted, the surest first; how many values people spoke of; and how many words are older
-    than the value.
+    """Contradicted values, the most significant first.
+
+    Also the number of values mentioned, and of messages older than their values.
     """
 
     found: tuple[ContradictedDimension, ...]
@@ -278,15 +278,14 @@ def contradicted_dimensions(
     middle: float = 0.1,
     since: datetime | None = None,
 ) -> ContradictionReport:
-    """The values whose other end more people speak for than err.
+    """Find the dimension values that more people contradict than errors explain.
 
-    Of each person the last word on a value counts, and only one that is not older than `since` and than the
-    mark of whoever changed the node by hand. Where the value is right, a person contradicts it at most at the
-    rate `error_rate`; reported is what is contradicted more often than that explains: P(X >= against) for X ~
-    Bin(against + agreeing, error_rate), corrected over all values that were spoken of so that at most a share
-    `alpha` of what is reported is wrong on average, and that where nothing drifted a report is silent as
-    often as 1 - alpha (Benjamini and Hochberg 1995). A value within `middle` of .5 is at neither end, so
-    nothing contradicts it. Raises BadInput.
+    For each person and value only the last statement counts, and only if it is not older than `since` and the
+    mark of the last manual change of the node. If a value is right, a person contradicts it with probability
+    at most `error_rate`. The p-value is P(X >= against) for X ~ Bin(against + agreeing, error_rate). It is
+    corrected over all values mentioned, so that the false discovery rate is at most `alpha`, and a report
+    without any drift is empty with probability 1 - alpha (Benjamini and Hochberg 1995). A value within
+    `middle` of .5 is at neither end, so nothing contradicts it. Raises BadInput if a rate is out of range.
     """
     if not 0 < error_rate < 0.5 or not 0 < alpha < 1 or not 0 <= middle < 0.5:
         raise BadInput("error_rate and middle lie between 0 and .5, alpha between 0 and 1")
@@ -316,8 +315,9 @@ def contradicted_dimensions(
 
 
 def contradiction_proposal(graph: str, contradicted: ContradictedDimension, value: float) -> GraphProposal:
-    """The proposal to give a contradicted value another one, which a person says; raises BadInput for one
-    that goes the other way.
+    """Create the proposal to replace a contradicted value by one that a person gives.
+
+    Raises BadInput if the new value is not from 0 to 1, or not in the direction that people state.
     """
     if (
         not 0 <= value <= 1
@@ -345,8 +345,9 @@ def _judged(
 
 
 def false_discovery(ps: Sequence[float]) -> list[float]:
-    """p-values corrected for the share of false discoveries, in the order given: the i-th smallest times n /
-    i, never decreasing.
+    """Correct p-values for the false discovery rate (Benjamini-Hochberg), in the order given.
+
+    The i-th smallest is multiplied by n / i, and the result is made monotone.
     """
     order, least, corrected = sorted(range(len(ps)), key=ps.__getitem__), 1.0, [0.0] * len(ps)
     for rank in range(len(ps), 0, -1):
@@ -356,15 +357,16 @@ def false_discovery(ps: Sequence[float]) -> list[float]:
 
 
 def upper_tail(least: int, of: int, rate: float) -> float:
-    """P(X >= least) for X ~ Bin(of, rate)."""
+    """Return P(X >= least) for X ~ Bin(of, rate)."""
     return min(
         1.0, math.fsum(math.comb(of, k) * rate**k * (1 - rate) ** (of - k) for k in range(least, of + 1))
     )
 
 
 def _is_stale(graph: PropertyGraph, each: DimensionEvidence, since: datetime | None) -> bool:
-    """Whether words are too old, or older than the last change of the node by hand; words without a time are
-    never.
+    """Return whether a statement is older than `since` or than the last manual change of the node.
+
+    A statement without a time is never stale.
     """
     if each.at is None:
         return False
@@ -374,26 +376,25 @@ def _is_stale(graph: PropertyGraph, each: DimensionEvidence, since: datetime | N
     try:
         changed = datetime.fromisoformat(str(mark["at"])) if isinstance(mark, dict) else None
     except (KeyError, ValueError):
-        return False  # a mark of other makers says no time
+        return False  # a mark by other tools has no time
     return changed is not None and changed.tzinfo is not None and each.at < changed
 
 
-# Dimensions of an expert's graphs that the people who talk to it contradict: read off what all of them
-# said.
+# Contradicted dimensions of an expert's graphs, from the messages of all people who talk to it.
 
-# the days that are looked back, where nobody says how many, and at most
+# the default and the maximal number of days to look back
 DRIFT_DAYS, MOST_DRIFT_DAYS = (90, 3650)
-_MOST = 20_000  # messages that are read, the last ones
+_MOST = 20_000  # messages that are read, the latest ones
 
 
 def drift_of_expert(
     service: ExpertService, id: str, *, days: int = DRIFT_DAYS
 ) -> dict[str, ContradictionReport]:
-    """What is contradicted in each graph of an expert by what people said to it in the last days; raises
-    NotFound and BadInput.
+    """Report the dimension values that people contradicted in the last days, for each graph of an expert.
 
-    A person is whoever a conversation belongs to, so on a server without tokens all are one, and one is never
-    believed alone. The reports hold the words of everybody: whoever shows them to others leaves those out.
+    A person is the owner of a conversation. On a server without tokens all people are therefore one, and one
+    person is never enough. The reports hold everybody's words, which must be removed before others see them.
+    Raises NotFound if there is no such expert, and BadInput if `days` is below 1.
     """
     require_count(days, 1, "days")
     known = service.expert(id)

@@ -1,5 +1,6 @@
-"""Extract proposed graph changes from a message with a model; of its reply only what stands in the message
-word for word counts.
+"""Extract proposed graph changes from a message with a model.
+
+Only what occurs verbatim in the message counts.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from kgot_lab.text.cleaning import FENCES, fenced, shorten
 from kgot_lab.text.words import stands_in
 from kgot_lab.types import LLM, Json, Message, Prompt
 
-# What a model is asked of a message, and the form in which it notes the changes that the message states.
+# The prompt for a message, and the schema in which a model reports the changes that it states.
 
 MOST_OF_MESSAGE = 2000  # tokens of a message
 _REPLY = 800
@@ -47,7 +48,7 @@ _SYSTEM = (
 
 
 class StatedChange(BaseModel):
-    """A change as a model notes it."""
+    """A change as the model reports it."""
 
     kind: Literal["node", "edge", "no edge", "property"]
     subject: str = Field(max_length=200)
@@ -60,13 +61,13 @@ class StatedChange(BaseModel):
 
 
 class StatedChanges(BaseModel):
-    """The changes that a model notes of a message."""
+    """The changes that a model finds in a message."""
 
     changes: list[StatedChange] = Field(max_length=20)
 
 
 def changes_prompt(message: str, graph: PropertyGraph) -> Prompt:
-    """What a model is asked of a message."""
+    """Build the prompt that asks a model for the changes in a message."""
     index = index_of(graph)
     known = ", ".join(index.names[row] for row in nodes_named_in(graph, message)) or "none"
     told = f"Types: {', '.join(graph.labels())}.\nRelations: {', '.join(graph.types())}.\n"
@@ -81,30 +82,29 @@ _NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\d)")
 
 @dataclass(frozen=True)
 class ExtractedChanges:
-    """What was taken of a message, each with the words that say it; and what was not, with the reason."""
+    """Accepted changes of a message, each with its quotation, and refused ones with the reason."""
 
     proposals: tuple[tuple[GraphProposal, str], ...] = ()
     refused: tuple[str, ...] = ()
 
 
 class _NotTaken(Exception):
-    """Why a change is not taken."""
+    """Why a change is refused."""
 
 
 def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) -> ExtractedChanges:
-    """The proposals that a message makes for a graph, by its name among others, read by one call of a model.
-    Raises LLMError.
+    """Extract the proposals that a message makes for a graph, with one call of a model.
 
-    A phrase counts only if it stands in the message word for word, a relation and a type only if the graph
-    has them. A new node and its edges are one proposal. What the model makes of the message is proposed and
-    no more: nothing it writes is carried out.
+    `name` is the name of the graph among others. A phrase counts only if it occurs verbatim in the message, a
+    relation or a type only if the graph has it. A new node and its edges are one proposal. The result is only
+    proposed, and nothing that the model writes is executed. Raises LLMError if the model fails.
     """
     noted = structured(llm, changes_prompt(message, graph), StatedChanges).changes
     reader = _Reader(graph, shorten(message, MOST_OF_MESSAGE))
     refused: list[str] = []
     nodes: dict[str, tuple[list[GraphEdit], list[str]]] = {}
     single: list[tuple[GraphEdit, str]] = []
-    # so that edges find the nodes that are new with them
+    # nodes first, so that edges find new nodes
     for each in sorted(noted, key=lambda one: one.kind != "node"):
         try:
             edit = reader.edit(each)
@@ -132,18 +132,19 @@ def extract_changes(llm: LLM, message: str, graph: PropertyGraph, *, name: str) 
 def learn_from_message(
     ledger: ProposalLedger, llm: LLM, graph: PropertyGraph, *, name: str, text: str, said: ProposalSource
 ) -> tuple[StoredProposal, ...]:
-    """Queue what a message proposes for a graph; `said` tells message, conversation and person. Raises
-    LLMError and BadInput.
+    """Queue the proposals that a message makes for a graph.
 
-    Every proposal waits: neither the message nor the model's reply can accept one.
+    `said` has message, conversation and person. Every proposal waits for review: neither the message nor the
+    model's reply can accept one. Raises LLMError if the model fails, and BadInput.
     """
     found = extract_changes(llm, text, graph, name=name)
     return tuple(ledger.propose(proposal, replace(said, quote=quote)) for proposal, quote in found.proposals)
 
 
 def original_spelling(phrase: str, text: str) -> str:
-    """A phrase as a text spells it, where it stands there word for word and sign for sign but for capitals
-    and spaces; else "".
+    """Return a phrase as a text spells it, or "" if it does not occur verbatim.
+
+    Case and whitespace are ignored.
     """
     words = phrase.split()
     found = (
@@ -155,11 +156,11 @@ def original_spelling(phrase: str, text: str) -> str:
 
 
 class _Reader:
-    """Reads what a model noted of one message."""
+    """Converts the changes that a model reports for one message to edits."""
 
     def __init__(self, graph: PropertyGraph, text: str) -> None:
         self.graph, self.text = graph, text
-        self.new: dict[str, str] = {}  # ids of new nodes by their name in lower case
+        self.new: dict[str, str] = {}  # ids of new nodes by lower-case name
 
     def edit(self, noted: StatedChange) -> GraphEdit:
         quote = original_spelling(noted.quote, self.text)
@@ -228,8 +229,9 @@ class _Reader:
 
 
 def _read_values(noted: StatedChange, before: Json) -> Iterator[Json]:
-    """The value of a property that the quotation says, where such a property may have it: a dimension, a
-    description, a number, a text.
+    """Yield the value of a property that the quotation states, if such a property can have it.
+
+    Properties are dimensions, descriptions, numbers and texts.
     """
     number = isinstance(before, int | float) and not isinstance(before, bool)
     if noted.property in BY_NAME or number:

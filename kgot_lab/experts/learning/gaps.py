@@ -1,6 +1,4 @@
-"""Explain failed answers: a graph that lacks something, a search that is set so that it does not find it,
-and what failed questions share.
-"""
+"""Explain failed answers: missing nodes, search settings that hide nodes, and common patterns."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ from kgot_lab.retrieval.fusion import lane_weights
 from kgot_lab.text.cleaning import counted
 from kgot_lab.text.words import searched_words, stem
 
-# Questions to an expert and what came of them: which answers failed, and how one knows.
+# Questions to an expert and their outcomes: which answers failed, and the evidence for it.
 
 FAILURES = ("thumbs down", "does not know", "false citations", "nothing retrieved")
 _DOES_NOT_KNOW = re.compile(
@@ -47,8 +45,10 @@ _DOES_NOT_KNOW = re.compile(
 
 @dataclass(frozen=True)
 class QuestionRecord:
-    """A question and what came of it: the nodes of one graph that were told and cited, best first, false
-    citations, and a thumb or None.
+    """A question and its outcome.
+
+    It has the nodes of one graph in the prompt and the cited ones, best first, the false citations, and the
+    thumb or None.
     """
 
     message: str  # the id of the answer
@@ -62,7 +62,7 @@ class QuestionRecord:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """In which of the four ways the answer failed; a thumb up says that it did not, whatever else."""
+        """The ways, of four, in which the answer failed. A thumb up means that it did not, whatever else."""
         if self.thumb == 1:
             return ()
         signs = (self.thumb == -1, admits_not_knowing(self.answer), bool(self.false), not self.told)
@@ -70,17 +70,17 @@ class QuestionRecord:
 
 
 def admits_not_knowing(answer: str) -> bool:
-    """Whether an answer says, in English, that it does not know or that the graph does not say it."""
+    """Return whether an answer says, in English, that it does not know or that the graph does not say it."""
     return _DOES_NOT_KNOW.search(answer) is not None
 
 
 def question_records(
     messages: Sequence[ChatMessage], thumbs: Mapping[str, int], graph: str
 ) -> tuple[QuestionRecord, ...]:
-    """The questions of a conversation with what came of them, as one graph of the expert has it; `thumbs` are
-    by the id of the answer.
+    """Return the questions of a conversation with their outcomes, as seen by one graph of the expert.
 
-    An answer that was stopped, or that a model failed to give, says nothing of the graph and is left out.
+    `thumbs` are by the id of the answer. An answer that was stopped or that failed says nothing about the
+    graph and is left out.
     """
     found = []
     for before, answer in pairwise(messages):
@@ -107,24 +107,24 @@ def question_records(
 def questions_of(
     tables: ExpertTables, expert: str, owner: str, graph: str, *, most: int = 200
 ) -> tuple[QuestionRecord, ...]:
-    """The questions of somebody to an expert, of at most so many conversations, the last first.
+    """Return the questions of an owner to an expert, from at most `most` conversations, the latest first.
 
-    What several people asked is the sum of these; whoever joins them shows the words of one to whoever reads
-    the report.
+    The questions of several people are the union of these. Joining them shows the words of one person to
+    everyone who reads the report.
     """
     thumbs = {each.message: each.thumb for each in tables.judged(expert) if each.thumb is not None}
     talks, _ = tables.conversations(expert, owner, limit=most)
     return tuple(each for talk in talks for each in question_records(tables.messages(talk.id), thumbs, graph))
 
 
-# What failed questions have in common: an intent or a word whose questions fail more often than the others
-# do.
+# Patterns of failed questions: an intent or a word whose questions fail more often than the others.
 
 
 @dataclass(frozen=True)
 class FailurePattern:
-    """Questions of one kind that fail more often: an intent or a word, how many were asked and failed, and p,
-    corrected for all kinds.
+    """An intent or word whose questions fail more often.
+
+    It has the number of questions asked and failed, and the p-value corrected for all kinds.
     """
 
     kind: str  # "intent" or "word"
@@ -141,12 +141,12 @@ class FailurePattern:
 def failure_patterns(
     asked: Sequence[QuestionRecord], *, alpha: float = 0.05, least: int = 3
 ) -> tuple[FailurePattern, ...]:
-    """The intents, and words of questions, of which at least `least` failed, and more than chance explains;
-    the surest first.
+    """Find the intents and question words with more failures than chance explains.
 
-    Fisher's exact test, one-sided: the chance that of k questions so many are among the failed f of n, drawn
-    without replacement, corrected by Holm over every intent and word that at least `least` questions have.
-    Raises BadInput.
+    The most significant come first. At least `least` of their questions must have failed. The test is
+    Fisher's exact test, one-sided: the chance that of k questions so many are among the f failed of n, drawn
+    without replacement. It is corrected by Holm over every intent and word that at least `least` questions
+    have. Raises BadInput if `alpha` or `least` is out of range.
     """
     require_count(least, 1, "least")
     if not 0 < alpha < 1:
@@ -182,8 +182,9 @@ def failure_patterns(
 
 
 def drawn_tail(least: int, drawn: int, marked: int, of: int) -> float:
-    """P(at least so many of the drawn are marked), drawn without replacement: the upper tail of the
-    hypergeometric distribution.
+    """Return the upper tail of the hypergeometric distribution.
+
+    This is P(at least so many of the drawn are marked), drawn without replacement.
     """
     whole = comb(of, drawn)
     return (
@@ -197,13 +198,14 @@ def _failed_ids(those: Sequence[QuestionRecord]) -> tuple[str, ...]:
 
 
 _USUAL = RetrievalConfig()
-_FIRST = 3  # nodes of the usual search that are looked at
+_FIRST = 3  # nodes of the default search that are considered
 
 
 @dataclass(frozen=True)
 class KnowledgeGap:
-    """A failed question for which the graph holds nothing better than what was told; `match` is that of the
-    best node, from 0 to 1.
+    """A failed question for which the graph has nothing better than the nodes in the prompt.
+
+    `match` is that of the best node, from 0 to 1.
     """
 
     asked: QuestionRecord
@@ -215,11 +217,10 @@ class KnowledgeGap:
 
 @dataclass(frozen=True)
 class Misconfiguration:
-    """A failed question whose answer may be a node of the graph that was not told, and which setting keeps
-    that out.
+    """A failed question whose answer may be a node that was not in the prompt, because of a setting.
 
-    `setting` is "filters", "weights", "edge types", "methods", "limit", or "ranking" where none of them is at
-    fault.
+    `setting` is "filters", "weights", "edge types", "methods", "limit", or "ranking" if none of them is the
+    cause.
     """
 
     asked: QuestionRecord
@@ -235,11 +236,10 @@ class Misconfiguration:
 
 @dataclass(frozen=True)
 class GapReport:
-    """What is to be learnt from failed answers; `unexplained` are failures of the model, whose answer cites
-    what is not there.
+    """What can be learned from failed answers. `unexplained` are failures of the model, with false citations.
 
-    While a setting is at fault most failures are put down to it, also of questions that the graph cannot
-    answer: mend it and ask again.
+    As long as a setting is wrong, most failures are attributed to it, even of questions that the graph cannot
+    answer. Correct it and repeat the report.
     """
 
     asked: int
@@ -260,10 +260,10 @@ class GapReport:
 
 @dataclass(frozen=True)
 class GapSettings:
-    """When a node matches clearly better: by at least `margin` more than all that was told, and at least
-    `least`.
+    """The thresholds at which a node matches clearly better.
 
-    Defaults are for cosines of MiniLM, set on the tuning half of the queries of the bundled graph.
+    It must match better by `margin` than all nodes in the prompt, and match by at least `least`. Defaults are
+    for cosines of MiniLM, set on the tuning half of the queries of the bundled graph.
     """
 
     margin: float = 0.1
@@ -283,14 +283,14 @@ def gap_report(
     settings: GapSettings | None = None,
     matches: NodeMatches | None = None,
 ) -> GapReport:
-    """Why the failed of some questions failed, and what to add to the graph; `config` is how the expert
-    searches.
+    """Explain why questions failed, and propose what to add to the graph.
 
-    A failed question is one of a misconfiguration where another setting, the usual one, puts a node among its
-    first three that was not told and is the first or matches as well as what was told; or where any node
-    matches clearly better than what was told. Else it is unexplained where its citations alone were false,
-    and a gap where they were not. A gap proposes a node next to what was told; gaps that share ends or words
-    are one. Patterns are told of all failed questions.
+    `config` is how the expert searches. A failed question is attributed to a misconfiguration if changing one
+    setting to its default puts a node that was not in the prompt among the first three results, where it is
+    first or matches as well as the nodes in the prompt. The same holds if any node matches clearly better
+    than those. Otherwise it is unexplained if only its citations were false, and else a gap. A gap proposes a
+    node next to those in the prompt. Gaps that share ends or words are merged. Patterns cover all failed
+    questions.
     """
     settings, config = settings or GapSettings(), config or _USUAL
     matches = matches or NodeMatches(graph, embedder)
@@ -331,8 +331,9 @@ def _filtered_nodes(
     strengths: NDArray[np.float64],
     told_match: float,
 ) -> tuple[str, str]:
-    """The first setting whose usual value would have told a node that may be the answer, and the node; two
-    empty texts where none would.
+    """Return the first setting whose default would have found a node that may be the answer, and the node.
+
+    Returns two empty strings if there is none.
     """
     told = frozenset(asked.told)
     for name, other in _variants(config):
@@ -344,7 +345,7 @@ def _filtered_nodes(
 
 
 def _variants(config: RetrievalConfig) -> Iterator[tuple[str, RetrievalConfig]]:
-    """The configurations that differ from one in a setting that is not as usual."""
+    """Yield configurations in which one non-default setting is replaced by its default, with its name."""
     if config.dimension_filters:
         yield "filters", replace(config, dimension_filters={})
     if config.boost_types is not None:

@@ -1,6 +1,4 @@
-"""Where a graph should grow: how well its nodes match a question, what a missing node would be joined
-with, over which edges, and of which type it might be.
-"""
+"""Propose where a graph should grow: matches of nodes with questions, and type and edges of a new node."""
 
 from __future__ import annotations
 
@@ -19,16 +17,16 @@ from kgot_lab.graph import PropertyGraph
 from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.text.words import searched_words, stem
 
-# How well each node of a graph matches a question: by meaning where there is an embedder, else by the words
-# they share.
+# How well each node of a graph matches a question: by embeddings if there is an embedder, else by shared
+# words.
 
 
 class NodeMatches:
-    """The nodes of a graph as questions are matched with them; a match is from 0 to 1.
+    """Matches of the nodes of a graph with questions, from 0 to 1.
 
-    By meaning it is the cosine of the node's text with the question, at least 0. By words it is the share of
-    the question's words that the node holds, each word w weighing log(1 + (n - n_w + .5) / (n_w + .5)) as in
-    BM25, where n_w of n nodes hold it.
+    With an embedder a match is the cosine of the node's text with the question, at least 0. Without one it is
+    the share of the question's words that the node contains, each word w weighted by log(1 + (n - n_w + .5) /
+    (n_w + .5)) as in BM25, where n_w of n nodes contain it.
     """
 
     def __init__(self, graph: PropertyGraph, embedder: Embedder | None = None) -> None:
@@ -36,7 +34,7 @@ class NodeMatches:
         self._meaning = self._index.meaning(embedder) if embedder is not None else None
 
     def of(self, question: str) -> NDArray[np.float64]:
-        """The match of each node by row, shape (nodes,)."""
+        """Return the match of each node with a question, shape (nodes,)."""
         found = np.zeros(len(self.graph))
         if self._meaning is not None:
             for id, score in self._meaning.search(question).hits:
@@ -51,7 +49,7 @@ class NodeMatches:
         return found / total if total else found
 
     def unknown(self, question: str) -> tuple[str, ...]:
-        """The words of a question that no node holds, in their order."""
+        """Return the words of a question that no node contains, in order."""
         return tuple(
             dict.fromkeys(word for word in searched_words(question) if stem(word) not in self._index.of_stem)
         )
@@ -63,9 +61,7 @@ _KEPT = "_learning_edges"
 
 @dataclass(frozen=True)
 class ProposedEdge:
-    """An edge that a new node should have: to or from a node that is there, of the type that is usual between
-    such types.
-    """
+    """An edge of a new node to or from an existing one, of the usual type between such node types."""
 
     end: str
     type: str
@@ -77,11 +73,11 @@ class ProposedEdge:
 
 @dataclass(frozen=True)
 class ProposedRegion:
-    """A node that seems to be missing: words for its name, types it might have with their shares, edges, and
-    the questions that miss it.
+    """A node that seems to be missing.
 
-    The type is a guess from the types around it: on the bundled graph it is right no more often than chance,
-    so a person says it.
+    It has words for its name, possible types with shares, edges, and the questions that need it. The type is
+    a guess from the surrounding types. On the bundled graph it is right no more often than chance, so a
+    person chooses it.
     """
 
     words: tuple[str, ...]
@@ -103,8 +99,9 @@ class ProposedRegion:
 def proposed_region(
     matches: NodeMatches, question: str, message: str, told: Sequence[str] = ()
 ) -> ProposedRegion:
-    """Where the answer to a question seems to be missing: next to what was told, the best first, or else to
-    what matches best.
+    """Propose where the answer to a question is missing from the graph.
+
+    The region is next to the nodes in the prompt, the best first, and then those that match best.
     """
     graph, strengths = matches.graph, matches.of(question)
     order = [int(row) for row in np.argsort(-strengths, kind="stable") if strengths[row] > 0]
@@ -123,8 +120,9 @@ def proposed_region(
 
 
 def usual_edge(graph: PropertyGraph, type: str, end: str) -> ProposedEdge:
-    """The edge that nodes of a type most often have with nodes of the type of `end`; where none has, the most
-    frequent of the graph.
+    """Return the most frequent edge between nodes of a type and nodes of the type of `end`.
+
+    If there is none, it is the most frequent edge type of the graph.
     """
     counted: Counter[tuple[str, bool]] = Counter()
     for label in dict.fromkeys(graph.node(end).labels):
@@ -140,7 +138,7 @@ def usual_edge(graph: PropertyGraph, type: str, end: str) -> ProposedEdge:
 
 
 def _edges_by_types(graph: PropertyGraph) -> Counter[tuple[str, str, str]]:
-    """How many edges of each type join nodes of each two types."""
+    """Count the edges by source type, edge type and target type. The counts are cached with the graph."""
     kept: Counter[tuple[str, str, str]] | None = vars(graph).get(_KEPT)
     if kept is None:
         kept = Counter()
@@ -151,12 +149,15 @@ def _edges_by_types(graph: PropertyGraph) -> Counter[tuple[str, str, str]]:
                 for source in labels[edge.source]
                 for target in labels[edge.target]
             )
-        vars(graph)[_KEPT] = kept  # with the graph, as its index is
+        vars(graph)[_KEPT] = kept  # cached with the graph, as its index is
     return kept
 
 
 def joined_regions(regions: Sequence[ProposedRegion]) -> tuple[ProposedRegion, ...]:
-    """Regions in their order, those as one that share two of their ends, or a word that no node holds."""
+    """Merge regions that share two of their ends, or a word that no node contains.
+
+    Regions with the most questions come first, otherwise their order is kept.
+    """
     made: list[ProposedRegion] = []
     for each in regions:
         for place, other in enumerate(made):
@@ -178,7 +179,7 @@ def _joined(one: ProposedRegion, other: ProposedRegion) -> ProposedRegion:
     types = tuple(
         (name, share / total) for name, share in sorted(shares.items(), key=lambda each: (-each[1], each[0]))
     )
-    # of an end that both have, the edge of the first
+    # if both have an end, the edge of the first
     edges = {each.end: each for each in (*other.edges, *one.edges)}
     order = dict.fromkeys((*(end for end in one.ends if end in other.ends), *one.ends, *other.ends))
     return ProposedRegion(
@@ -193,11 +194,10 @@ def _joined(one: ProposedRegion, other: ProposedRegion) -> ProposedRegion:
 def region_proposal(
     graph: PropertyGraph, name: str, region: ProposedRegion, *, called: str, type: str
 ) -> GraphProposal:
-    """The proposal to add the node of a region to a graph, by its name among others, once somebody says what
-    it is called and its type.
+    """Create the proposal to add the node of a region to a graph, with a name and a type that a person gives.
 
-    Its edges are those usual for that type. Raises BadInput for a type that the graph has not, and for a name
-    that is blank or taken.
+    `name` is the name of the graph among others. The edges are the usual ones of that type. Raises BadInput
+    if the graph has no such type, or the node's name is blank or taken.
     """
     if type not in graph.labels():
         raise BadInput(f"the graph has no type {type[:40]!r}; it has {', '.join(graph.labels())}")

@@ -1,6 +1,6 @@
-"""Edits of a graph that people propose, and the ledger of them: what waits, and who decided what and when.
+"""Edits of a graph that people propose, and their ledger: what waits, and who decided what and when.
 
-Nothing in it changes a graph: that is done by a reviewer, and by nothing that stands in a message.
+Nothing here changes a graph. A reviewer does that, and nothing that a message contains.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import ClaimRow, InTables, Layout, TableStorage
 from kgot_lab.types import Diff, Edge, Json, Node
 
-# All SQL of proposals and of what was decided on them, in what SQLite and PostgreSQL have in common.
+# All SQL of proposals and decisions, common to SQLite and PostgreSQL.
 
 PROPOSAL_TABLES = (
     """CREATE TABLE proposals (id TEXT PRIMARY KEY, graph TEXT NOT NULL, body TEXT NOT NULL, standing TEXT NOT NULL, at BIGINT NOT NULL)""",
@@ -73,16 +73,16 @@ SETTLE = "UPDATE verdicts SET settled = 1 WHERE number = :number"
 WITHDRAW = "DELETE FROM verdicts WHERE number = :number"
 
 
-# Edits of a graph that somebody proposes, as values that can be kept, and what they would make of a graph,
-# checked as by hand.
+# Proposed edits of a graph as values that can be stored, and their effect on a graph, validated like manual
+# edits.
 
-# the editor takes the second for another type, and writes the third itself
+# the editor treats the second as another type, and writes the third itself
 _NO_PROPERTIES = ("id", "type", MADE_BY_HAND)
 
 
 @dataclass(frozen=True)
 class NodeToAdd:
-    """A node that is not there, by its id, its type and what it is called."""
+    """A new node: id, type and name."""
 
     id: str
     type: str
@@ -105,18 +105,16 @@ class _EdgeEdit:
 
 
 class EdgeToAdd(_EdgeEdit):
-    """An edge that is not there."""
+    """A new edge."""
 
 
 class EdgeToRemove(_EdgeEdit):
-    """An edge that is there, and that somebody says is wrong."""
+    """An existing edge that somebody says is wrong."""
 
 
 @dataclass(frozen=True)
 class PropertyToChange:
-    """Another value of a property; `before` is the one that it had when this was proposed, None where it had
-    none.
-    """
+    """A new value of a property. `before` is its value when this was proposed, or None if it had none."""
 
     id: str
     name: str
@@ -150,20 +148,20 @@ class GraphProposal:
 
     @property
     def id(self) -> str:
-        """The same for the same edits of the same graph, whoever proposes them."""
+        """A hash of the graph and the edits, the same whoever proposes them."""
         return "prop_" + hashlib.sha256(self.to_text().encode()).hexdigest()[:24]
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.edits))
 
     def to_text(self) -> str:
-        """The proposal as JSON."""
+        """Return the proposal as JSON text."""
         edits = [{"edit": type(each).__name__, **asdict(each)} for each in self.edits]
         return json.dumps({"graph": self.graph, "edits": edits}, sort_keys=True)
 
     @staticmethod
     def of_text(text: str) -> GraphProposal:
-        """The proposal that `to_text` wrote."""
+        """Parse a proposal that `to_text` wrote."""
         told = json.loads(text)
         edits = ({name: value for name, value in each.items() if name != "edit"} for each in told["edits"])
         kinds = (_KINDS[each["edit"]] for each in told["edits"])
@@ -174,9 +172,7 @@ class GraphProposal:
 
 @dataclass(frozen=True)
 class PlannedChange:
-    """What some edits would make of a graph: the change, the graph after it, and what it would break that is
-    no error.
-    """
+    """What edits would do to a graph: the change, the resulting graph, and the warnings it would cause."""
 
     diff: Diff
     after: PropertyGraph
@@ -186,11 +182,11 @@ class PlannedChange:
 def planned_change(
     graph: PropertyGraph, edits: Sequence[GraphEdit], *, by: str, now: Callable[[], datetime] = utc_now
 ) -> PlannedChange:
-    """What some edits would make of a graph, as the Editor makes them one after another, marked as made by
-    hand; nothing is written.
+    """Compute what edits would change in a graph, marked as made by hand, without writing anything.
 
-    Raises BadInput for what a rule forbids, for what is there already, and where a property has another value
-    than when the change was proposed; UnknownName for a node or an edge that is not there.
+    The Editor makes them one after another. Raises BadInput if a rule forbids an edit, its result exists
+    already, or a property has another value than when the change was proposed, and UnknownName if a node or
+    an edge does not exist.
     """
     editor = Editor(graph, by=by, now=now)
     broken: set[Fault] = set()
@@ -219,7 +215,7 @@ def _made(editor: Editor, edit: GraphEdit) -> Any:
 
 
 def diff_as_text(diff: Diff) -> str:
-    """A change as JSON, which `kgot_lab.loop.events.diff_from_json` reads."""
+    """Return a change as JSON text, which `kgot_lab.loop.events.diff_from_json` reads."""
     return json.dumps({name: [_plain(each) for each in value] for name, value in vars(diff).items()})
 
 
@@ -236,18 +232,18 @@ MOST_WAITING = 200  # proposals of one person, so that nobody fills the queue al
 
 @dataclass(frozen=True)
 class ProposalSource:
-    """The words that say a proposal, word for word, in which message and conversation, and by whom."""
+    """The verbatim words that state a proposal, with message, conversation and person."""
 
     message: str
     conversation: str
     said_by: str
     quote: str = ""
-    at: datetime | None = None  # the ledger notes it
+    at: datetime | None = None  # set by the ledger
 
 
 @dataclass(frozen=True)
 class StoredProposal:
-    """A proposal with its standing, "queued", "accepted" or "rejected", and all who said it."""
+    """A proposal with its standing, "queued", "accepted" or "rejected", and everyone who stated it."""
 
     proposal: GraphProposal
     standing: str
@@ -256,14 +252,15 @@ class StoredProposal:
 
     @property
     def people(self) -> int:
-        """How many people said it."""
+        """The number of people who stated it."""
         return len({each.said_by for each in self.said})
 
 
 @dataclass(frozen=True)
 class ProposalVerdict:
-    """A decision, "accept", "reject" or "undo": its number, by whom and when, and for a change of the graph
-    the digests around it.
+    """A decision, "accept", "reject" or "undo": number, person and time, and the digests of a changed graph.
+
+    The digests are those before and after the change.
     """
 
     number: int
@@ -279,16 +276,17 @@ class ProposalVerdict:
 
 
 class ProposalLedger(InTables):
-    """Proposals and decisions in tables; `now` is its clock."""
+    """Proposals and decisions in tables. `now` is its clock."""
 
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
         self.storage, self.now = storage, now
 
-    # --- what was said ---
+    # --- proposals ---
 
     def propose(self, proposal: GraphProposal, said: ProposalSource) -> StoredProposal:
-        """Queue a proposal; one that is there keeps its standing, with who says it too. Raises BadInput where
-        somebody has too many.
+        """Queue a proposal. An existing one keeps its standing and gets another source.
+
+        Raises BadInput if somebody has too many proposals.
         """
         who, quote = plain_text(said.said_by, "who says it (said_by)"), plain_text(said.quote, "the quote")
         with self.storage.changing():
@@ -311,7 +309,10 @@ class ProposalLedger(InTables):
             return self.proposal(proposal.id)
 
     def proposal(self, id: str) -> StoredProposal:
-        """A proposal by its id; raises BadInput where there is none."""
+        """Return a proposal by its id.
+
+        Raises BadInput if there is none.
+        """
         with self.storage.reading():
             found = self.storage.rows(PROPOSAL, {"id": id})
             if not found:
@@ -319,14 +320,15 @@ class ProposalLedger(InTables):
             return self._kept(found[0])
 
     def queue(self, graph: str) -> tuple[StoredProposal, ...]:
-        """What waits for a graph: first what most people said, then what was said first."""
+        """Return the proposals waiting for a graph, those stated by most people first, then the oldest."""
         with self.storage.reading():
             kept = [self._kept(row) for row in self.storage.rows(WAITING_PROPOSALS, {"graph": graph})]
         return tuple(sorted(kept, key=lambda each: -each.people))
 
     def forget(self, conversation: str) -> int:
-        """Remove the words of a conversation, and what waits that nobody else said and nobody decided on; how
-        many proposals went.
+        """Remove the words of a conversation, and undecided proposals that nobody else stated.
+
+        Returns the number of proposals removed.
         """
         with self.storage.changing():
             ids = [row[0] for row in self.storage.rows(SAID_IN, {"conversation": conversation})]
@@ -345,26 +347,29 @@ class ProposalLedger(InTables):
         )
         return StoredProposal(GraphProposal.of_text(body), standing, moment(at), tuple(said))
 
-    # --- what was decided ---
+    # --- decisions ---
 
     def decided(self, graph: str, most: int = 20) -> tuple[ProposalVerdict, ...]:
-        """The last decisions on a graph, at most so many, the latest first."""
+        """Return at most `most` of the last decisions on a graph, the latest first."""
         require_count(most, 1, "most")
         return tuple(map(_verdict, self.storage.rows(VERDICTS, {"graph": graph, "most": most})))
 
     def verdict(self, number: int) -> ProposalVerdict:
-        """A decision by its number; raises BadInput where there is none."""
+        """Return a decision by its number.
+
+        Raises BadInput if there is none.
+        """
         found = self.storage.rows(VERDICT, {"number": number})
         if not found:
             raise BadInput(f"there is no decision {number}: decided() lists them")
         return _verdict(found[0])
 
     def undone(self, number: int) -> bool:
-        """Whether a decision was taken back."""
+        """Return whether a decision was undone."""
         return bool(self.storage.rows(UNDONE_BY, {"number": number}))
 
     def unsettled(self, graph: str) -> tuple[ProposalVerdict, ...]:
-        """The decisions of which it is not on file whether they reached the graph."""
+        """Return the decisions for which it is not recorded whether they reached the graph."""
         return tuple(map(_verdict, self.storage.rows(UNSETTLED, {"graph": graph})))
 
     def note(
@@ -377,8 +382,9 @@ class ProposalLedger(InTables):
         before: str = "",
         undoes: int | None = None,
     ) -> ProposalVerdict:
-        """Note a decision: with a change as one that has yet to reach the graph, else as settled. Called
-        within `storage.changing()`.
+        """Record a decision: one with a change as not yet applied to the graph, any other as settled.
+
+        Call it within `storage.changing()`.
         """
         standings = {"accept": "accepted", "reject": "rejected", "undo": "queued"}
         if action not in standings:
@@ -398,11 +404,11 @@ class ProposalLedger(InTables):
         return self.verdict(int(last) + 1)
 
     def settle(self, number: int) -> None:
-        """Note that a decision reached the graph."""
+        """Record that a decision was applied to the graph."""
         self.storage.rows(SETTLE, {"number": number})
 
     def withdraw(self, verdict: ProposalVerdict) -> None:
-        """Take a decision off the file that never reached the graph."""
+        """Delete the record of a decision that was never applied to the graph."""
         standing = "accepted" if verdict.action == "undo" else "queued"
         self.storage.rows(WITHDRAW, {"number": verdict.number})
         self.storage.rows(STAND, {"id": verdict.proposal, "standing": standing})
@@ -411,7 +417,10 @@ class ProposalLedger(InTables):
 def open_proposals(
     place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
 ) -> ProposalLedger:
-    """The ledger in an SQLite file, in memory, or in PostgreSQL; raises what `open_tables` does."""
+    """Open the ledger in an SQLite file, in memory, or in PostgreSQL.
+
+    Raises what `open_tables` raises.
+    """
     return ProposalLedger(open_tables(PROPOSALS_LAYOUT, place, namespace=namespace), now=now)
 
 

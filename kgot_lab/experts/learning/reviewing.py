@@ -1,6 +1,4 @@
-"""Review proposals: what is accepted reaches the graph after the rules are checked, and can be taken back
-exactly.
-"""
+"""Review proposals. Accepted ones change the graph after the rules are checked, and can be undone exactly."""
 
 from __future__ import annotations
 
@@ -32,17 +30,19 @@ _ALL = 2**31 - 1  # decisions
 
 
 class TaughtGraph(Protocol):
-    """A graph that takes changes, such as a store."""
+    """A graph that accepts changes, such as a store."""
 
     def graph(self) -> PropertyGraph: ...
-    def apply(self, diff: Diff) -> None: ...  # in one step; raises BadInput where it does not fit
+    def apply(self, diff: Diff) -> None: ...  # atomic; raises BadInput if it does not fit
 
 
 def graph_with_decisions(
     ledger: ProposalLedger, graph: str, base: PropertyGraph
 ) -> tuple[PropertyGraph, tuple[int, ...]]:
-    """A graph, by its name and as it was read, with all that was accepted for it and not undone; and the
-    numbers of the decisions that fit it no more, since it was changed otherwise.
+    """Apply to a graph all changes that were accepted for it and not undone.
+
+    `graph` is its name and `base` the graph as read. Also returns the numbers of the decisions that no longer
+    fit, because the graph was changed otherwise.
     """
     decided = [each for each in reversed(ledger.decided(graph, most=_ALL)) if each.settled]
     undone, misfits = {each.undoes for each in decided}, []
@@ -57,10 +57,10 @@ def graph_with_decisions(
 
 
 class GraphReviewer:
-    """Who decides on the proposals for one graph, by name.
+    """Decides on the proposals for one graph, by name.
 
-    A decision is on file before the graph changes, and noted as settled after; one that was cut off in
-    between is settled by the digest of the graph when a reviewer is made, or by `settle`.
+    A decision is recorded before the graph changes, and marked as settled afterwards. An interrupted one is
+    settled by the digest of the graph when a reviewer is created, or by `settle`.
     """
 
     def __init__(self, ledger: ProposalLedger, taught: TaughtGraph, graph: str, by: str) -> None:
@@ -70,12 +70,16 @@ class GraphReviewer:
         self.settle()
 
     def planned(self, id: str) -> PlannedChange:
-        """What a proposal would make of the graph; raises BadInput and UnknownName where it cannot be made."""
+        """Compute what a proposal would change in the graph.
+
+        Raises BadInput and UnknownName if it cannot be applied.
+        """
         return planned_change(self.taught.graph(), self._of_graph(id), by=self.by, now=self.ledger.now)
 
     def accept(self, id: str) -> ProposalVerdict:
-        """Let a proposal that waits change the graph; raises BadInput where a rule forbids it or it no longer
-        waits, and UnknownName.
+        """Accept a waiting proposal and change the graph.
+
+        Raises BadInput if a rule forbids it or it no longer waits, and UnknownName.
         """
         with self.ledger.storage.changing():
             self._require_waiting(id)
@@ -84,16 +88,18 @@ class GraphReviewer:
         return self._reach(verdict)
 
     def reject(self, id: str) -> ProposalVerdict:
-        """Let a proposal that waits count for nothing, also when it is said again; raises BadInput where it
-        no longer waits.
+        """Reject a waiting proposal, also for when it is stated again.
+
+        Raises BadInput if it no longer waits.
         """
         with self.ledger.storage.changing():
             self._require_waiting(id)
             return self.ledger.note("reject", id, self.by)
 
     def undo(self, number: int) -> ProposalVerdict:
-        """Take a decision back: the graph is as it was, and the proposal waits again. Raises BadInput where
-        later changes rest on it.
+        """Undo a decision. The graph is restored, and the proposal waits again.
+
+        Raises BadInput if later changes depend on it.
         """
         with self.ledger.storage.changing():
             verdict = self.ledger.verdict(number)
@@ -118,8 +124,9 @@ class GraphReviewer:
         return self._reach(undoing)
 
     def settle(self) -> tuple[ProposalVerdict, ...]:
-        """Settle decisions that were cut off: those that reached the graph stand, the others are off the
-        file; the latter are told.
+        """Settle interrupted decisions and return those that are withdrawn.
+
+        Decisions that were applied to the graph are kept, the others are removed from the ledger.
         """
         withdrawn = []
         with self.ledger.storage.changing():
@@ -132,7 +139,7 @@ class GraphReviewer:
         return tuple(withdrawn)
 
     def _has_reached(self, verdict: ProposalVerdict) -> bool:
-        """Whether the graph holds what a decision did; also where others have changed something else since."""
+        """Return whether the graph holds the change of a decision, even after other changes."""
         graph = self.taught.graph()
         if graph.digest in (verdict.digest_before, verdict.digest_after):
             return graph.digest == verdict.digest_after
@@ -143,7 +150,7 @@ class GraphReviewer:
         return True
 
     def _reach(self, verdict: ProposalVerdict) -> ProposalVerdict:
-        """Let a decision on file reach the graph, and note that it did; nobody settles meanwhile."""
+        """Apply a recorded decision to the graph, and mark it as settled, with a lock against `settle`."""
         failed: LabError | None = None
         with self.ledger.storage.changing():
             if verdict.number not in {each.number for each in self.ledger.unsettled(self.graph)}:
@@ -158,7 +165,7 @@ class GraphReviewer:
                 self.ledger.settle(verdict.number)
             else:
                 self.ledger.withdraw(verdict)
-        if failed is not None:  # outside, so that the withdrawal is kept
+        if failed is not None:  # outside the block, so that the withdrawal is committed
             raise failed
         index_of(self.taught.graph())
         return self.ledger.verdict(verdict.number)
@@ -176,18 +183,17 @@ class GraphReviewer:
         return proposal.edits
 
 
-# Where it is decided what experts learn: graphs as they were read, with all that was accepted; nothing is
-# written into their files.
+# What experts have learned: graphs as read, with all accepted changes. Nothing is written into their files.
 
-_MOST_MESSAGES = 20  # of a conversation that are read at once, the last ones
+_MOST_MESSAGES = 20  # of a conversation that are read at once, the latest ones
 
 
 @dataclass
 class ReviewQueue:
-    """The ledger of proposals, and the graphs of an service with what was accepted: the service reads them
-    through this from now on.
+    """The ledger of proposals, and the graphs of a service with all accepted changes.
 
-    What another process accepted counts at the next question.
+    The service reads its graphs through this from now on. What another process accepts takes effect at the
+    next question.
     """
 
     service: ExpertService
@@ -200,13 +206,14 @@ class ReviewQueue:
         self.service.forgetting = self.ledger.forget
 
     def learnt(self, name: str, base: PropertyGraph) -> PropertyGraph:
-        """A graph with all that was accepted for it; where its file was changed since, with what still fits
-        it, and the log says so.
+        """Return a graph with all changes that were accepted for it.
+
+        If its file was changed since, the changes that still fit are applied, and the others are logged.
         """
         decided = self.ledger.decided(name, most=1)
         if not decided:
             return base
-        # one that is not settled has not reached the graph yet
+        # one that is not settled was not applied to the graph yet
         last = (decided[0].number, decided[0].settled)
         with self._lock:
             kept = self._learnt.get(name)
@@ -228,14 +235,16 @@ class ReviewQueue:
         return found
 
     def reviewer(self, graph: str, by: str) -> GraphReviewer:
-        """Who decides on what waits for a graph; raises UnknownName."""
+        """Return the reviewer who decides on the proposals for a graph.
+
+        Raises UnknownName if there is no such graph.
+        """
         return GraphReviewer(self.ledger, _OfLedger(self.service.graphs, graph), graph, by)
 
     def learn(self, expert: str, conversation: str, owner: str) -> tuple[StoredProposal, ...]:
-        """Queue what somebody proposes in their own conversation for the first graph of an expert, read by
-        its model.
+        """Queue the proposals in an owner's conversation, for the first graph of an expert.
 
-        Raises NotFound, BadInput and LLMError.
+        The expert's model reads the messages. Raises NotFound, BadInput and LLMError.
         """
         known = self.service.expert(expert)
         _, messages = self.service.conversation(conversation, expert, owner)
@@ -250,7 +259,7 @@ class ReviewQueue:
 
 @dataclass(frozen=True)
 class _OfLedger:
-    """A graph as the ledger makes it: a change is made by being on file, so here it is only tried."""
+    """A graph made by the ledger. Recording a change is what makes it, so here it is only tried."""
 
     graphs: GraphFolder
     name: str

@@ -1,3 +1,1 @@
-"""Try two configurations of an expert against each other: who is given which, what came of it, and what may
-be said of it at any time.
-"""
+"""A/B trials of two configurations of an expert: assignment, outcomes, and anytime-valid comparison."""

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kgot_lab.errors import BadInput, UnknownName, require, require_amount, require_count
 
-# Which of two variants a conversation is given: drawn by a hash, so that nobody keeps a list.
+# The variant of a conversation, assigned by a hash, so that no list must be stored.
 
 TrialVariant = Literal["a", "b"]
 VARIANTS: tuple[TrialVariant, TrialVariant] = ("a", "b")
@@ -22,46 +22,45 @@ EVEN = (0.5, 0.5)
 
 
 def variant_of(test_id: str, unit: str, shares: tuple[float, float] = EVEN) -> TrialVariant:
-    """The variant of a unit (the id of a conversation) in a test: the same each time, and independent of its
-    variant in other tests.
+    """Assign a unit (the id of a conversation) to a variant of a test, by a hash.
 
-    SHA-256 of both ids, read as a number from 0 to 1, is below the share of "a" or not. Shares that are
-    changed while a test runs move units from one variant to the other: begin a new test instead. Raises
-    BadInput for an empty id, or shares that are no shares.
+    The variant is always the same, and independent of that in other tests. SHA-256 of both ids, read as a
+    number from 0 to 1, is compared with the share of "a". Changing the shares of a running test moves units
+    between variants, so begin a new test instead. Raises BadInput for an empty id or invalid shares.
     """
     for what, text in (("the id of a test", test_id), ("the id of a conversation", unit)):
         require(text, str, f"{what} is a text")
         if not text:
             raise BadInput(f"{what} is empty: every one needs an id of its own to be given a variant")
     require_shares(shares)
-    told = f"{len(test_id)}:{test_id}:{unit}"  # the length keeps two pairs of ids with the same letters apart
+    told = f"{len(test_id)}:{test_id}:{unit}"  # the length separates pairs of ids with the same characters
     drawn = int.from_bytes(hashlib.sha256(told.encode("utf-8", "replace")).digest()[:7]) / 2**56
     return "a" if drawn < shares[0] else "b"
 
 
 def require_shares(shares: tuple[float, float]) -> None:
-    """Raise BadInput unless these are the shares of two variants: both above 0, together 1."""
+    """Raise BadInput unless these are the shares of two variants: both above 0, with the sum 1."""
     if len(shares) != 2 or not all(0 < share < 1 for share in shares) or not math.isclose(sum(shares), 1):
         raise BadInput(
             f"the shares of two variants are two numbers above 0 that make 1, as (.5, .5), not {tuple(shares)}"
         )
 
 
-# What came of one answer in a trial.
+# The outcome of one answer in a trial.
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialOutcome:
-    """What came of one answer; raises BadInput for counts and times that cannot be.
+    """The outcome of one answer. Raises BadInput for impossible counts and times.
 
-    test_id, variant, unit: the test, what its conversation was given, and the id of the conversation. at:
-    when the outcome was settled (a thumb given or waited for long enough), in seconds since any beginning. A
-    comparison that is looked at again and again takes outcomes in this order, so an outcome does not change
-    once it was looked at. thumb: +1, -1, or None where nobody judged the answer. told, cited: how many nodes
-    its context held, and how many of these it cited. false_citations: what it cited that was not there.
-    seconds_first, seconds_whole: to the first token and to the last; None where no token came. intent_right:
-    whether its intent was the right one, where that is known. digest: of the configuration it was answered
-    with, or "": two digests within one variant are found by it.
+    test_id, variant, unit: the test, the variant of the conversation, and the conversation's id. at: when the
+    outcome was settled (a thumb was given, or waited for long enough), in seconds since any origin. A
+    sequential comparison takes outcomes in this order, so an outcome must not change after a look. thumb: +1,
+    -1, or None without a rating. told, cited: the number of nodes in the prompt, and how many of these were
+    cited. false_citations: the number of citations of anything else. seconds_first, seconds_whole: time to
+    the first token and to the last, None if no token came. intent_right: whether its intent was right, if
+    that is known. digest: of the configuration that answered, or "". It reveals two configurations within one
+    variant.
     """
 
     test_id: str
@@ -96,13 +95,14 @@ class TrialOutcome:
                 require_amount(getattr(self, name), name)
 
 
-MOST_FALSE = 4  # false citations of one answer that are counted: a comparison that holds for any number of outcomes needs a bound
+MOST_FALSE = 4  # false citations of one answer that are counted: a comparison valid for any number of outcomes needs a bound
 
 
 @dataclass(frozen=True)
 class TrialMeasure:
-    """A number from 0 to `most` for an outcome, or None where it has none; `ranked` ones have no bound and
-    are compared by order alone.
+    """A number from 0 to `most` for an outcome, or None if it has none.
+
+    `ranked` ones are unbounded and compared by order.
     """
 
     name: str
@@ -112,7 +112,7 @@ class TrialMeasure:
     ranked: bool = False
 
     def better(self, favours_higher: TrialVariant | None) -> TrialVariant | None:
-        """The better variant where it is known which has the higher values."""
+        """Return the better variant, given the one with the higher values, or None if that is not known."""
         if favours_higher is None or self.more_is_better:
             return favours_higher
         return "a" if favours_higher == "b" else "b"
@@ -149,26 +149,27 @@ TRIAL_MEASURES = {
 
 
 def trial_measure(name: str) -> TrialMeasure:
-    """A measure by its name; raises UnknownName."""
+    """Return a measure by its name.
+
+    Raises UnknownName if there is none.
+    """
     if name not in TRIAL_MEASURES:
         raise UnknownName("measure of a trial", name, TRIAL_MEASURES)
     return TRIAL_MEASURES[name]
 
 
 def settled_order(outcomes: Sequence[TrialOutcome]) -> list[TrialOutcome]:
-    """Outcomes by the time they were settled; of those settled at the same time by conversation and content,
-    however they were given.
-    """
+    """Sort outcomes by the time they were settled, then by conversation and content."""
     return sorted(outcomes, key=lambda each: (each.at, each.unit, repr(each)))
 
 
 def values_by_variant(
     outcomes: Sequence[TrialOutcome], measure: TrialMeasure
 ) -> dict[TrialVariant, list[float]]:
-    """For each variant one value a conversation, in the order given: that of its first outcome that has one.
+    """Return one value for each conversation, by variant, in the order given.
 
-    Answers of one conversation are no independent draws, and how many there are may be an effect of the
-    variant; the first is neither.
+    It is that of the conversation's first outcome with one. Answers of one conversation are not independent,
+    and their number may be an effect of the variant. The first answer has neither problem.
     """
     seen: dict[TrialVariant, dict[str, float]] = {variant: {} for variant in VARIANTS}
     for outcome in outcomes:
@@ -178,13 +179,13 @@ def values_by_variant(
     return {variant: list(values.values()) for variant, values in seen.items()}
 
 
-# Compare two variants after every outcome, as often as one likes, without more false alarms for it: testing
-# by betting.
+# Sequential comparison of two variants after every outcome, without more false alarms for repeated looks:
+# testing by betting.
 #
-# The k-th value of one variant is paired with the k-th of the other. Against a supposed difference m a
-# gambler bets on each pair, by what was seen before it only: were m true, the capital would not grow on
-# average, and it reaches 1 / alpha with a chance of at most alpha, over all times together (Ville 1939).
-# This is so for every number of outcomes, not only for many: nothing is approximate.
+# The k-th value of one variant is paired with the k-th of the other. Against a supposed difference m, a
+# gambler bets on each pair, using only earlier pairs. If m is true, the capital does not grow on average, and
+# it reaches 1 / alpha with a probability of at most alpha, over all times together (Ville 1939). This holds
+# for every number of outcomes, without approximation.
 #
 # The capital is the hedged one of Waudby-Smith and Ramdas, Estimating means of bounded random variables by
 # betting, JRSS B 86 (2024), with theta = 1/2 and its bets on a grid ("grid Kelly"). For X in [0, 1], here
@@ -194,36 +195,35 @@ def values_by_variant(
 #     K-(m) = mean over f of prod over i of (1 + f / (1 - m) * (m - X_i))
 #     capital = max(K+ / 2, K- / 2)
 #
-# K+ falls and K- rises with m, so the m that no capital speaks against are an interval. It holds where each
-# pair has the same mean difference, given those before; "above m" and "below m" hold already where no pair
-# has one on the other side.
+# K+ falls and K- rises with m, so the m that are not excluded form an interval. It is valid if each pair has
+# the same mean difference, given those before. The statements "above m" and "below m" only require that no
+# pair has its mean on the other side.
 #
-# Where the rates of both variants drift together, the two values of a pair are from different times and
-# that is not quite so: there is no promise then, only what benchmarks/results/ab_trials.json holds of one
-# such drift. A point estimate at a look that was chosen for its alarm is too far from 0, by any method; the
-# interval is not touched by that.
+# If the rates of both variants drift together, the two values of a pair are from different times, and this
+# does not hold exactly. There is no guarantee then, only the result for one such drift in
+# benchmarks/results/ab_trials.json. A point estimate at a look that was chosen for its alarm is too far from
+# 0, with any method. The interval is not affected.
 
 ALPHA = 0.05
 POWER = 0.8
 Capital = NDArray[np.float64]
-# of the largest bet that cannot lose all: small ones find small differences
+# of the largest bet that cannot lose everything: small ones find small differences
 _FRACTIONS = np.geomspace(0.02, 0.95, 16)
 _HALVINGS = 30  # of the interval from -1 to 1: ends are exact to 2e-9
 
 
 @dataclass(frozen=True)
 class SequentialComparison:  # 15 fields: a row of the table of a verdict
-    """How variant b differs from variant a, at a confidence of 1 - `alpha` that holds over all looks
-    together.
+    """The difference between variants b and a, with anytime-valid confidence 1 - `alpha` over all looks.
 
-    n_a, n_b: values of each; `pairs` of them were compared. mean_a, mean_b: of all values, None without any.
-    difference: the mean of b - a over the pairs; for ranked values how much more often b is the higher of a
-    pair than the lower. low, high: the differences that no look so far speaks against. `span`: the largest
-    difference there could be. e_value: the capital against no difference now, 1 at the beginning. p: 1 / the
-    largest capital so far, at most 1. higher: the variant with the higher values where 0 is excluded, else
-    None. detectable: about the smallest true difference that as many pairs find with a power of .8; None
-    below two pairs. steady: False where looks at different times exclude every difference: it did not stay
-    the same. `low` and `high` are then of now.
+    n_a, n_b: values of each. `pairs` of them were compared. mean_a, mean_b: of all values, None without any.
+    difference: the mean of b - a over the pairs. For ranked values it is how much more often b is the higher
+    of a pair than the lower. low, high: the differences that no look so far excludes. `span`: the largest
+    possible difference. e_value: the capital against no difference now, 1 at the beginning. p: 1 / the
+    largest capital so far, at most 1. higher: the variant with the higher values if 0 is excluded, else None.
+    detectable: approximately the smallest true difference that as many pairs find with a power of .8, None
+    below two pairs. steady: False if looks at different times together exclude every difference, so that it
+    was not constant. `low` and `high` are then those of now.
     """
 
     n_a: int
@@ -246,11 +246,10 @@ class SequentialComparison:  # 15 fields: a row of the table of a verdict
 def bounded_comparison(
     a: Sequence[float], b: Sequence[float], *, most: float = 1.0, alpha: float = ALPHA
 ) -> SequentialComparison:
-    """Compare the means of two variants whose values lie from 0 to `most`, each in the order of time; a share
-    is a mean of 0 and 1.
+    """Compare the means of two variants whose values lie from 0 to `most`, each in time order.
 
-    How the values of one variant lie between those of the other changes nothing. Raises BadInput for values
-    outside.
+    A share is a mean of 0 and 1. How the values of the two variants interleave does not matter. Raises
+    BadInput for values out of range.
     """
     for value in (*a, *b):
         if not 0 <= value <= most:
@@ -263,11 +262,10 @@ def bounded_comparison(
 def ranked_comparison(
     a: Sequence[float], b: Sequence[float], *, alpha: float = ALPHA
 ) -> SequentialComparison:
-    """Compare two variants whose values have no bound, such as seconds, by which of each pair is higher: P(b
-    > a) - P(b < a).
+    """Compare two variants with unbounded values, such as seconds, by the order within pairs.
 
-    Any stretching of the scale that keeps the order gives the same answer, and one very slow answer counts as
-    one. Raises BadInput for values that are no finite number.
+    The difference is P(b > a) - P(b < a). Any monotone transformation of the scale gives the same result, and
+    one very slow answer counts as one. Raises BadInput for values that are not finite numbers.
     """
     if not all(math.isfinite(value) for value in (*a, *b)):
         raise BadInput("a comparison by rank takes finite numbers")
@@ -275,11 +273,10 @@ def ranked_comparison(
 
 
 def log_capitals(differences: ArrayLike, supposed: float = 0.0) -> tuple[Capital, Capital]:
-    """The logarithm of K+ / 2 and of K- / 2 after each pair, for differences from -1 to 1, shape (...,
-    pairs), against a supposed mean.
+    """Return log(K+ / 2) and log(K- / 2) after each pair, for differences from -1 to 1, shape (..., pairs).
 
-    The first grows where the differences are above the supposed one, the second where they are below. Raises
-    BadInput for differences that lie outside, or a supposed one that is not between -1 and 1.
+    The first grows if the differences are above the supposed mean, the second if they are below. Raises
+    BadInput if differences are out of range, or the supposed mean is not between -1 and 1.
     """
     given = np.asarray(differences, np.float64)
     if not (np.abs(given) <= 1).all() or not -1 < supposed < 1:
@@ -338,7 +335,7 @@ def _compared(
 
 
 def _above(gaps: Capital, supposed: float) -> Capital:
-    """log K+ / 2 after each pair."""
+    """Return log(K+ / 2) after each pair."""
     mean = (supposed + 1) / 2
     growth = ((gaps + 1) / 2 / mean - 1)[..., None] * _FRACTIONS
     wealth = np.cumsum(np.log1p(growth), axis=-2)
@@ -348,8 +345,9 @@ def _above(gaps: Capital, supposed: float) -> Capital:
 
 
 def _end(gaps: Capital, bar: float, *, ever: bool) -> float:
-    """The largest supposed difference that K+ / 2 excludes, at any time so far or now: the lower end of the
-    interval.
+    """Return the largest supposed difference that K+ / 2 excludes, which is the lower end of the interval.
+
+    With `ever`, an exclusion at any time so far counts, otherwise only one now.
     """
     low, high = -1.0, 1.0
     for _ in range(_HALVINGS):

@@ -1,4 +1,4 @@
-"""Run A/B trials of two configurations of an expert, and name a winner only where one may be named."""
+"""Run A/B trials of two configurations of an expert, and name a winner only if the data justify it."""
 
 from __future__ import annotations
 
@@ -31,19 +31,20 @@ from kgot_lab.experts.trials.measures import (
 )
 from kgot_lab.types import Json
 
-# Reasons to name no winner: what makes a trial invalid, and what leaves it undecided.
+# Reasons to name no winner: those that make a trial invalid, and those that leave it undecided.
 
-MISMATCH = 0.001  # a smaller p of the shares of conversations makes a trial invalid
-SILENT = 0.8  # one variant's conversations are judged less than this share as often as the other's: the raters may differ
-_SURE = 100.0  # how sure the alternative to the stated shares is that they are nearly kept, in conversations
-# what raters say and what an answer rests on: a winner may not lose by either
+MISMATCH = 0.001  # a smaller p-value of the counts makes a trial invalid
+SILENT = 0.8  # one variant's conversations are rated less than this share as often as the other's: the raters may differ
+_SURE = 100.0  # concentration of the prior around the stated shares, in conversations
+# ratings and citations: a winner may be worse in neither
 _OPPOSED = ("thumbs", "citation use")
 
 
 @dataclass(frozen=True)
 class Declined:
-    """Why no winner is named: `why` in a word or two for programs, `text` for people; `invalid` where more
-    outcomes would not help.
+    """Why no winner is named.
+
+    `why` is for programs, `text` for people. `invalid` is True if more outcomes would not help.
     """
 
     why: str
@@ -52,12 +53,11 @@ class Declined:
 
 
 def mismatch_p(n_a: int, n_b: int, shares: tuple[float, float] = EVEN) -> float:
-    """A p-value, valid at any time of looking, of so many conversations in each variant where they were to
-    have these shares.
+    """Return an anytime-valid p-value for a mismatch between conversation counts and assigned shares.
 
-    1 / the Bayes factor of a Dirichlet prior around the shares against the shares themselves (Lindon and
-    Malek, Anytime-valid inference for multinomial count data, NeurIPS 2022), with a concentration of 100; at
-    most 1. Raises BadInput for counts below 0 and no shares.
+    It is 1 / the Bayes factor of a Dirichlet prior around the shares against the shares themselves (Lindon
+    and Malek, Anytime-valid inference for multinomial count data, NeurIPS 2022), with a concentration of 100,
+    and at most 1. Raises BadInput for negative counts or invalid shares.
     """
     require_shares(shares)
     if n_a < 0 or n_b < 0:
@@ -69,7 +69,7 @@ def mismatch_p(n_a: int, n_b: int, shares: tuple[float, float] = EVEN) -> float:
 
 
 def invalid_reasons(outcomes: Sequence[TrialOutcome], shares: tuple[float, float]) -> list[Declined]:
-    """What makes outcomes of one trial unfit for a comparison, whatever they say."""
+    """Return the reasons why the outcomes of a trial cannot be compared, whatever they show."""
     units = _units(outcomes)
     found = []
     if both := units["a"].keys() & units["b"].keys():
@@ -96,12 +96,11 @@ def invalid_reasons(outcomes: Sequence[TrialOutcome], shares: tuple[float, float
 
 
 def silence(outcomes: Sequence[TrialOutcome], alpha: float) -> Declined | None:
-    """A reason where conversations of one variant are judged much more rarely: those who judge may not be
-    alike.
+    """Return a reason if one variant's conversations are judged much more rarely, else None.
 
-    By the comparison that holds at any time, and only where the rarer rate is below .8 of the other. A
-    conversation counts as judged once one of its answers was, so this is a guard and its own rate of false
-    alarms is no promise.
+    The people who judge may then differ between variants. The comparison is anytime-valid, and the rarer rate
+    must also be below .8 of the other. A conversation counts as judged once one of its answers was. This is a
+    guard, so its false alarm rate is not guaranteed.
     """
     units = _units(outcomes)
     judged = {variant: [float(some) for some in units[variant].values()] for variant in VARIANTS}
@@ -120,8 +119,9 @@ def undecided_reasons(
     least: int,
     better: Callable[[str], TrialVariant | None],
 ) -> list[Declined]:
-    """What leaves a valid trial without a winner; `better` tells of a measure by name which variant is shown
-    to be the better.
+    """Return the reasons why a valid trial has no winner.
+
+    `better` returns, for the name of a measure, the variant that is shown to be better.
     """
     own = comparisons[primary.name]
     if min(own.n_a, own.n_b) < least:
@@ -147,7 +147,7 @@ def undecided_reasons(
 
 
 def _units(outcomes: Sequence[TrialOutcome]) -> dict[TrialVariant, dict[str, bool]]:
-    """The conversations of each variant in the order of time, and whether any of their answers was judged."""
+    """Return the conversations of each variant in time order, and whether any of their answers was judged."""
     units: dict[TrialVariant, dict[str, bool]] = {variant: {} for variant in VARIANTS}
     judged = TRIAL_MEASURES["thumbs"].value
     for each in outcomes:
@@ -169,12 +169,11 @@ LEAST = 30
 
 @dataclass(frozen=True)
 class TrialPlan:
-    """What is stated before a trial begins; changed later, nothing it promises holds. Raises BadInput,
-    UnknownName for the measure.
+    """The plan of a trial, stated before it begins. Changing it later voids its guarantees.
 
-    primary: the one measure that may name a winner. alpha: the share of false winners that is allowed, over
-    all looks together. least: values of the primary measure that each variant needs. shares: of the
-    conversations that a and b are given.
+    primary: the one measure that may name a winner. alpha: the allowed rate of false winners, over all looks
+    together. least: the values of the primary measure that each variant needs. shares: the shares of
+    conversations of a and b. Raises BadInput, and UnknownName for the measure.
     """
 
     primary: str = "thumbs"
@@ -194,12 +193,12 @@ class TrialPlan:
 
 @dataclass(frozen=True, repr=False)
 class TrialVerdict:
-    """What a trial shows so far. `winner` is None unless the primary measure shows one and nothing speaks
-    against naming it.
+    """What a trial shows so far.
 
-    comparisons: by measure, b against a. corrected: the p of the measures beside the primary one, by Holm
-    over these; they name no winner. declined: why none is named. costs: measures beside the primary one that
-    are shown to be worse with the winner, after correction.
+    winner: None unless the primary measure shows one and nothing opposes it. comparisons: by measure, b
+    against a. corrected: the p-values of the secondary measures, corrected by Holm. They name no winner.
+    declined: why none is named. costs: secondary measures that are shown to be worse with the winner, after
+    correction.
     """
 
     test_id: str
@@ -212,7 +211,7 @@ class TrialVerdict:
 
     @property
     def decision(self) -> str:
-        """The winner, "undecided", or "invalid" where more outcomes would not help."""
+        """The winner, "undecided", or "invalid" if more outcomes would not help."""
         return self.winner or ("invalid" if any(each.invalid for each in self.declined) else "undecided")
 
     @property
@@ -224,7 +223,7 @@ class TrialVerdict:
         )
 
     def grid(self) -> Grid:
-        """The comparisons as a table; a measure that shows a difference after correction is bold."""
+        """Return the comparisons as a table. A measure that differs after correction is bold."""
         columns = ("measure", "n a", "n b", "a", "b", "b - a", "interval at any time", "e", "p", "p Holm")
         return Grid(str(self), columns, tuple(self._row(name) for name in self.comparisons))
 
@@ -258,11 +257,11 @@ class TrialVerdict:
 
 
 def trial_verdict(outcomes: Sequence[TrialOutcome], plan: TrialPlan | None = None) -> TrialVerdict:
-    """What all outcomes of one trial show so far; it may be asked after every one of them.
+    """Return what all outcomes of a trial show so far. It may be called after every outcome.
 
-    They are taken by the time they were settled, however they are given, and one value of each conversation
-    counts. Give all of them, not only those with a thumb: the balance of the variants and who stays silent
-    are judged by the others. Raises BadInput for outcomes of two trials, or none.
+    Outcomes are sorted by the time they were settled, and one value of each conversation counts. Pass all of
+    them, not only those with a thumb, because the balance of the variants and the rate of judgement are
+    computed from the others. Raises BadInput if the outcomes are of several trials, or there are none.
     """
     plan = plan or TrialPlan()
     tests = sorted({each.test_id for each in outcomes})
@@ -306,15 +305,14 @@ def _compared_by(
     return bounded_comparison(values["a"], values["b"], most=measure.most, alpha=alpha)
 
 
-# Trials of two configurations of an expert on those who talk to it: each conversation has one of them, by
-# its id.
+# Trials of two configurations of an expert with its users. Each conversation has one of them, by its id.
 
-SETTLED_AFTER = timedelta(hours=1)  # an answer without a thumb is one that nobody judged, after so long
+SETTLED_AFTER = timedelta(hours=1)  # after this time an answer without a thumb counts as not rated
 
 
 @dataclass(frozen=True)
 class TrialChoice:
-    """What a conversation of a trial is answered with: the variant, and the configuration."""
+    """What answers a conversation of a trial: the variant, and the configuration."""
 
     trial: str
     variant: TrialVariant
@@ -322,7 +320,7 @@ class TrialChoice:
 
     @property
     def about(self) -> dict[str, Json]:
-        """What is kept of it with an answer."""
+        """What is stored of it with an answer."""
         return {"trial": self.trial, "variant": self.variant, "digest": self.config.digest}
 
 
@@ -334,8 +332,9 @@ def begin_trial(
     plan: TrialPlan,
     check: Callable[[ExpertConfig], ExpertConfig],
 ) -> StoredTrial:
-    """Begin a trial of two changes of an expert, {} for the expert as it is; raises BadInput, and NotFound
-    for the expert.
+    """Start a trial of two changes of an expert, {} for the unchanged expert.
+
+    Raises BadInput, and NotFound if there is no such expert.
     """
     config = tables.expert(expert).config
     variants = {}
@@ -351,7 +350,7 @@ def begin_trial(
 
 
 def chosen_variant(config: ExpertConfig, trial: StoredTrial, conversation: str) -> TrialChoice:
-    """What a conversation is answered with while a trial is going on."""
+    """Choose the variant that answers a conversation while a trial is running."""
     variant = variant_of(trial.id, conversation, _plan(trial).shares)
     return TrialChoice(trial.id, variant, changed_config(config, trial.body[variant]))
 
@@ -359,7 +358,10 @@ def chosen_variant(config: ExpertConfig, trial: StoredTrial, conversation: str) 
 def verdict_on(
     tables: ExpertTables, expert: str, id: str, now: datetime
 ) -> tuple[StoredTrial, TrialVerdict | None]:
-    """What a trial of an expert shows so far, None before anything is settled; raises NotFound."""
+    """Return a trial of an expert and what it shows so far, None before any outcome is settled.
+
+    Raises NotFound if there is no such trial.
+    """
     found = [each for each in tables.trials(expert) if each.id == id]
     if not found:
         raise NotFound("trial")
@@ -374,7 +376,7 @@ def _plan(trial: StoredTrial) -> TrialPlan:
 
 
 def _outcome(answer: JudgedAnswer, trial: str, now: datetime) -> TrialOutcome | None:
-    """What came of an answer, where it belongs to a trial and is settled."""
+    """Return the outcome of an answer, or None if it is not of this trial or not settled."""
     about = answer.about
     if about.get("trial") != trial or about.get("failed") or about.get("stopped"):
         return None

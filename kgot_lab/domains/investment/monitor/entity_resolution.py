@@ -1,5 +1,6 @@
-"""Resolve the names and earlier events in an item of news to nodes of the graph, only where the item
-itself says them.
+"""Resolve the names and earlier events in an item of news to nodes of the graph.
+
+A node is resolved only if the item itself names it.
 """
 
 from __future__ import annotations
@@ -22,10 +23,9 @@ from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import content_words, named_words
 from kgot_lab.types import Edge, Json, Node
 
-# Whether an item of news says what a model read in it: names as the item writes them, and symbols letter by
-# letter.
+# Whether an item of news contains what a model read in it: names as the item writes them, symbols exactly.
 
-LONGEST_NAME = 120  # characters of what names a thing; a summary may have three times as many
+LONGEST_NAME = 120  # characters of a name; a summary may have three times as many
 _LEGAL_FORMS = frozenset(
     "inc incorporated corp corporation co company ltd limited llc plc ag se sa nv spa ab asa oyj kk".split()
 )
@@ -33,8 +33,9 @@ _TOLD = re.compile(r"\w+")
 
 
 def bare_name(name: str) -> tuple[str, ...]:
-    """The words of a name without an article before them and a legal form behind them: "The Apple Company,
-    Inc." is apple.
+    """Return the words of a name without a leading article and trailing legal forms.
+
+    "The Apple Company, Inc." becomes apple.
     """
     words = named_words(name)
     while len(words) > 1 and words[-1] in _LEGAL_FORMS:
@@ -43,8 +44,9 @@ def bare_name(name: str) -> tuple[str, ...]:
 
 
 def contains_name(text: str, name: str) -> bool:
-    """Whether a text has the words of a name in a row; its legal form may be left out. "The company" is no
-    name.
+    """Return whether a text contains the words of a name in a row, possibly without its legal form.
+
+    "The company" is not a name.
     """
     bare = " ".join(bare_name(name))
     names = set(content_words(bare)) - _LEGAL_FORMS
@@ -52,8 +54,9 @@ def contains_name(text: str, name: str) -> bool:
 
 
 def contains_symbol(text: str, symbol: str) -> bool:
-    """Whether a text has a symbol, in the same capitals, as a word by itself: SAL.MD and SAL-29 do not say
-    SAL.
+    """Return whether a text contains a symbol as a separate word, in the same case.
+
+    SAL.MD and SAL-29 do not contain SAL.
     """
     return (
         bool(symbol) and re.search(rf"(?<!\w)(?<!\w[.-]){re.escape(symbol)}(?!\w|[.-]\w)", text) is not None
@@ -61,8 +64,9 @@ def contains_symbol(text: str, symbol: str) -> bool:
 
 
 def distinctive_names(summary: str) -> list[str]:
-    """The words of a summary that are names or numbers, by their capitals or digits; the first word has a
-    capital anyway.
+    """Return the words of a summary that are names or numbers, by their capitals or digits.
+
+    The capital of the first word does not count.
     """
     words = _TOLD.findall(summary)
     return [
@@ -73,24 +77,25 @@ def distinctive_names(summary: str) -> list[str]:
 
 
 def unsaid_names(text: str, summary: str) -> list[str]:
-    """The names and numbers of a summary that are not in a text."""
+    """Return the names and numbers of a summary that are not in a text."""
     said = set(named_words(text))
     return [word for word in distinctive_names(summary) if not said.issuperset(named_words(word))]
 
 
-# What of that which a graph was told before is meant by words such as "the fire in its warehouse": the one
-# event that they fit, or none.
+# The earlier event that words such as "the fire in its warehouse" refer to: the one that they match, or none.
 #
-# Names and numbers among the words must all be of the event, more than half of the words must be, and one
-# of them at least must be more than a name of what it bears upon. Of those that fit, the one with most of
-# the words is meant; where two have as many, neither is.
+# All names and numbers among the words must belong to the event, more than half of all words must, and at
+# least one of these must be more than a name of what it affects. Of several such events the one with the most
+# words is chosen, or none in case of a tie.
 
-_JOINED = ("affects", "about")  # to what an event or an observation bears upon
+_JOINED = ("affects", "about")  # from an event or an observation to what it affects
 
 
 def meant_by(words: str, view: InvestmentView, types: Sequence[str]) -> list[Node]:
-    """The live events, and observations where `types` say so, that words may mean: one, or several that they
-    fit equally well, or none.
+    """Return the live nodes of some types that words most likely refer to.
+
+    Types are events, and also observations if `types` includes them. Returns several if they match equally
+    well, and none if nothing matches.
     """
     asked, names = set(content_words(words)), set(content_words(" ".join(distinctive_names(words))))
     told = [each.node for each in view.nodes(*types) if not each.node.properties.get("action")]
@@ -113,16 +118,17 @@ def _words_of(texts: Iterable[str]) -> set[str]:
 
 
 class NamesOfItem:
-    """Names as an item uses them; `taken` holds what was taken from the item, by id."""
+    """Names as an item uses them. `taken` has the nodes accepted from the item, by id."""
 
     def __init__(self, text: str, view: InvestmentView) -> None:
         self.taken: dict[str, Node] = {}
         self._text, self._view = text, view
-        self._there: dict[str, Node] = {}  # of the graph, as far as it was looked at
+        self._there: dict[str, Node] = {}  # nodes of the graph looked up so far
 
     def meant(self, text: str) -> list[Node]:
-        """What a name or symbol may stand for, the likeliest first: what was taken, and if the item says it,
-        what the graph holds.
+        """Return the nodes that a name or symbol may refer to, the likeliest first.
+
+        These are accepted nodes, and nodes of the graph if the item contains the name or symbol.
         """
         text = cleaned(text)
         theirs = (
@@ -141,8 +147,9 @@ class NamesOfItem:
         ]
 
     def earlier_event(self, words: str, *types: str) -> Node:
-        """What of that which the graph was told before some words of the item mean; raises BadInput where
-        that is nothing, or open.
+        """Return the earlier node of the graph that some words of the item refer to.
+
+        Raises BadInput if there is none, or several.
         """
         words = cleaned(words)
         if unsaid := unsaid_names(self._text, words):
@@ -154,17 +161,17 @@ class NamesOfItem:
         return the_one(found)
 
     def thing(self, type: str, name: str, symbol: str) -> Node:
-        """The thing of a type with a symbol, or else a name: that of the graph, with what is new of it, or a
-        new one.
+        """Resolve a thing of a type by its symbol, or else its name, to a node of the graph or a new one.
 
-        Raises BadInput where it may be several, and for a company that has another ticker.
+        A node of the graph is returned with its new properties. Raises BadInput if several nodes match, or a
+        company has another ticker.
         """
         by_symbol = [
             each for each in self.meant(symbol) if each.labels == (type,) and _has_symbol(each, symbol)
         ]
         if type == "Asset":
             return the_one(by_symbol) if by_symbol else made_node(type, symbol=upper(symbol))
-        is_symbol = upper(name) == upper(symbol)  # a company that the item calls by its ticker
+        is_symbol = upper(name) == upper(symbol)  # the item calls the company by its ticker
         alike = [
             each for each in by_symbol if is_symbol or set(bare_name(shown_name(each))) & set(bare_name(name))
         ]
@@ -184,8 +191,9 @@ class NamesOfItem:
         return Node(one.id, one.labels, ticker | dict(one.properties))
 
     def edges_between(self, sources: Sequence[str], type: str, targets: Sequence[str]) -> list[Edge]:
-        """The live edges of a type from some nodes to others; one that says the same both ways may be given
-        either way.
+        """Return the live edges of a type from some nodes to others.
+
+        The direction of a symmetric edge does not matter.
         """
         try:
             symmetric = self._view.vocabulary.edge_type(type).symmetric
@@ -200,9 +208,7 @@ class NamesOfItem:
         ]
 
     def calls(self, said_by: str, action: str, about: Sequence[Node]) -> list[Node]:
-        """The live insights that somebody who is named gave, to do the same with at least one of the same
-        things.
-        """
+        """Return the live insights of a person with an action on at least one of some nodes."""
         joined = self._view.edges_to([each.id for each in about], ["about"]) if said_by and action else ()
         insights = [each.node for each in self._view.nodes_by_id(each.edge.source for each in joined)]
         told = {"said_by": said_by, "action": action}
@@ -215,7 +221,7 @@ class NamesOfItem:
         return list(found.values())
 
     def changes(self) -> tuple[Node, ...]:
-        """What was taken and is not in the graph: new nodes, and new properties of those that are there."""
+        """Return the accepted nodes and properties that are not in the graph yet."""
         found = []
         for id, node in self.taken.items():
             there = self._there.get(id)
@@ -229,15 +235,16 @@ class NamesOfItem:
         return tuple(found)
 
     def _settled(self, nodes: Sequence[Node]) -> list[Node]:
-        """Things with one symbol; of those of a type that share it the one that the item names in full, where
-        it names one of them only.
+        """Narrow nodes that share a symbol to the one that the item names in full, for each type.
+
+        Nodes of a type are kept if the item names none of them, or several.
         """
         named = {node.id for node in nodes if contains_name(self._text, shown_name(node))}
         of_type = Counter(node.labels for node in nodes if node.id in named)
         return [node for node in nodes if node.id in named or of_type[node.labels] != 1]
 
     def _alike(self, type: str, name: str) -> list[Node]:
-        """The things of a type in the graph whose name differs in its article or legal form only."""
+        """Return the nodes of a type whose names differ only in article or legal form."""
         found = [
             each.node
             for each in self._view.nodes(type)
@@ -248,21 +255,24 @@ class NamesOfItem:
 
 
 def the_one(nodes: Sequence[Node]) -> Node:
-    """The only one of some nodes; raises BadInput where there are more, naming them."""
+    """Return the only node.
+
+    Raises BadInput with the candidates if there are several.
+    """
     if len(nodes) > 1:
         raise BadInput(f"it may be {_listed(nodes)}: which is meant is not said")
     return nodes[0]
 
 
 def made_node(kind: str, /, **properties: Json) -> Node:
-    """A node with those of its properties that say something."""
+    """Create a node without empty properties."""
     return investment_node(
         kind, **{name: value for name, value in properties.items() if value not in ("", None)}
     )
 
 
 def cleaned(text: str) -> str:
-    """A text of a model on one line, with letters that every table takes."""
+    """Normalize a text from a model: one line, with only storable characters."""
     return " ".join(str(whole(text)).replace("\0", " ").split())
 
 

@@ -1,6 +1,4 @@
-"""What happens in a tick, as values; printed, each is a line. None of them tells of a user: a briefing goes
-by its key.
-"""
+"""Events of a tick. Each prints as one line. None identifies a user: a briefing is named by its key."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from kgot_lab.text.cleaning import counted
 
 @dataclass(frozen=True)
 class TickStarted:
-    """A tick began."""
+    """A tick has started."""
 
     tick: Tick
 
@@ -27,9 +25,7 @@ class TickStarted:
 
 @dataclass(frozen=True)
 class NewsGathered:
-    """How many items are new, how many are dated later than now and wait for their time, and what was
-    refused.
-    """
+    """The number of new items, and of items dated in the future, which wait, and what was refused."""
 
     new: int
     later: int = 0
@@ -42,8 +38,9 @@ class NewsGathered:
 
 @dataclass(frozen=True)
 class ClockBehind:
-    """The clock is behind the last change of the graph, which dates what is written now, so that fresh news
-    may be old when it comes.
+    """The clock is behind the last change of the graph.
+
+    New writes are dated by that change, so fresh news may expire early.
     """
 
     clock: datetime
@@ -56,7 +53,7 @@ class ClockBehind:
 
 @dataclass(frozen=True)
 class ItemWritten:
-    """An item was read and its facts are in the graph; how many nodes and edges are new or changed there."""
+    """The facts of an item are in the graph: the number of new or changed nodes and edges."""
 
     facts: NewsFacts
     nodes: int
@@ -69,7 +66,7 @@ class ItemWritten:
 
 @dataclass(frozen=True)
 class ItemsWait:
-    """Items that no model has read yet, since a tick reads so many at most."""
+    """The number of items that no model has read yet, because a tick reads a limited number."""
 
     count: int
 
@@ -79,7 +76,7 @@ class ItemsWait:
 
 @dataclass(frozen=True)
 class BriefingPosted:
-    """A briefing is in the outbox that was not there before."""
+    """A new briefing is in the outbox."""
 
     key: str
 
@@ -99,7 +96,7 @@ class BriefingSent:
 
 @dataclass(frozen=True)
 class BriefingsStale:
-    """Briefings that were not sent while they were fresh; they stay in the outbox."""
+    """The number of briefings that were not sent while they were fresh. They stay in the outbox."""
 
     count: int
 
@@ -109,7 +106,7 @@ class BriefingsStale:
 
 @dataclass(frozen=True)
 class StageFailed:
-    """A stage, or a part of it, could not be done; it is tried again in the next tick, and nothing is lost."""
+    """A stage, or a part of it, failed. It is retried in the next tick, and nothing is lost."""
 
     stage: str
     reason: str
@@ -120,7 +117,7 @@ class StageFailed:
 
 @dataclass(frozen=True)
 class TickEnded:
-    """A tick is done."""
+    """A tick has ended."""
 
     tick: Tick
 

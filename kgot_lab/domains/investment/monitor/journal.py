@@ -1,10 +1,9 @@
-"""The journal: which items came in, what was read in them, what models replied, and which ticks there were.
-It holds no user.
+"""The journal: items received, facts read in them, replies of models, and ticks. It has no user data.
 
-A reply is on the disk before anybody uses it, and the facts of an item are before the graph is written to, so
-what is done again after a stop is the same and costs nothing. One window is left: a reply that had come in
-when the process was killed, and was not on the disk yet, is asked for again. `asked` counts every asking, so
-that this shows.
+A reply is stored before it is used, and the facts of an item before the graph is written, so that a repeat
+after an interruption gives the same result without another model call. One window remains: a reply that has
+arrived but was not stored when the process was killed is requested again. `asked` counts every request, so
+that this is visible.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from kgot_lab.memory.sqlite_tables import open_tables
 from kgot_lab.memory.tables import InTables, Layout, TableStorage
 from kgot_lab.types import LLM, Prompt, Reply
 
-# All SQL of the journal, in what SQLite and PostgreSQL have in common: items, replies that were paid for,
-# ticks. It holds no user.
+# All SQL of the journal, common to SQLite and PostgreSQL: items, replies of models, ticks. It has no user
+# data.
 
 JOURNAL_LAYOUT = Layout(
     "investment news",
@@ -66,19 +65,20 @@ END_TICK = "UPDATE ticks SET ended_at = :at WHERE id = :id AND ended_at IS NULL"
 
 @dataclass(frozen=True)
 class Tick:
-    """One round of all stages: when it was due, and how many before it were missed while nothing ran; those
-    are not made up for.
+    """One round of all stages: when it was due, and how many before it were missed.
+
+    Missed ticks are not repeated.
     """
 
     id: int
     due: datetime
     missed: int = 0
     ended_at: datetime | None = None
-    resumed: bool = False  # it was begun before, and stopped
+    resumed: bool = False  # it was started before and interrupted
 
 
 class PromptCounts(NamedTuple):
-    """How many prompts there were, how often they were asked in all, and how many have their reply."""
+    """The number of prompts, of all requests, and of prompts with a reply."""
 
     prompts: int
     asked: int
@@ -86,7 +86,7 @@ class PromptCounts(NamedTuple):
 
 
 class NewsJournal(InTables):
-    """The journal in some tables; `now` is its clock."""
+    """The journal in tables. `now` is its clock."""
 
     def __init__(self, storage: TableStorage, *, now: Callable[[], datetime] = utc_now) -> None:
         self.storage, self.now = storage, now
@@ -94,9 +94,7 @@ class NewsJournal(InTables):
     # --- items ---
 
     def add(self, items: Iterable[NewsItem]) -> tuple[tuple[NewsItem, ...], tuple[NewsItem, ...]]:
-        """Take in items that are new; gives them, and those that have the id of an earlier item, which stays
-        as it was.
-        """
+        """Store new items, and return them and those whose id an earlier item has, which is not changed."""
         given, by_id = list(items), dict[str, NewsItem]()
         for item in given:
             by_id.setdefault(item.id, item)
@@ -116,76 +114,74 @@ class NewsJournal(InTables):
         return new, tuple(dict.fromkeys(item for item in given if stays[item.id] != item))
 
     def to_read(self, most: int) -> tuple[NewsItem, ...]:
-        """Items that no model has read, so many at most: those that failed less often first, and of these the
-        earliest.
+        """Return at most `most` items that no model has read yet.
+
+        Those with fewer failures come first, then the earliest.
         """
         return tuple(news_item(json.loads(body)) for (body,) in self.storage.rows(TO_READ, {"most": most}))
 
     def put_back(self, item: NewsItem) -> None:
-        """Note that an item could not be read: others are first now, so that one that never can be holds
-        nothing up.
-        """
+        """Record that an item could not be read. Others go first now, so that it blocks nothing."""
         with self.storage.changing():
             self.storage.rows(PUT_BACK, {"id": item.id})
 
     def count_to_read(self) -> int:
-        """How many items wait for a model."""
+        """Return the number of items that wait for a model."""
         return int(self.storage.rows(COUNT_TO_READ)[0][0])
 
     def keep_facts(self, facts: NewsFacts) -> None:
-        """Note what was read in an item; the first time counts."""
+        """Store the facts of an item. The first ones count."""
         with self.storage.changing():
             self.storage.rows(KEEP_FACTS, {"id": facts.item, "facts": json.dumps(facts.to_json())})
 
     def to_write(self) -> tuple[NewsFacts, ...]:
-        """Facts that are not in the graph, the earliest first."""
+        """Return the facts that are not in the graph yet, the earliest first."""
         return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(TO_WRITE))
 
     def mark_written(self, facts: NewsFacts) -> None:
-        """Note that the facts of an item are in the graph; the first time counts."""
+        """Record that the facts of an item are in the graph. The first time counts."""
         with self.storage.changing():
             self.storage.rows(MARK_WRITTEN, {"id": facts.item, "at": instant(self.now(), "now")})
 
     def facts(self) -> tuple[NewsFacts, ...]:
-        """What was read in all items, with what was refused, the earliest first."""
+        """Return the facts of all items with what was refused, the earliest first."""
         return tuple(facts_from_json(json.loads(facts)) for (facts,) in self.storage.rows(FACTS))
 
     # --- replies ---
 
     def prompt_counts(self) -> PromptCounts:
-        """How often models were asked; more often than there are prompts where a reply was lost, or a server
-        gave none.
+        """Return how often models were asked.
+
+        This is more than the number of prompts if a reply was lost or a server gave none.
         """
         return PromptCounts(*map(int, self.storage.rows(ASKED)[0]))
 
     def reply(self, key: str) -> Reply | None:
-        """The reply to a prompt, by its key."""
+        """Return the stored reply to a prompt, by its key, or None."""
         for (reply,) in self.storage.rows(REPLY, {"key": key}):
             return reply_from_json(json.loads(reply))
         return None
 
     def record_request(self, key: str, model: str) -> None:
-        """Note that a model is about to be asked."""
+        """Record that a model is about to be called."""
         with self.storage.changing():
             self.storage.rows(ASK, {"key": key, "model": model})
 
     def keep_reply(self, key: str, reply: Reply) -> None:
-        """Keep what a model replied; the first reply counts."""
+        """Store the reply of a model. The first one counts."""
         with self.storage.changing():
             self.storage.rows(KEEP_REPLY, {"key": key, "reply": json.dumps(reply_to_json(reply))})
 
     # --- ticks ---
 
     def next_tick(self, every: timedelta) -> Tick:
-        """The tick that comes next: the one that was stopped, or the last that is due by now, or the first
-        that will be.
-        """
+        """Return the next tick: an interrupted one, else the latest that is due, else the next one."""
         rows = self.storage.rows(LAST_TICK)
         last = None if not rows else Tick(rows[0][0], moment(rows[0][1]), rows[0][2], open_moment(rows[0][4]))
         return tick_after(last, self.now(), every)
 
     def begin(self, tick: Tick) -> None:
-        """Note that a tick begins."""
+        """Record that a tick begins."""
         values = {
             "id": tick.id,
             "due": instant(tick.due, "when a tick is due"),
@@ -196,14 +192,15 @@ class NewsJournal(InTables):
             self.storage.rows(BEGIN_TICK, values)
 
     def end(self, tick: Tick) -> None:
-        """Note that a tick is done."""
+        """Record that a tick has ended."""
         with self.storage.changing():
             self.storage.rows(END_TICK, {"id": tick.id, "at": instant(self.now(), "now")})
 
 
 class CachedReplies:
-    """Asks a model each prompt once for ever: what it replied is in the journal before it is used, and taken
-    from there afterwards.
+    """A model that is asked each prompt only once.
+
+    Its reply is stored in the journal before use, and read from there later.
     """
 
     def __init__(self, llm: LLM, journal: NewsJournal) -> None:
@@ -211,7 +208,7 @@ class CachedReplies:
 
     @property
     def name(self) -> str:
-        """The name of the model that is asked."""
+        """The name of the model."""
         return self._llm.name
 
     def __call__(self, prompt: Prompt) -> Reply:
@@ -226,10 +223,10 @@ class CachedReplies:
 
 
 def tick_after(last: Tick | None, now: datetime, every: timedelta) -> Tick:
-    """The tick after another: one that did not end again, or the latest that is due by now, with how many
-    before it were missed.
+    """Return the tick after another, with the number of ticks missed between them.
 
-    Where the clock went back behind the last one, the next is due now, and those after it count from there.
+    A tick that did not end is resumed. If the clock went back behind the last tick, the next is due now, and
+    the schedule continues from there.
     """
     if last is None:
         return Tick(1, now)
@@ -244,5 +241,5 @@ def tick_after(last: Tick | None, now: datetime, every: timedelta) -> Tick:
 def open_journal(
     place: Path | str = ":memory:", *, namespace: str | None = None, now: Callable[[], datetime] = utc_now
 ) -> NewsJournal:
-    """A journal in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address."""
+    """Open a journal in an SQLite file, in memory (":memory:"), or in PostgreSQL by its address."""
     return NewsJournal(open_tables(JOURNAL_LAYOUT, place, namespace=namespace), now=now)

@@ -1,9 +1,8 @@
-"""One tick of the monitor: gather news, read and write it, decide on briefings and deliver them; and ticks
-on a schedule. Each step can be done again.
+"""One tick of the monitor (gather news, update the graph, decide on briefings, deliver), and scheduled ticks.
 
-What makes a step final is one write in one table: an item by its id, a reply by its prompt, the facts of
-an item once they are read, all nodes and edges of an item in one change of the graph, a briefing by its
-key. A tick that was stopped anywhere is walked again from its beginning, and does only what is not there.
+Each step can be repeated. It takes effect by one write in one table: an item by its id, a reply by its
+prompt, the facts of an item when they are read, all nodes and edges of an item in one change of the graph, a
+briefing by its key. An interrupted tick is repeated from its beginning, and does only what is missing.
 """
 
 from __future__ import annotations
@@ -57,19 +56,20 @@ from kgot_lab.memory.claims.claim import utc_now
 from kgot_lab.text.cleaning import counted
 from kgot_lab.types import LLM
 
-# How a briefing leaves the outbox: as a file, or by HTTP POST.
+# Delivery of briefings from the outbox: as a file, or by HTTP POST.
 #
-# A briefing may be delivered again where the process was killed between the delivery and the note of it. It
-# has the same key then: a file of that name is written over with the same words, and a receiver of posts is
-# told the key in the header Idempotency-Key, so that it can pass over what it has.
+# A briefing may be delivered twice if the process is killed between delivery and its record. It has the same
+# key then: a file of that name is overwritten with the same content, and a receiver of posts gets the key in
+# the header Idempotency-Key, so that it can skip the repeat.
 
-Deliver = Callable[[OutboxEntry], None]  # raises ToolFailed, and what else is an error of ours
-_SECONDS = 20.0  # for a receiver to answer in
+Deliver = Callable[[OutboxEntry], None]  # raises ToolFailed or another LabError
+_SECONDS = 20.0  # time limit of a receiver
 
 
 def to_folder(folder: Path | str) -> Deliver:
-    """Delivers a briefing as a file of JSON in a folder, named by its key; raises BadInput where it cannot be
-    written.
+    """Return a function that writes a briefing as a JSON file in a folder, named by its key.
+
+    The function raises BadInput if the file cannot be written.
     """
     place = Path(folder)
 
@@ -80,11 +80,10 @@ def to_folder(folder: Path | str) -> Deliver:
 
 
 def to_address(url: str) -> Deliver:
-    """Delivers a briefing by HTTP POST of JSON, with its key as Idempotency-Key; raises ToolFailed unless the
-    answer is of 200 to 299.
+    """Return a function that sends a briefing by HTTP POST of JSON, with its key as Idempotency-Key.
 
-    It says whose it is, so an address that is not of this computer begins with https; raises BadInput for
-    another.
+    The function raises ToolFailed unless the status is 200 to 299. A briefing names its user, so an address
+    other than this computer's must begin with https. Raises BadInput otherwise.
     """
     require(url, str, "briefings are delivered to an address, a text")
     parts = urlsplit(url)
@@ -99,7 +98,7 @@ def to_address(url: str) -> Deliver:
     way = way_to(url)
 
     def deliver(entry: OutboxEntry) -> None:
-        import httpx  # brought by openai
+        import httpx  # a dependency of openai
 
         where = without_secrets(f"{parts.scheme}://{parts.netloc}")
         headers = {"Content-Type": "application/json", "Idempotency-Key": entry.key}
@@ -126,13 +125,14 @@ def _told(entry: OutboxEntry) -> str:
     return json.dumps({**entry.body, "user": entry.user}, sort_keys=True)
 
 
-_SET_BACK = timedelta(minutes=1)  # a clock that is behind by less was set right by a time server
+_SET_BACK = timedelta(minutes=1)  # a smaller difference is a correction by a time server
 
 
 @dataclass(frozen=True)
 class MonitorPlaces:
-    """What lasts: the graph, the accounts, and the journal, each in tables of its own. The journal's clock
-    says what time it is.
+    """The persistent stores: graph, accounts and journal, each in its own tables.
+
+    The journal's clock sets the time.
     """
 
     graph: InvestmentGraph
@@ -141,11 +141,10 @@ class MonitorPlaces:
 
 
 class Monitor:
-    """Keeps an investment graph up from a feed of news, read by a model, and delivers the briefings that this
-    calls for.
+    """Updates an investment graph from a feed of news, read by a model, and delivers the resulting briefings.
 
-    A tick reads `most` items at most, and `decays` are the hops by which a signal reaches what users hold.
-    One process runs on a place at a time: two would ask a model twice, though post no briefing twice.
+    A tick reads at most `most` items, and `decays` are the hops by which a signal reaches holdings. Run one
+    process on the same stores at a time: two would call the model twice, though post no briefing twice.
     """
 
     def __init__(
@@ -172,8 +171,9 @@ class Monitor:
         return f"<Monitor of {self.places.graph!r} by {self._llm.name}>"
 
     def tick(self, tick: Tick) -> Iterator[MonitorEvent]:
-        """Walk through all stages; what fails with an error of ours is told, and the other stages are walked
-        all the same.
+        """Run all stages and yield their events.
+
+        A LabError in a stage is reported, and the other stages still run.
         """
         yield TickStarted(tick)
         self.places.journal.begin(tick)
@@ -185,10 +185,10 @@ class Monitor:
         self.places.journal.end(tick)
         yield TickEnded(tick)
 
-    # --- the stages ---
+    # --- stages ---
 
     def _gather(self) -> Iterator[MonitorEvent]:
-        """Take in the items that are new and not dated later than now."""
+        """Store the items that are new and not dated in the future."""
         read, now = self.feed(), self.places.journal.now()
         due = [item for item in read.items if item.published_at <= now]
         new, others = self.places.journal.add(due)
@@ -199,8 +199,9 @@ class Monitor:
         yield NewsGathered(len(new), len(read.items) - len(due), (*read.refused, *double))
 
     def _update(self) -> Iterator[MonitorEvent]:
-        """Read items one after the other, and write each to the graph before the next is read, which finds
-        its names there.
+        """Read items one by one, and write the facts of each to the graph before the next is read.
+
+        The next item can then refer to its names.
         """
         graph, journal = self.places.graph, self.places.journal
         if (last := graph.view().time) - (now := journal.now()) > _SET_BACK:
@@ -218,8 +219,9 @@ class Monitor:
             yield ItemsWait(waiting)
 
     def _written(self, facts: NewsFacts) -> MonitorEvent:
-        """Write the facts of an item, once: its own node is written in the same change, and tells that it
-        was.
+        """Write the facts of an item once.
+
+        Its own node is written in the same change, and shows that it was.
         """
         graph = self.places.graph
         try:
@@ -242,7 +244,10 @@ class Monitor:
         return update
 
     def _decide(self) -> Iterator[MonitorEvent]:
-        """Load what each user holds, watches and wishes, and post the briefings that the graph calls for now."""
+        """Post the briefings that the graph calls for now.
+
+        This loads each user's holdings, watchlist and wishes.
+        """
         graph, accounts = self.places.graph, self.places.accounts
         for number, user in enumerate(accounts.users(), start=1):
             try:
@@ -257,7 +262,7 @@ class Monitor:
                 yield StageFailed("decide", f"account {number} of {len(accounts.users())}: {error}")
 
     def _send(self) -> Iterator[MonitorEvent]:
-        """Deliver what waits in the outbox and is fresh; where the receiver is away, all else waits too."""
+        """Deliver the fresh briefings in the outbox. If the receiver is unreachable, the others wait too."""
         accounts = self.places.accounts
         unsent = accounts.outbox(unsent=True)
         waiting = [entry for entry in unsent if self._is_fresh(entry)]
@@ -283,10 +288,10 @@ class Monitor:
 
 @contextmanager
 def open_places(folder: Path | str, *, now: Callable[[], datetime] = utc_now) -> Iterator[MonitorPlaces]:
-    """The three places as SQLite files in a folder, made if they are not there, or in memory (":memory:"),
-    until the block ends.
+    """Open the three stores as SQLite files in a folder, or in memory (":memory:"), until the block ends.
 
-    The graph takes what news says between companies too: who supplies, owns or competes with whom.
+    Missing files are created. The graph also accepts relations between companies in the news: supplier,
+    owner, competitor.
     """
     graph_db, accounts_db, journal_db = (
         folder if folder == ":memory:" else Path(folder) / f"{name}.db"
@@ -300,27 +305,27 @@ def open_places(folder: Path | str, *, now: Callable[[], datetime] = utc_now) ->
         yield MonitorPlaces(graph, accounts, journal)
 
 
-# Running on: a tick every so often, from wherever it was stopped, until somebody asks it to end.
+# Scheduled ticks: one at regular intervals, resumed after an interruption, until the end is requested.
 
-_LONGEST = 60.0  # seconds of one wait, after which the clock is looked at again: it may have been set, or the computer have slept
+_LONGEST = 60.0  # seconds of one wait, after which the clock is checked: it may have been set, or the computer have slept
 
 
 class Ending:
-    """Asks a run to end, from another thread or from what hears a signal."""
+    """Requests the end of a run, from another thread or a signal handler."""
 
     def __init__(self) -> None:
-        self._asked: SimpleQueue[None] = SimpleQueue()  # an Event must not be set by what hears a signal
+        self._asked: SimpleQueue[None] = SimpleQueue()  # an Event must not be set in a signal handler
 
     def ask(self) -> None:
-        """Ask for the end."""
+        """Request the end."""
         self._asked.put(None)
 
     def is_requested(self) -> bool:
-        """Whether the end was asked for."""
+        """Return whether the end was requested."""
         return not self._asked.empty()
 
     def wait(self, seconds: float) -> None:
-        """Wait so long, or until the end is asked for."""
+        """Wait for a number of seconds, or until the end is requested."""
         try:
             self._asked.put(self._asked.get(timeout=seconds))
         except Empty:
@@ -330,13 +335,12 @@ class Ending:
 def run_on(
     monitor: Monitor, every: timedelta, ending: Ending, *, wait: Callable[[float], object] | None = None
 ) -> Iterator[MonitorEvent]:
-    """Walk through a tick every so often, and tell what happens in it; the first comes at once, or when the
-    last one before is over.
+    """Run ticks at regular intervals and yield their events.
 
-    Ticks that were missed are one tick: it reads what has come in since, as much as a tick reads, and what
-    has expired meanwhile is told to nobody. A tick that was stopped is gone on with first. The end is heard
-    between two events, so a call of a model that is under way is waited for and kept. `wait` takes the
-    seconds until the next look at the clock. Raises BadInput.
+    The first tick runs at once, or when the previous one is over. Missed ticks are one tick: it reads what
+    has come in since, up to the limit of a tick, and sends nothing that has expired. An interrupted tick is
+    resumed first. A requested end takes effect between two events, so that a running model call is completed
+    and stored. `wait` takes the seconds until the next check of the clock. Raises BadInput.
     """
     if not isinstance(every, timedelta) or every <= timedelta():
         raise BadInput(
@@ -353,7 +357,7 @@ def run_on(
                     yield event
                     if ending.is_requested():
                         return
-        except LabError as error:  # the journal cannot be reached
+        except LabError as error:  # the journal is unreachable
             yield StageFailed("tick", str(error))
             pause = every.total_seconds()
         if pause > 0:
@@ -362,8 +366,9 @@ def run_on(
 
 @contextmanager
 def ended_by_signals() -> Iterator[Ending]:
-    """What ends a run that is told to end by SIGTERM or SIGINT, once; a second signal ends the process at
-    once. For the main thread.
+    """Yield an ending that the first SIGTERM or SIGINT requests. A second signal ends the process at once.
+
+    Use it in the main thread.
     """
     ending = Ending()
 

@@ -1,4 +1,4 @@
-"""Items of news, the prompt by which a model reads one, and the facts that come of it."""
+"""Items of news, the prompt by which a model reads one, and the facts extracted from it."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from kgot_lab.memory.claims.claim import instant
 from kgot_lab.text.cleaning import FENCES, fenced, shorten, tokens, whole
 from kgot_lab.types import Edge, Json, Message, Node, Prompt
 
-_MOST_TOKENS = 3000  # of an item that a model is shown
+_MOST_TOKENS = 3000  # of an item that are shown to a model
 
 
 @dataclass(frozen=True)
 class NewsItem:
-    """An item of news: its id, which is its own for ever, what it says, who says so, and when it was
-    published. Raises BadInput.
+    """An item of news: a permanent id, its text, its source, and when it was published.
+
+    Raises BadInput if it is invalid.
     """
 
     id: str
@@ -51,12 +52,12 @@ class NewsItem:
 
     @property
     def shown(self) -> str:
-        """What a model is shown of it: its headline, then its text, as far as it is not too long."""
+        """What a model is shown: the headline, then the text, up to a maximal length."""
         return shorten(self._words, _MOST_TOKENS)
 
     @property
     def tokens_left_out(self) -> int:
-        """About how many tokens at its end a model is not shown."""
+        """The approximate number of tokens at its end that a model is not shown."""
         return tokens(self._words) - tokens(self.shown) if self.shown != self._words else 0
 
     @property
@@ -64,25 +65,26 @@ class NewsItem:
         return f"{self.headline}\n\n{self.text}".strip()
 
     def to_json(self) -> dict[str, Json]:
-        """The item as a line of a file holds it."""
+        """Return the item as the JSON of a line in a file."""
         told = {"id": self.id, "headline": self.headline, "text": self.text, "source": self.source}
         return {**told, "published_at": self.published_at.isoformat()}
 
 
 class NewsRead(NamedTuple):
-    """What a feed gave: items, and why others are none."""
+    """The result of a feed: items, and why others are invalid."""
 
     items: tuple[NewsItem, ...]
     refused: tuple[str, ...] = ()
 
 
-# all items there are, or the latest: those that were given before are passed over
+# all items, or the latest: those returned before are skipped
 Feed = Callable[[], NewsRead]
 
 
 def news_item(told: Mapping[str, Json]) -> NewsItem:
-    """The item that plain JSON values tell; raises BadInput for what is none, such as one without a time and
-    a zone.
+    """Parse an item of news from JSON.
+
+    Raises BadInput if it is invalid, for example without a time or its time zone.
     """
     require(told, Mapping, "an item of news is id, headline, text, source and published_at")
     if strange := sorted(told.keys() - {"id", "headline", "text", "source", "published_at"}):
@@ -98,8 +100,10 @@ def news_item(told: Mapping[str, Json]) -> NewsItem:
 
 
 def news_on_file(path: Path | str) -> NewsRead:
-    """The items in a file, a line of JSON each, and the lines that are none; a last line that is still being
-    written is left for later.
+    """Read items of news from a JSON Lines file, and report invalid lines.
+
+    An incomplete last line is ignored, because it may still be being written. Raises BadInput if the file
+    cannot be read.
     """
     try:
         lines = utf8_text(read_regular(path), path).split("\n")
@@ -118,14 +122,14 @@ def news_on_file(path: Path | str) -> NewsRead:
     return NewsRead(tuple(items), tuple(refused))
 
 
-# What was read in an item of news: nodes and edges for the graph, and all that was not taken, with the
-# reason.
+# What was read in an item of news: nodes and edges for the graph, and what was refused, with the reason.
 
 
 @dataclass(frozen=True)
 class NewsFacts:
-    """The facts of an item, checked and ready to be written; `refused` says line by line what the model wrote
-    that was not taken.
+    """The validated facts of an item.
+
+    `refused` has a line for each statement of the model that was not accepted.
     """
 
     item: str
@@ -133,14 +137,14 @@ class NewsFacts:
     edges: tuple[Edge, ...] = ()
     refused: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    # by id: when what the item dates ends, as ISO 8601
+    # by id: the expiry that the item states, as ISO 8601
     expires: Mapping[str, str] = field(default_factory=dict, hash=False)
     ends: tuple[
         str | EdgeIds, ...
-    ] = ()  # the ids of what the item takes back: nodes, and edges by source, type and target
+    ] = ()  # the ids of what the item withdraws: nodes, and edges by source, type and target
 
     def to_json(self) -> dict[str, Json]:
-        """The facts as the journal keeps them."""
+        """Return the facts as stored in the journal."""
         return {
             "item": self.item,
             "nodes": [[node.id, list(node.labels), dict(node.properties)] for node in self.nodes],
@@ -153,7 +157,7 @@ class NewsFacts:
 
 
 def facts_from_json(told: Mapping[str, Json]) -> NewsFacts:
-    """The facts that the journal keeps."""
+    """Parse facts from the journal."""
     return NewsFacts(
         told["item"],
         tuple(Node(id, tuple(labels), properties) for id, labels, properties in told["nodes"]),
@@ -165,17 +169,18 @@ def facts_from_json(told: Mapping[str, Json]) -> NewsFacts:
     )
 
 
-# How a model is asked what an item of news states: the shape of its reply, and the prompt. Nothing of an
-# account is in it.
+# The prompt that asks a model what an item of news states, and the schema of its reply. It has no account
+# data.
 
-# nodes that are dated by the item; a thing is of another type
+# nodes dated by the item; a thing is of another type
 OF_THE_ITEM = ("News", "MarketEvent", "Insight")
-BY_THE_ITEM = ("mentions", "about", "derived_from")  # edges that come of how a reply is made up
+BY_THE_ITEM = ("mentions", "about", "derived_from")  # edges created by the structure of a reply
 
 
 def _one_of(values: Iterable[str]) -> Any:
-    """A text for which a schema lists the values; another one is read too, so that what is wrong with it can
-    be told by itself.
+    """Return a text type whose schema lists the values.
+
+    Other values are accepted too, so that each can be reported separately.
     """
     return Annotated[str, Field(json_schema_extra={"enum": list(values)})]
 
@@ -192,7 +197,7 @@ class _Stated(BaseModel):
 
 
 class StatedThing(_Stated):
-    """A thing as a model names it, with its symbol or ticker where the item gives one."""
+    """A thing as a model names it, with its symbol or ticker if the item gives one."""
 
     type: _one_of(each.name for each in INVESTMENT_WITH_COMPANIES.node_types if each.name not in OF_THE_ITEM)  # type: ignore[valid-type]
     name: str
@@ -200,7 +205,7 @@ class StatedThing(_Stated):
 
 
 class StatedEvent(_Stated):
-    """An event as a model tells it, with the names of what it bears upon and of the institution that decided it."""
+    """An event as a model states it, with the names of what it affects and of its issuing institution."""
 
     type: str
     summary: str
@@ -217,10 +222,11 @@ class StatedLink(_Stated):
 
 
 class StatedInsight(_Stated):
-    """An insight as a model derives it: what it is about, the numbers of the events it rests on, the first being 1, and who gave it, when.
+    """An insight as a model states it: what it is about, its events, and who gave it, when.
 
-    In place of a name `about` may have the item's words for an event of before, and `earlier` has them for those it rests on. `date` is
-    when it was given, where that is not the day of the item, and `until` when it ends, where the item says so.
+    Events are given by number, from 1. Instead of a name, `about` may have the item's words for an earlier
+    event, and `earlier` has them for earlier events it rests on. `date` is when it was given, if that is not
+    the day of the item, and `until` when it ends, if the item says so.
     """
 
     type: _one_of(("signal", "observation", "pattern"))  # type: ignore[valid-type]
@@ -236,7 +242,7 @@ class StatedInsight(_Stated):
 
 
 class StatedCall(_Stated):
-    """A call of somebody, which an item takes back."""
+    """A call by somebody that an item withdraws."""
 
     said_by: str
     action: str
@@ -244,7 +250,10 @@ class StatedCall(_Stated):
 
 
 class StatedNews(_Stated):
-    """All that a model reads in an item; `untrue` has the item's words for what it says did not happen, `ended` links that are over."""
+    """Everything a model reads in an item.
+
+    `untrue` quotes what it says did not happen, and `ended` are links that are over.
+    """
 
     sentiment: _one_of(("positive", "negative", "neutral")) = ""  # type: ignore[valid-type]
     things: list[StatedThing]
@@ -257,7 +266,7 @@ class StatedNews(_Stated):
 
 
 def news_prompt(item: NewsItem, vocabulary: Vocabulary) -> Prompt:
-    """Ask what an item states, in the types of a vocabulary."""
+    """Build the prompt that asks what an item states, in the types of a vocabulary."""
     said = fenced(
         item.shown,
         f"news of {item.source or 'a source without a name'}, {item.published_at.date().isoformat()}",

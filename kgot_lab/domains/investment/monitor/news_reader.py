@@ -1,5 +1,6 @@
-"""Read an item of news with a model: one call, a reply in a schema, and a filter that accepts only what
-the item states.
+"""Read an item of news with a model.
+
+One call has a reply schema, and a filter accepts only what the item states.
 """
 
 from __future__ import annotations
@@ -39,12 +40,12 @@ from kgot_lab.text.cleaning import whole
 from kgot_lab.text.words import named_words
 from kgot_lab.types import LLM, Edge, Json, Node
 
-# Taking facts from what a model read in an item: said by the item, of known types, each name one node.
+# Accept facts from a reply that are stated in the item, of known types, and whose names resolve to one node.
 #
-# Every fact stands or falls by itself: what the item does not say, what the vocabulary does not allow and
-# what a name leaves open is refused with its reason, and all else is kept.
+# Every fact is accepted or refused by itself, with a reason: it may not be in the item, not allowed by the
+# vocabulary, or ambiguous.
 
-MOST_STATED = 40  # facts of one kind that are taken from an item
+MOST_STATED = 40  # facts of one kind that are accepted from an item
 _UNKNOWN = Fault(
     "error",
     "an end of it is not known, or does not stand in the item",
@@ -54,7 +55,7 @@ _UNKNOWN = Fault(
 
 
 class Sifter:
-    """Takes the facts of one item, one after the other, and notes what it does not take."""
+    """Accepts the facts of one item one by one, and records what it refuses."""
 
     def __init__(self, item: NewsItem, view: InvestmentView, sentiment: str = "") -> None:
         self._item, self._vocabulary, self._text = item, view.vocabulary, item.shown
@@ -80,7 +81,7 @@ class Sifter:
         self._take(self._news)
 
     def facts(self, more: Iterable[str] = ()) -> NewsFacts:
-        """All that was taken, and what was not."""
+        """Return everything that was accepted, and everything that was refused."""
         cut = [f"about {self._item.tokens_left_out} tokens at the end of the item were not read"] * bool(
             self._item.tokens_left_out
         )
@@ -91,11 +92,12 @@ class Sifter:
             self._item.id, nodes, edges, refused, tuple(self._warnings), expires, tuple(self._ends)
         )
 
-    # --- one kind each ---
+    # --- kinds of facts ---
 
     def take_thing(self, thing: StatedThing) -> None:
-        """A thing that the item names: the one of the graph that is meant, or a new one; and that the item
-        mentions it.
+        """Accept a thing that the item names, as a node of the graph or a new one.
+
+        An edge records that the item mentions it.
         """
         name, symbol, what = cleaned(thing.name), cleaned(thing.symbol), f"{thing.type} {shortly(thing.name)}"
         if thing.type == "Asset":
@@ -119,7 +121,7 @@ class Sifter:
                     self._join([self._news], "mentions", [node], what)
 
     def take_event(self, event: StatedEvent) -> Node | None:
-        """An event with what it bears upon, where the item names at least one of that."""
+        """Accept an event with what it affects, if at least one of that is known or named in the item."""
         what, type = f"event {shortly(event.summary)}", fold(cleaned(event.type)).replace(" ", "_")
         node = self._said("MarketEvent", what, summary=event.summary, type=type, date=self._published)
         if node is None:
@@ -139,16 +141,15 @@ class Sifter:
         return node if any(joined) else None
 
     def take_link(self, link: StatedLink) -> None:
-        """An edge between two things."""
+        """Accept an edge between two things."""
         what = f"{shortly(link.source)} -{link.type}-> {shortly(link.target)}"
         self._join(self._names.meant(link.source), link.type, self._names.meant(link.target), what)
 
     def take_insight(self, insight: StatedInsight, events: Sequence[Node | None]) -> None:
-        """An insight about at least one thing that the item names, and what it is derived from: the item
-        itself, and events of it.
+        """Accept an insight about at least one known or named thing, with what it is derived from.
 
-        A call that its giver gave before, to do the same with the same, is that one, as long as it is live:
-        this item is evidence of it.
+        Sources are the item itself and events. If the same person gave a call before with the same action on
+        the same things, and it is live, this item becomes evidence of that call.
         """
         what = f"{insight.type} {shortly(insight.summary)}"
         meant = {
@@ -176,7 +177,7 @@ class Sifter:
                 self._join([node], "derived_from", [before], what)
 
     def take_back(self, call: StatedCall) -> None:
-        """A call that the item says was withdrawn, or wrong: it ends when this is written."""
+        """Accept that a call was withdrawn or wrong. It ends when the facts are written."""
         about = [each for name in call.about[:MOST_STATED] for each in self._names.meant(name)[:1]]
         found = self._names.calls(cleaned(call.said_by), call.action, about)
         self._ends |= dict.fromkeys(each.id for each in found)
@@ -187,13 +188,11 @@ class Sifter:
             )
 
     def take_untrue(self, words: str) -> None:
-        """What the item says did not happen, in its words: an event or an observation, which ends when this
-        is written.
-        """
+        """Accept that an event or an observation did not happen. It ends when the facts are written."""
         self._ends |= dict.fromkeys(each.id for each in self._told(words, "untrue", "MarketEvent", "Insight"))
 
     def take_ended(self, link: StatedLink) -> None:
-        """A link that the item says is over: it ends when this is written."""
+        """Accept that a link is over. It ends when the facts are written."""
         what = f"{shortly(link.source)} -{link.type}-> {shortly(link.target)}, over"
         sources, targets = (
             [each.id for each in self._names.meant(name)] for name in (link.source, link.target)
@@ -207,7 +206,7 @@ class Sifter:
             self._refuse(what, "no such link is live between things that the item names")
 
     def _told(self, words: str, what: str, *types: str) -> list[Node]:
-        """What the graph was told before in some words of the item, or nothing, which is then refused."""
+        """Return the earlier node that some words of the item refer to, or an empty list and a refusal."""
         try:
             return [self._names.earlier_event(words, *types)]
         except BadInput as error:
@@ -215,7 +214,7 @@ class Sifter:
             return []
 
     def _insight(self, insight: StatedInsight, what: str, about: Sequence[Node]) -> Node | None:
-        """The insight that is meant: a call that is live already, or a new one, dated and with its end."""
+        """Return the insight that is meant: a live call, or a new insight with its date and expiry."""
         said_by = cleaned(insight.said_by)
         if said_by and not contains_name(self._text, said_by):
             self._refuse(f"{what}, said by {shortly(said_by)}", "that name does not stand in the item")
@@ -231,7 +230,7 @@ class Sifter:
             "strength": insight.strength,
             "said_by": said_by,
         }
-        dated = min(given or self._item.published_at, self._item.published_at)  # an older one ends sooner
+        dated = min(given or self._item.published_at, self._item.published_at)  # an earlier one expires first
         node = self._said(
             "Insight", what, summary=insight.summary, generated_at=dated.isoformat(), **properties
         )
@@ -240,8 +239,9 @@ class Sifter:
         return node
 
     def _day(self, told: str, what: str) -> datetime | None:
-        """The time that a model gives, if the item names its day of the month: one that is made up could end
-        a call before its time.
+        """Parse a time from a model if the item contains its day of the month, else refuse it.
+
+        An invented time could end a call too early.
         """
         time = time_of(told)
         if told.strip() and (time is None or str(time.day) not in named_words(self._text)):
@@ -251,10 +251,10 @@ class Sifter:
             return None
         return time
 
-    # --- taking and refusing ---
+    # --- acceptance and refusal ---
 
     def _said(self, kind: str, what: str, /, *, summary: str, **properties: Json) -> Node | None:
-        """An event or an insight, if the names and numbers of its summary stand in the item."""
+        """Create an event or insight if the item contains the names and numbers of its summary."""
         if not summary.strip() or len(summary) > 3 * LONGEST_NAME:
             self._refuse(what, "its summary is no sentence")
             return None
@@ -269,8 +269,9 @@ class Sifter:
     def _join(
         self, sources: Sequence[Node], type: str, targets: Sequence[Node], what: str, **properties: Json
     ) -> bool:
-        """Whether an edge was taken: the first that the vocabulary allows between what its ends may stand
-        for.
+        """Accept the first edge between candidate ends that the vocabulary allows.
+
+        Returns whether there was one.
         """
         first: Sequence[Fault] = ()
         for source, target in product(sources, targets):
@@ -300,9 +301,7 @@ class Sifter:
         self._names.taken[node.id] = node
 
     def _faulty(self, found: Iterable[Fault], what: str) -> bool:
-        """Whether there is an error among what a vocabulary has against something, which is then refused;
-        warnings are noted.
-        """
+        """Refuse something that has an error, note warnings, and return whether there was an error."""
         errors = False
         for fault in found:
             if fault.level == "error":
@@ -317,10 +316,10 @@ class Sifter:
 
 
 def read_item(llm: LLM, item: NewsItem, view: InvestmentView) -> NewsFacts:
-    """The facts that a model reads in an item, by one call; a bad reply is mended once, and then only the
-    item itself is a fact.
+    """Read the facts of an item with one call of a model.
 
-    Names are resolved in `view`. Raises LLMError where the model cannot be asked.
+    An invalid reply is repaired once. If that fails, the item itself is the only fact. Names are resolved in
+    `view`. Raises LLMError if the model cannot be called.
     """
     try:
         stated = structured(llm, news_prompt(item, view.vocabulary), StatedNews)
@@ -331,7 +330,7 @@ def read_item(llm: LLM, item: NewsItem, view: InvestmentView) -> NewsFacts:
 
 
 def sifted(stated: StatedNews, item: NewsItem, view: InvestmentView) -> NewsFacts:
-    """The facts of a reply that hold, and why the others do not."""
+    """Return the facts of a reply that are accepted, and why the others are refused."""
     with view.reading():
         sifter = Sifter(item, view, stated.sentiment)
         for thing in stated.things[:MOST_STATED]:

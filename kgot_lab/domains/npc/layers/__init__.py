@@ -1,6 +1,4 @@
-"""What lies on the graph of a world: a log of its sessions, texts with vectors, and both searched as one of
-those in it may.
-"""
+"""Layers on the graph of a world: a session log and texts with embeddings, searched as a character may."""
 
 from kgot_lab.domains.npc.layers.memory import HotBudget, WorldLayers, hot_context
 from kgot_lab.domains.npc.layers.models import Chunk, LogEntry

@@ -1,6 +1,4 @@
-"""The layers of a world: the log of its sessions (L1), texts found by meaning (L2), what one character
-knows by both, and the context for its next line.
-"""
+"""The layers of a world: session log (L1), dense retrieval of texts (L2), and a character's context."""
 
 from __future__ import annotations
 
@@ -39,15 +37,16 @@ from kgot_lab.errors import BadInput, require, require_amount, require_count
 from kgot_lab.memory.claims.claim import plain_text
 from kgot_lab.text.words import searched_words
 
-# Texts about the entities of a world, found by meaning (L2).
+# Texts about the entities of a world, for dense retrieval (L2).
 
-MOST_EFFORT = 1_000  # that pgvector takes
+MOST_EFFORT = 1_000  # the limit of pgvector
 
 
 class SemanticIndex:
-    """Chunks with the vectors of one embedder; its own methods see all of them, as a world's author does.
+    """Chunks with the embeddings of one model.
 
-    Raises BadInput where another embedder's are there, StoreUnavailable for a server without pgvector.
+    Its own methods see all of them, as the author of a world does. Raises BadInput if there are embeddings of
+    another model, StoreUnavailable for a server without pgvector.
     """
 
     def __init__(self, world: NpcWorld, embedder: Embedder) -> None:
@@ -57,8 +56,9 @@ class SemanticIndex:
         self._refuse_others()
 
     def add(self, chunks: Iterable[Chunk]) -> None:
-        """Add some chunks, all or none, or in the place of those with their ids; raises BadInput where an
-        entity is not there.
+        """Add chunks, all or none, replacing those with the same ids.
+
+        Raises BadInput if an entity does not exist.
         """
         chunks = list(chunks)
         for chunk in chunks:
@@ -83,7 +83,10 @@ class SemanticIndex:
                 )
 
     def delete(self, id: str) -> None:
-        """Delete a chunk; raises BadInput where it is not there."""
+        """Delete a chunk.
+
+        Raises BadInput if it does not exist.
+        """
         (given,) = uuids(fit_id(id))
         with self.world.storage.changing():
             if not self.storage.rows(sql.CHUNK_THERE, {"id": given}):
@@ -91,11 +94,12 @@ class SemanticIndex:
             self.storage.rows(sql.DELETE_CHUNK, {"id": given})
 
     def search(self, query: str, limit: int = 10, *, effort: int | None = None) -> tuple[ChunkMatch, ...]:
-        """The chunks nearest in meaning, whoever may know them, by exact cosines.
+        """Return the chunks with the largest cosine with the query, whoever may know them.
 
-        With an effort, most of them: those that an index (HNSW) finds among so many candidates, `limit` at
-        least and 1000 at most. It is for an author with very many texts; what someone in the world knows is
-        never looked up in it. Without an index every text is looked at. Raises BadInput.
+        With `effort`, an HNSW index searches that many candidates, from `limit` to 1000, and may miss some of
+        the nearest. This is for an author with very many texts. What a character knows is never searched this
+        way. Without `effort`, or before the index is created, every text is compared. Raises BadInput if a
+        number is out of range, or the storage has no such index.
         """
         require_count(limit, 1, "limit", "how many texts are found")
         if effort is None:
@@ -108,10 +112,9 @@ class SemanticIndex:
         return self._indexed().nearest_by_index(self.vector_of(query), self.embedder.digest, limit, effort)
 
     def index(self) -> None:
-        """Make the index that a search with an effort looks into, unless it is there; chunks that come later
-        are in it too.
+        """Create the index for searches with an effort, unless it exists. Later chunks are included.
 
-        Raises BadInput for a storage that has none.
+        Raises BadInput if the storage has no such index.
         """
         self._indexed().prepare_index(self.embedder.dimension)
 
@@ -121,7 +124,7 @@ class SemanticIndex:
         return self.storage
 
     def vector_of(self, query: str) -> Matrix:
-        """The vector of a question, shape (dimension,)."""
+        """Return the embedding of a query, shape (dimension,)."""
         vector: Matrix = self.embedder.embed([plain_text(query, "the question")])[0]
         return vector
 
@@ -132,15 +135,16 @@ class SemanticIndex:
             )
 
 
-# The log of a world's sessions: what was said, word by word, and who heard it (L1).
+# The log of a world's sessions: verbatim entries, and who heard them (L1).
 
-_MOST_WORDS = 500  # of a question that are looked up
-_INDEXED = 100_000  # characters of an entry; PostgreSQL holds the words of 1 MB at most
+_MOST_WORDS = 500  # of a query that are searched for
+_INDEXED = 100_000  # characters of an entry; PostgreSQL indexes at most 1 MB of text
 
 
 class SessionLog:
-    """What was said in a world. It is appended to, and outlives those who spoke; its own methods see all of
-    it, `log_of` does not.
+    """What was said in a world: an append-only log that outlives its speakers.
+
+    Its own methods see all of it, `log_of` does not.
     """
 
     def __init__(self, world: NpcWorld) -> None:
@@ -148,7 +152,10 @@ class SessionLog:
         self.storage.prepare_log()
 
     def append(self, entries: Iterable[LogEntry]) -> None:
-        """Add some entries, all or none; raises BadInput where a speaker or one of an audience is not there."""
+        """Add entries, all or none.
+
+        Raises BadInput if a speaker or a member of an audience does not exist.
+        """
         entries = list(entries)
         for entry in entries:
             require(entry, LogEntry, "what is appended to a log is a LogEntry(session_id, text, audience, …)")
@@ -158,7 +165,7 @@ class SessionLog:
                 {id for each in entries for id in (*(each.audience or ()), each.speaker_id) if id},
             )
             for each in entries:
-                # a server in the C locale takes ’ for a letter, and É for no é
+                # a server in the C locale treats ’ as a letter, and É as different from é
                 words = " ".join(searched_words(each.text[:_INDEXED]))
                 told = {
                     "session": each.session_id,
@@ -170,23 +177,24 @@ class SessionLog:
                 self.storage.rows(sql.APPEND, {**told, "speaker": speaker, "at": each.at or self.world.now()})
 
     def search(self, words: str, limit: int = 10) -> tuple[LogEntry, ...]:
-        """What was said with any of some words, with more of them first, then later ones; English words in
-        any of their forms.
+        """Return the entries with any of the words: those with more of them first, then the latest.
+
+        English words match in any inflected form.
         """
         return self._found(sql.EVERYTHING, words, limit)
 
     def last(self, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
-        """What was said last, in a session or in all, in its order."""
+        """Return the last entries of a session or of all, in order."""
         return self._last(sql.EVERYTHING, limit, session_id)
 
     def log_of(self, npc_id: str) -> CharacterLog:
-        """The log as someone has heard it."""
+        """Return the log as a character heard it."""
         return CharacterLog(self, self.world.sight(npc_id).npc_id)
 
     def _found(self, who: str, words: str, limit: int, **npc: object) -> tuple[LogEntry, ...]:
         require_count(limit, 1, "limit", "how many entries are found")
         words = plain_text(words, "the words that are looked for", blank=True)
-        # in quotes FTS5 takes none for its own
+        # in quotes FTS5 treats none as an operator
         terms = [f'"{word}"' for word in dict.fromkeys(searched_words(words))][:_MOST_WORDS]
         rows = (
             self.storage.rows(sql.entries_with(who), {"terms": terms, "limit": limit, **npc}) if terms else []
@@ -203,22 +211,27 @@ class SessionLog:
 
 
 class CharacterLog:
-    """The log as one of those in a world has heard it: what it said, and what was said to it or to everyone.
+    """The log as a character heard it: what it said, and what was said to it or to everyone.
 
-    No policy and no scope takes that away again. Who else heard it is not told.
+    No policy and no scope removes entries. Who else heard an entry is not shown.
     """
 
     def __init__(self, log: SessionLog, npc_id: str) -> None:
         self._log, self.npc_id = log, npc_id
 
     def search(self, words: str, limit: int = 10) -> tuple[LogEntry, ...]:
-        """What it heard with any of some words, with more of them first, then later ones; raises BadInput
-        where it is not there.
+        """Return the entries that the character heard with any of the words.
+
+        Those with more of the words come first, then the latest. Raises BadInput if the character does not
+        exist.
         """
         return self._told(self._log._found(sql.HEARD, words, limit, npc=uuids(self.npc_id)[0]))
 
     def last(self, limit: int = 10, *, session_id: str = "") -> tuple[LogEntry, ...]:
-        """What it heard last, in a session or in all, in its order; raises BadInput where it is not there."""
+        """Return the last entries that the character heard, in a session or in all, in order.
+
+        Raises BadInput if the character does not exist.
+        """
         return self._told(self._log._last(sql.HEARD, limit, session_id, npc=uuids(self.npc_id)[0]))
 
     def _told(self, entries: tuple[LogEntry, ...]) -> tuple[LogEntry, ...]:
@@ -227,21 +240,22 @@ class CharacterLog:
 
 
 class WorldLayers:
-    """A world with its log (L1) and its texts (L2) beside the graph (L3); raises what SemanticIndex does."""
+    """A world with its log (L1) and its texts (L2) beside the graph (L3).
+
+    Raises what SemanticIndex raises.
+    """
 
     def __init__(self, world: NpcWorld, embedder: Embedder) -> None:
         self.world = world
         self.log, self.chunks = SessionLog(world), SemanticIndex(world, embedder)
 
     def memory(self, npc_id: str, *, policy: VisibilityPolicy = DEFAULT_POLICY) -> NpcMemory:
-        """What someone knows, for as long as that one is there."""
+        """Return the memory of a character, valid as long as the character exists."""
         return NpcMemory(self, npc_id, policy)
 
 
 class NpcMemory:
-    """What one of those in a world knows: the graph that it sees, the log that it heard, and the texts that
-    it may know.
-    """
+    """What a character knows: the graph it sees, the log it heard, and the texts it may know."""
 
     def __init__(self, layers: WorldLayers, npc_id: str, policy: VisibilityPolicy = DEFAULT_POLICY) -> None:
         self._layers = layers
@@ -255,11 +269,11 @@ class NpcMemory:
     def query_with_context(
         self, query: str, scope: Iterable[str] | None = None, *, ranking: ContextRanking = DEFAULT_RANKING
     ) -> tuple[ContextResult, ...]:
-        """The texts that are near in meaning and in the graph: of the entities in `scope` (ids; None: all)
-        those that it sees.
+        """Return the texts ranked by similarity to the query and by distance in the graph.
 
-        One question to a storage that has GraphRAG, else the graph and the texts are read apart. Raises
-        BadInput.
+        Only entities that the character sees are searched, of those in `scope` (ids, or None for all). A
+        storage with GraphRAG needs one query, otherwise graph and texts are read separately. Raises BadInput
+        if the ranking or the scope is invalid.
         """
         require(ranking, ContextRanking, "a ranking of texts is a ContextRanking(hops, limit, weight)")
         ids = None if scope is None else fit_ids(scope, "a scope")
@@ -271,13 +285,15 @@ class NpcMemory:
         return graphrag_in_python(chunks.world.storage, chunks.storage, asked)
 
 
-# The hot context of a character: who it is, what goes on around it and what it knows of the matter, in the
-# time that there is.
+# The hot context of a character: identity, scene and relevant texts, within a time limit.
 
 
 @dataclass(frozen=True)
 class HotBudget:
-    """How many seconds the assembly should take, and after how many it ends with what is ready."""
+    """The target time for assembling a context, and its time limit, in seconds.
+
+    At the limit, what is ready is returned.
+    """
 
     target: float = 0.05
     limit: float = 0.15
@@ -288,12 +304,12 @@ class HotBudget:
 
 
 DEFAULT_BUDGET = HotBudget()
-ASSEMBLING = "hot context"  # the name of a thread that does
+ASSEMBLING = "hot context"  # the name of the threads that assemble it
 
 
 @dataclass(frozen=True)
 class NpcScene:
-    """Where someone is, who else it sees to be there, and what it heard last, in its order."""
+    """Where a character is, who it sees there, and what it heard last, in order."""
 
     places: tuple[Entity, ...]
     present: tuple[Entity, ...]
@@ -302,9 +318,7 @@ class NpcScene:
 
 @dataclass(frozen=True)
 class HotContext:
-    """What was ready in time, None for what was not; and how many seconds it took, of how many it should
-    have.
-    """
+    """The parts that were ready in time, None for the others, with the seconds taken and the target."""
 
     identity: IdentitySnapshot | None
     scene: NpcScene | None
@@ -319,7 +333,7 @@ class HotContext:
 
     @property
     def on_target(self) -> bool:
-        """Whether all is there, and took no longer than it should."""
+        """Whether all parts are ready, within the target time."""
         return not self.missing and self.seconds <= self.budget.target
 
 
@@ -332,12 +346,12 @@ def hot_context(
     wait: Callable[[threading.Event, float], object] = threading.Event.wait,
     clock: Callable[[], float] = time.perf_counter,
 ) -> HotContext:
-    """Put together who someone is, the scene, with what it heard in a session or in all, and the texts near a
-    question, in this order.
+    """Assemble the context of a character's next line: identity, scene and relevant texts, in this order.
 
-    At the limit of the budget what is ready is given. The part that was being read is read to its end, its
-    result is dropped, and parts after it are not begun; until then the storage has that to do first.
-    `wait(done, seconds)` waits for all of it. Raises what the parts raise before the limit.
+    The scene has what it heard in a session or in all. At the limit of the budget, what is ready is returned.
+    The part being read is read to its end and dropped, and later parts are not started. Until then the
+    storage is busy with it. `wait(done, seconds)` waits for all parts. Raises what the parts raise before the
+    limit.
     """
     require(memory, NpcMemory, "a hot context is of an NpcMemory, as WorldLayers(…).memory(npc_id) gives one")
     require(budget, HotBudget, "a budget is a HotBudget(target, limit)")

@@ -1,6 +1,4 @@
-"""What the layers hold: what was said and who heard it, texts and who may know them, and what is asked of
-them.
-"""
+"""Values of the layers: log entries and who heard them, texts and who may know them, and queries on them."""
 
 from __future__ import annotations
 
@@ -20,8 +18,9 @@ Audience = tuple[str, ...] | None  # the ids of those it is for; None: everyone
 
 @dataclass(frozen=True)
 class LogEntry:
-    """What was said in a session, word by word. Who said it and its audience heard it; no speaker is the game
-    master.
+    """A verbatim entry of a session, heard by its speaker and its audience.
+
+    No speaker means the game master.
     """
 
     session_id: str
@@ -45,8 +44,9 @@ class LogEntry:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A text about an entity. Of those who see the entity its audience may know it; the entity itself is not
-    among them by itself.
+    """A text about an entity. Of those who see the entity, its audience may know it.
+
+    The entity itself is not included by default.
     """
 
     entity_id: str
@@ -63,7 +63,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class ChunkMatch:
-    """A chunk that was found, and the cosine of its vector with that of the question, to six digits."""
+    """A chunk that was found, with its cosine with the query, to six digits."""
 
     chunk: Chunk
     similarity: float
@@ -71,11 +71,11 @@ class ChunkMatch:
 
 @dataclass(frozen=True)
 class ContextRanking:
-    """How texts are ranked: score = similarity · w + (1 − w) / (1 + steps), steps being those from who asks,
-    over what it sees, outwards.
+    """The ranking of texts: score = similarity · w + (1 − w) / (1 + steps).
 
-    Only texts of entities within `hops` steps are found. With None those further away are found too, and for
-    more than FARTHEST steps, or where there is no way, the second term is 0.
+    Steps are counted outwards from the character over what it sees. Only texts of entities within `hops`
+    steps are found. With None those further away are found too, and beyond FARTHEST steps, or without a path,
+    the second term is 0.
     """
 
     hops: int | None = 2
@@ -90,11 +90,11 @@ class ContextRanking:
 
     @property
     def steps(self) -> int:
-        """How many steps are walked."""
+        """The number of steps to walk."""
         return self.hops or FARTHEST
 
     def score(self, similarity: float, hops: int | None) -> float:
-        """What a text is ranked by."""
+        """Return the ranking score of a text from its similarity and its distance in hops."""
         return self.weight * similarity + (1 - self.weight) * (0 if hops is None else 1 / (1 + hops))
 
 
@@ -104,8 +104,9 @@ DEFAULT_RANKING = ContextRanking()
 
 @dataclass(frozen=True, eq=False)
 class ContextQuery:
-    """What is asked as one of those in a world: a vector and whose it is, among which entities (None: all),
-    and how it is ranked.
+    """A query of a character: a vector and its embedder, the entities to search, and the ranking.
+
+    Entities are None to search all.
     """
 
     npc_id: str
@@ -118,9 +119,7 @@ class ContextQuery:
 
 @dataclass(frozen=True)
 class ContextResult:
-    """A text that was found: its entity as it is seen, how like the question it is, how many steps away
-    (None: too many), and the score.
-    """
+    """A text that was found: its entity as seen, similarity, number of steps (None: too many), and score."""
 
     entity: Entity
     text: str
@@ -130,12 +129,18 @@ class ContextResult:
 
 
 def fit_audience(audience: Audience) -> Audience:
-    """The ids of an audience, each once, or None for everyone; raises BadInput."""
+    """Validate the ids of an audience and remove duplicates. None means everyone.
+
+    Raises BadInput if an id is invalid.
+    """
     return None if audience is None else fit_ids(audience, "an audience")
 
 
 def fit_ids(ids: Iterable[str], what: str) -> tuple[str, ...]:
-    """Some ids, each once; raises BadInput for what is none."""
+    """Validate ids and remove duplicates.
+
+    Raises BadInput if one is invalid.
+    """
     if isinstance(ids, str) or not isinstance(ids, Iterable):
         raise BadInput(
             f"{what} is the ids of entities in a tuple, or None for all, not {described_value(ids)}"
@@ -144,5 +149,5 @@ def fit_ids(ids: Iterable[str], what: str) -> tuple[str, ...]:
 
 
 def may_know(audience: Audience, npc_id: str) -> bool:
-    """Whether someone is among those that something is for."""
+    """Return whether a character belongs to an audience."""
     return audience is None or npc_id in audience

@@ -1,5 +1,6 @@
-"""Storage of a world's layers on SQLite and PostgreSQL, and GraphRAG: in Python in two queries, on
-PostgreSQL in one.
+"""Storage of a world's layers on SQLite and PostgreSQL, and GraphRAG.
+
+GraphRAG takes two queries in Python and one in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -49,44 +50,39 @@ from kgot_lab.stores.sql import json_text
 
 
 class LayerStorage(Protocol):
-    """The tables of a world's layers, on one engine; raises StoreUnavailable and StoreDamaged."""
+    """The tables of a world's layers, on one engine. Raises StoreUnavailable and StoreDamaged."""
 
-    def prepare_log(self) -> None: ...  # make its tables, unless they are there
-    def prepare_chunks(self) -> None: ...  # raises StoreUnavailable where the engine has no vectors
+    def prepare_log(self) -> None: ...  # create its tables, unless they exist
+    def prepare_chunks(self) -> None: ...  # raises StoreUnavailable if the engine has no vectors
     def rows(
         self, statement: str, values: Mapping[str, Any] = ...
     ) -> list[WorldRow]: ...  # a statement of `statements`
-    def vector(self, row: Matrix) -> str | bytes: ...  # as its table holds one
+    def vector(self, row: Matrix) -> str | bytes: ...  # in the format of its table
     def nearest(
         self, vector: Matrix, embedder: str, limit: int
-    ) -> tuple[ChunkMatch, ...]: ...  # of all chunks of an embedder's
+    ) -> tuple[ChunkMatch, ...]: ...  # among all chunks of an embedder
 
 
 @runtime_checkable
 class GraphRAG(Protocol):
-    """A LayerStorage that searches texts with the graph in one question to its database; others are asked
-    twice (`graphrag_in_python`).
-    """
+    """A LayerStorage that searches texts and graph in one query. Others need two (`graphrag_in_python`)."""
 
     def query_with_context(
         self, asked: ContextQuery
-    ) -> tuple[ContextResult, ...]: ...  # raises BadInput where nobody is there to ask
+    ) -> tuple[ContextResult, ...]: ...  # raises BadInput if the character does not exist
 
 
 @runtime_checkable
 class VectorIndex(Protocol):
-    """A LayerStorage that can look for the nearest chunks in an index, which finds most of them and reads
-    few.
-    """
+    """A LayerStorage with an approximate index of the nearest chunks."""
 
-    def prepare_index(self, dimension: int) -> None: ...  # make it, unless it is there
+    def prepare_index(self, dimension: int) -> None: ...  # create it, unless it exists
     def nearest_by_index(
         self, vector: Matrix, embedder: str, limit: int, effort: int
     ) -> tuple[ChunkMatch, ...]: ...
 
 
-# The tables of the layers, and what is asked of them, in the words of PostgreSQL; `file` has those in which
-# SQLite says it otherwise.
+# The tables of the layers and their queries, for PostgreSQL. `file` has those that SQLite writes differently.
 
 LOG_TABLE = """CREATE TABLE log (number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, session_id TEXT NOT NULL, speaker_id UUID,
   text TEXT NOT NULL, audience JSONB, at TIMESTAMPTZ NOT NULL, words tsvector NOT NULL)"""
@@ -97,7 +93,7 @@ CHUNK_TABLE = """CREATE TABLE chunks (id UUID PRIMARY KEY, entity_id UUID NOT NU
 CHUNK_ENTITIES = "CREATE INDEX chunk_entities ON chunks (entity_id)"
 CHUNK_VECTORS = """CREATE INDEX chunk_vectors_{dimension} ON chunks
   USING hnsw ((embedding::pgvector.vector({dimension})) pgvector.vector_ip_ops) WHERE {of_dimension}"""
-OF_DIMENSION = "pgvector.vector_dims(embedding) = {dimension}"  # a table may have held vectors of another embedder before
+OF_DIMENSION = "pgvector.vector_dims(embedding) = {dimension}"  # may have rows of another embedder
 
 AUDIENCE = "(x.audience IS NULL OR x.audience ? CAST(:npc AS text))"  # the rule of `may_know`
 HEARD = f"({AUDIENCE} OR x.speaker_id = :npc)"
@@ -123,38 +119,38 @@ OTHER_EMBEDDERS = "SELECT 1 FROM chunks x WHERE x.embedder <> :embedder LIMIT 1"
 
 
 def entries_with(who: str) -> str:
-    """The statement that finds what was said with some words: with more of them first, then later ones. `who`
-    is HEARD or EVERYTHING.
+    """Build the statement that finds entries with some words: those with more of them first, then the latest.
 
-    No measure of the index itself decides the order, since that would count what others said.
+    `who` is HEARD or EVERYTHING. No score of the index itself decides the order, because it would depend on
+    entries that others heard.
     """
     return f"""SELECT {_ENTRY} FROM {TERMS} {MATCHED}
   WHERE {who} GROUP BY x.number ORDER BY count(*) DESC, x.number DESC LIMIT :limit"""
 
 
 def last_entries(who: str, *, of_session: bool) -> str:
-    """The statement that finds what was said last."""
+    """Build the statement that finds the last entries."""
     return f"SELECT {_ENTRY} FROM log x WHERE {who}{' AND x.session_id = :session' * of_session} ORDER BY x.number DESC LIMIT :limit"
 
 
-# Rows of the layers' tables as entries and chunks.
+# Conversion of rows to entries and chunks.
 
 
 def entry_of(row: WorldRow) -> LogEntry:
-    """An entry from its row."""
+    """Convert a row to an entry."""
     _, session, speaker, text, audience, at = row
     told = {"session_id": session, "text": text, "audience": _audience(audience), "at": utc_time(at)}
     return unchecked(LogEntry, **told, speaker_id=speaker and str(speaker))
 
 
 def chunk_of(row: WorldRow) -> Chunk:
-    """A chunk from what its row begins with."""
+    """Convert the first columns of a row to a chunk."""
     id, entity, text, audience = row[:4]
     return unchecked(Chunk, entity_id=str(entity), text=text, audience=_audience(audience), id=str(id))
 
 
 def audience_text(audience: Audience) -> str | None:
-    """An audience as its column holds it."""
+    """Serialize an audience for its column."""
     return None if audience is None else json_text(list(audience), "an audience")
 
 
@@ -162,14 +158,16 @@ def _audience(value: Any) -> Audience:
     return None if value is None else tuple(json_of(value))
 
 
-# Texts found by meaning with the graph, in Python, for a storage that cannot in one question: the graph and
-# the texts are read apart.
+# GraphRAG in Python, for a storage that needs two queries: graph and texts are read separately.
 
 
 def graphrag_in_python(
     graph: WorldStorage, texts: LayerStorage, asked: ContextQuery
 ) -> tuple[ContextResult, ...]:
-    """What GraphRAG finds, ranked the same; raises BadInput where nobody is there to ask."""
+    """Return the same results as GraphRAG in the same order.
+
+    Raises BadInput if the character does not exist.
+    """
     with graph.reading():
         seen = seen_by(graph, asked.npc_id, asked.policy)
         steps = steps_over(seen.relationships, (), "out")
@@ -191,7 +189,7 @@ def graphrag_in_python(
 
 
 def matches(rows: Iterable[WorldRow], vector: Matrix) -> list[ChunkMatch]:
-    """Chunks of a table and how near each is, by exact cosines."""
+    """Convert rows to chunks with their exact cosines."""
     rows = list(rows)
     vectors = (
         np.frombuffer(b"".join(row[-1] for row in rows), "<f4").reshape(len(rows), -1)
@@ -205,12 +203,11 @@ def matches(rows: Iterable[WorldRow], vector: Matrix) -> list[ChunkMatch]:
     ]
 
 
-# Texts found by meaning with the graph, as one statement for PostgreSQL: what may not be seen does not
-# leave the server.
+# GraphRAG as one statement for PostgreSQL, so that hidden data never leaves the server.
 #
-# Distances are exact and worked out for the texts in scope alone, without an index on vectors, so that no
-# filter leaves fewer than there are. Vectors have length 1 or 0, so their inner product is the cosine, and
-# 0 for a text without a known word.
+# Distances are exact and computed for the texts in scope only, without an index on vectors, so that filtering
+# loses no result. Vectors have length 1 or 0, so their inner product is the cosine, and 0 for a text without
+# a known word.
 
 _SIMILARITY = (
     "floor(-(x.embedding OPERATOR(pgvector.<#>) CAST(:vector AS pgvector.vector)) * 1000000 + 0.5) / 1000000"
@@ -251,7 +248,7 @@ FROM me LEFT JOIN found f ON true LEFT JOIN seen e ON e.id = f.entity_id ORDER B
 
 
 def query_parameters(asked: ContextQuery, vector: str) -> dict[str, Any]:
-    """The values of the statement."""
+    """Return the parameters of the statement."""
     ranking = asked.ranking
     return {
         **policy_parameters(asked.npc_id, asked.policy),
@@ -266,11 +263,14 @@ def query_parameters(asked: ContextQuery, vector: str) -> dict[str, Any]:
 
 
 def found_of(rows: list[WorldRow]) -> tuple[ContextResult, ...]:
-    """What its rows tell; who asks has one even where nothing was found."""
+    """Convert the rows of the statement to results.
+
+    A character without results has one row, which is left out.
+    """
     return tuple(ContextResult(entity_of(row[:6]), *row[6:]) for row in rows if row[0] is not None)
 
 
-# The layers of a world in an SQLite file: words by FTS5, vectors by reading those in question.
+# The layers of a world in an SQLite file: lexical search by FTS5, vectors by a scan of the texts in scope.
 
 _IN_SQLITE = {
     "x.audience ? CAST(:npc AS text)": "EXISTS (SELECT 1 FROM json_each(x.audience) AS a WHERE a.value = :npc)",
@@ -322,8 +322,8 @@ def _to_sqlite(statement: str) -> str:
     return statement
 
 
-# The layers of a world on PostgreSQL: words by its text search, vectors by pgvector, and both with the
-# graph in one statement.
+# The layers of a world on PostgreSQL: its full-text search, pgvector, and both with the graph in one
+# statement.
 
 
 class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
@@ -331,7 +331,7 @@ class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
 
     def __init__(self, storage: PostgresWorld) -> None:
         self._storage = storage
-        self._vectors = ""  # the schema of pgvector, once chunks are asked for
+        self._vectors = ""  # the schema of pgvector, once chunks are used
 
     def prepare_log(self) -> None:
         self._storage.define("log", (LOG_TABLE, LOG_SESSIONS, LOG_WORDS))
@@ -367,20 +367,21 @@ class PostgresLayers(LayerStorage, GraphRAG, VectorIndex):
 
     def query_with_context(self, asked: ContextQuery) -> tuple[ContextResult, ...]:
         rows = self.rows(CONTEXT, query_parameters(asked, self.vector(asked.vector)))
-        if not rows:  # not even the row of who asks
+        if not rows:  # not even the row of the character
             raise no_entity(asked.npc_id)
         return found_of(rows)
 
 
 @cache
 def _spelt(statement: str, vectors: str) -> str:
-    """A statement with the schema of pgvector, which is on no search path: it may hold tables of other
-    worlds.
+    """Insert the schema of pgvector into a statement.
+
+    It is on no search path, because it may contain tables of other worlds.
     """
     return statement.replace("pgvector.", f"{quoted(vectors)}.")
 
 
-# Which layers a world has, by what it is kept in.
+# The layers for each storage of a world.
 
 _LAYERS: dict[type, Callable[[Any], LayerStorage]] = {
     SQLiteWorld: SQLiteLayers,
@@ -389,7 +390,10 @@ _LAYERS: dict[type, Callable[[Any], LayerStorage]] = {
 
 
 def layers_of(world: NpcWorld) -> LayerStorage:
-    """The layers of a world, in the place where it is kept; raises BadInput for a storage that has none."""
+    """Return the layers of a world, stored in the same database.
+
+    Raises BadInput if its storage has none.
+    """
     require(world, NpcWorld, "layers lie on an NpcWorld")
     if type(world.storage) not in _LAYERS:
         raise BadInput(
