@@ -262,7 +262,7 @@ EVENTS: dict[str, type[Event]] = {
 
 
 def to_json(event: Event) -> dict[str, Json]:
-    """The event as plain JSON values, with its kind under "event"."""
+    """Convert an event to plain JSON values, with its kind under "event"."""
     return {"event": type(event).__name__, **_plain(event)}
 
 
@@ -283,14 +283,15 @@ def _plain(value: Any) -> Json:
 
 
 def _left_out(item: Field[Any], value: Any) -> bool:
-    """Whether a field is not on the line: it is kept beside the trace, or came later than older traces and
-    has nothing to tell.
+    """Return whether a field is omitted from the line of an event.
+
+    This holds for fields stored beside the trace, and for fields newer than older traces that are None.
     """
     return "beside" in item.metadata or ("if_told" in item.metadata and getattr(value, item.name) is None)
 
 
 def from_json(data: Mapping[str, Json]) -> Event:
-    """The event that `to_json` described; raises TraceError."""
+    """Build an event from the output of `to_json`. Raises TraceError if it is damaged."""
     kind = EVENTS.get(str(data.get("event"))) if isinstance(data, Mapping) else None
     if kind is None:
         raise TraceError(f"not an event: {str(data)[:120]}")
@@ -310,7 +311,7 @@ def _node(data: Json) -> Node:
 
 
 def diff_from_json(data: Json) -> Diff:
-    """The diff that `to_json` wrote as part of an event."""
+    """Build a diff from the JSON that `to_json` wrote as part of an event."""
     return Diff(
         tuple(map(_node, data["added_nodes"])),
         tuple(map(_node, data["removed_nodes"])),

@@ -90,8 +90,10 @@ def _one_reason(run: Loop, reasons: tuple[str, ...]) -> Steps[str]:
 
 
 def _choose_tools(run: Loop, missing: str) -> Steps[tuple[ToolCall, ...]]:
-    """The calls to make; one made before is skipped, and if nothing is left the model is asked once more,
-    more freely.
+    """Choose the next tool calls.
+
+    Calls that were made before are skipped. If none is left, the model is asked once more at a higher
+    temperature.
     """
     if run.limits.open_with_question and not run.state.calls and (opening := _opening(run)):
         yield run.happened(Chose, calls=opening)
@@ -125,24 +127,25 @@ def _choose_tools(run: Loop, missing: str) -> Steps[tuple[ToolCall, ...]]:
 
 
 def _opening(run: Loop) -> tuple[ToolCall, ...]:
-    """The question itself as the first search, where a tool finds documents."""
+    """Return the question itself as the first search, if a tool finds documents."""
     look = search_tool(run)
     return (lookup(look, run.state.question),) if look else ()
 
 
 def search_tool(run: Loop) -> Tool | None:
-    """The first tool that finds documents."""
+    """Return the first tool that finds documents, or None."""
     return next((tool for tool in run.tools.values() if sought_by(tool)), None)
 
 
 def lookup(look: Tool, words: str) -> ToolCall:
-    """The call that looks for some words."""
+    """Build the call that searches for some words."""
     return ToolCall(look.name, {sought_by(look): words})
 
 
 def _choose_names(run: Loop, look: Tool, names: list[str]) -> Steps[tuple[ToolCall, ...]]:
-    """In operations mode, which names that the graph revealed to look up next: a choice among them, which a
-    small model can make.
+    """Choose, in operations mode, which names revealed by the graph to look up next.
+
+    The model selects among given names, which a small model can do.
     """
     text = yield from situation(run)
     how = {
@@ -163,11 +166,10 @@ def _choose_names(run: Loop, look: Tool, names: list[str]) -> Steps[tuple[ToolCa
 
 
 def unsearched(run: Loop, most: int = 4) -> list[str]:
-    """Names that the graph revealed and no call has asked about, nearest to the question first: where to look
-    next.
+    """Return at most `most` names in the graph that no call has searched for yet.
 
-    Nearest are the names in sentences on things that the question names, then those in sentences that share
-    its words.
+    Names in sentences about things that the question names come first, then those in sentences that share its
+    words.
     """
     asked = set(content_words(run.state.question))
     used = asked | set(
@@ -197,8 +199,9 @@ _NAME = re.compile(r"[^\W\d_a-z][^\d|,;\\]{1,49}")
 
 
 def proper(text: str) -> str:
-    """The name at the end of a text: "singer-songwriter M. Ward" is "M. Ward"; "" for a kind such as
-    "American film director".
+    """Return the proper name at the end of a text.
+
+    "singer-songwriter M. Ward" gives "M. Ward". A kind such as "American film director" gives "".
     """
     parts = text.replace('"', "").split()
     first = next((number for number, part in enumerate(parts) if part[:1].isupper()), len(parts))
@@ -242,11 +245,10 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
 
 
 def _called(run: Loop, call: ToolCall, noted: list[RecordedCall]) -> Result:
-    """What a tool returns, with the calls of models in it noted; raises ToolFailed, also for whatever is
-    wrong with the tool itself.
+    """Call a tool and record the model calls made inside it in `noted`.
 
-    Errors of models and the sandbox go on, and want of memory is OutOfMemory: neither says anything of what
-    was asked.
+    Raises ToolFailed if the call fails, also for errors of the tool itself. Errors of models and the sandbox
+    are passed on, and lack of memory raises OutOfMemory, since neither says anything about the question.
     """
     if call.tool not in run.tools:
         raise ToolFailed(f"there is no tool {call.tool!r}; there are: {', '.join(run.tools)}")
@@ -276,7 +278,8 @@ def _called(run: Loop, call: ToolCall, noted: list[RecordedCall]) -> Result:
 
 
 def _charged(run: Loop, reported: Iterable[Usage], noted: Sequence[RecordedCall]) -> list[Usage]:
-    """What models behind a tool cost, once the budgets of the run know of what they did not see themselves."""
+    """Return the costs of models behind a tool, after charging the run's budgets for what they did not see.
+    """
     accounts = {
         account for llm in (run.planning, run.execution) if (account := charged_account(llm)) is not None
     }
@@ -291,19 +294,22 @@ def _charged(run: Loop, reported: Iterable[Usage], noted: Sequence[RecordedCall]
 def _inside(
     run: Loop, call: ToolCall, text: str, usages: Iterable[Usage], *, lost: bool = False
 ) -> Steps[None]:
-    """What models behind a tool cost, call by call; `lost` where the tool did not come to its end."""
+    """Yield an event for each model call behind a tool.
+
+    `lost` marks the calls of a tool that did not finish.
+    """
     for usage in usages:
         role, prompt = f"inside {call.tool}{LOST_CALL if lost else ''}", Prompt((Message("user", str(call)),))
         yield run.happened(Asked, role=role, model=call.tool, prompt=prompt, reply=text, usage=usage)
 
 
 def readable(document: Document) -> Document:
-    """A document whose texts every file and model can take, without the keys of this environment."""
+    """Return a document that every file and model accepts, without the API keys of this environment."""
     return Document(*map(readable_text, (document.id, document.text, document.title)))
 
 
 def readable_text(text: str) -> str:
-    """A text that every file and model can take, without the keys of this environment."""
+    """Return a text that every file and model accepts, without the API keys of this environment."""
     return without_known_keys(whole(text))
 
 
@@ -337,7 +343,7 @@ def write_all(run: Loop, returned: ToolReturned) -> Steps[None]:
 
 
 def _statements(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
-    """The write statements a model makes of a tool's text, which is cut to the budget by relevance."""
+    """Return the write statements that a model makes from a tool's text, cut to the budget by relevance."""
     pieces = sentences(returned.text, run.limits.sentences)
     kept, left_out = fit(run.state.question, pieces, run.limits.tool_tokens)
     text = joined_lines(pieces[number] for number in kept) if left_out else returned.text
@@ -349,8 +355,9 @@ def _statements(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
 
 
 def _written_from(run: Loop, call: ToolCall, text: str) -> Steps[list[str]]:
-    """The write statements made of a text; where they are too many for one reply, of its first half and its
-    second.
+    """Return the write statements made from a text.
+
+    If the reply is too long, the text is halved and each half is written on its own.
     """
     about = yield from situation(run)
     messages = prompts.write(about, str(call), text, run.store.dialect)
@@ -374,8 +381,9 @@ def _written_from(run: Loop, call: ToolCall, text: str) -> Steps[list[str]]:
 
 
 def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
-    """The statement that adds the triples which a model found in the most relevant new sentences of a tool's
-    text.
+    """Return the statement that adds the triples extracted from a tool's text.
+
+    A model extracts them from the most relevant new sentences.
     """
     every, before = sourced_sentences(returned, run.limits.sentences), run.state.sentences
     pieces = [piece for piece in every if piece.text not in before]
@@ -419,8 +427,9 @@ def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
 
 
 def _is_repeated(run: Loop, pieces: Iterable[SourcedSentence]) -> Iterator[tuple[Triple, SourcedSentence]]:
-    """The facts whose sentence another document says too: it supports them as well, and no model need read it
-    again.
+    """Yield the facts whose sentence occurs in another document too.
+
+    The new document supports them as well, and no model needs to read the sentence again.
     """
     new = {piece.text: piece for piece in pieces}
     if not new:
@@ -439,6 +448,6 @@ def _is_repeated(run: Loop, pieces: Iterable[SourcedSentence]) -> Iterator[tuple
 
 
 def sourced_sentences(returned: ToolReturned, rules: SentenceRules = "careful") -> list[SourcedSentence]:
-    """The sentences of what a tool returned, with the document each stands in."""
+    """Split the output of a tool into sentences, each with its document."""
     documents = returned.sources or (Document("", returned.text),)
     return sentences_of_documents(documents, rules)

@@ -135,8 +135,9 @@ class Limits:
             raise BadInput("limits.paths and limits.wide_tokens are both 0: then nothing is read")
 
     def but(self, **changes: Any) -> Limits:
-        """The same limits with some changed; the preset's name then ends in "*". Raises UnknownName for a
-        limit there is not.
+        """Return the limits with some values changed.
+
+        The name of the preset then ends in "*". Raises UnknownName for an unknown limit.
         """
         for name in set(changes) - {each.name for each in fields(self)}:
             raise UnknownName("limit", name, [each.name for each in fields(self)])
@@ -144,14 +145,16 @@ class Limits:
 
     @classmethod
     def of_json(cls, recorded: Mapping[str, Any]) -> Limits:
-        """The limits of a recorded run: what it does not name is what was usual then. Raises TypeError for a
-        limit there is not.
+        """Build the limits of a recorded run.
+
+        Values that it does not name take the defaults of that time. Raises TypeError for an unknown limit.
         """
         return cls(**{**_AS_RECORDED, **recorded})
 
     def as_json(self) -> dict[str, Any]:
-        """The limits as plain values, for the head of a trace; those that runs of older versions do not name
-        only where they were set.
+        """Convert the limits to plain values, for the head of a trace.
+
+        Limits that older versions did not record are included only if they were set.
         """
         usual = Limits(**_AS_RECORDED)
         return {
@@ -175,7 +178,7 @@ class Limits:
         return self.sentences == "any script"
 
     def tokens_of(self, role: str) -> int:
-        """The most tokens of a reply to what is asked for."""
+        """Return the maximum number of reply tokens for a role."""
         return self.reply_tokens.get(role) or REPLY_TOKENS[role]
 
 
@@ -230,10 +233,10 @@ SMALL = ("local", "ollama")  # whose models are small, by the first word of thei
 
 
 def limits_for(model: str, preset_name: str | Limits = "auto", answer_format: str | None = None) -> Limits:
-    """The limits for a model: those of a preset, of "auto" the one that fits the model's name, or limits as
-    they are given.
+    """Return the limits for a model, by the name of a preset or from given limits.
 
-    Raises UnknownName, and BadInput for what is neither a name nor limits.
+    "auto" selects the preset that fits the model's name. Raises UnknownName for an unknown preset, and
+    BadInput if `preset_name` is neither a name nor limits.
     """
     require(preset_name, (str, Limits), "a preset is a name (auto, local, paths, reference) or limits")
     if isinstance(preset_name, str):
@@ -254,7 +257,7 @@ def limits_for(model: str, preset_name: str | Limits = "auto", answer_format: st
 
 
 def preset(name: str) -> Limits:
-    """The limits of that name; raises UnknownName."""
+    """Return the limits of a preset. Raises UnknownName if there is none of that name."""
     if name not in PRESETS:
         raise UnknownName("preset", name, PRESETS)
     return PRESETS[name]
@@ -273,19 +276,20 @@ _SIZES = {
 def forecast(
     limits: Limits, *, steps: int | None = None, calls: int = 1, rate: Rate | None = None
 ) -> CostEstimate:
-    """Calls, tokens, seconds and dollars of a run that takes so many INSERT turns (by default all) with so
-    many tool calls each.
+    """Estimate the calls, tokens, seconds and dollars of a run.
 
-    Without failures and repairs. Ballots and parses are counted in full, so an early decision costs less; a
-    sentence has 35 tokens.
+    The run takes `steps` INSERT turns (by default all) with `calls` tool calls each. Failures and repairs are
+    not counted. Votes and parses are counted in full, so an early decision costs less. A sentence counts as
+    35 tokens.
     """
     counts = calls_by_role(limits, steps=steps, calls=calls)
     return estimate(counts, _SIZES, rate or Rate())
 
 
 def forecast_of_texts(limits: Limits, texts: Sequence[str], *, rate: Rate | None = None) -> CostEstimate:
-    """What taking the facts of some texts takes: one call a sentence, or one a text where the model writes
-    statements.
+    """Estimate the cost of extracting facts from texts.
+
+    This takes one call per sentence, or one per text if the model writes statements.
     """
     by_sentence = limits.writing == "operations"
     counts = (
@@ -295,8 +299,9 @@ def forecast_of_texts(limits: Limits, texts: Sequence[str], *, rate: Rate | None
 
 
 def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -> dict[str, int]:
-    """How often a model is asked for what; arithmetic is one check for each candidate, or none where it
-    depends on the question.
+    """Return the expected number of model calls for each role.
+
+    Arithmetic is one check per candidate, or none if it depends on the question.
     """
     if limits.reading == "paths":  # what an open question takes whose first path is not sure
         later = max((limits.steps if steps is None else min(steps, limits.steps)) - 1, 0)

@@ -58,11 +58,11 @@ class InitialGraph:
 
 
 def remembered_near(beliefs: Beliefs, question: str, *, most: int = MOST_REMEMBERED) -> InitialGraph:
-    """What a memory holds, as a graph to begin with; of more facts than `most` those near the question.
-    Raises BadInput.
+    """Return the facts of a memory as an initial graph for a question.
 
-    Near are facts that share words with the question, most of all names, and then those that share a name
-    with such facts.
+    If there are more than `most`, the nearest are chosen: facts that share words with the question, names
+    above all, and then facts that share a name with those. Raises BadInput if `beliefs` is no memory or
+    `most` is below 1.
     """
     require(beliefs, Beliefs, "a memory is Claims, or what their as_of(…) gives")
     require_count(most, 1, "most", "a question begins with some facts")
@@ -74,7 +74,7 @@ def remembered_near(beliefs: Beliefs, question: str, *, most: int = MOST_REMEMBE
 
 
 def nearest_facts(facts: Sequence[Triple], question: str, most: int) -> tuple[Triple, ...]:
-    """The facts nearest to a question, the nearest first."""
+    """Return at most `most` facts nearest to a question, the nearest first."""
     asked, named = set(content_words(question)), f" {' '.join(named_words(question))} "
     words = [asked & set(content_words(f"{fact.subject} {fact.relation} {fact.object}")) for fact in facts]
     ends: dict[str, list[int]] = defaultdict(list)
@@ -108,8 +108,9 @@ def nearest_facts(facts: Sequence[Triple], question: str, most: int) -> tuple[Tr
 
 
 def graph_of_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph:
-    """The graph of some facts as the loop writes them: a source is a support, and a sentence of a passage has
-    a node of its own.
+    """Build a graph from claims in the form that the loop writes.
+
+    Each source becomes a support, and each sentence of a passage gets its own node.
     """
     edges: list[Edge] = []
     # by title: source, where it begins there, sentence
@@ -144,8 +145,9 @@ def graph_of_claims(claims: Mapping[Triple, Iterable[Claim]]) -> PropertyGraph:
 
 
 def is_sentence(claim: Claim) -> bool:
-    """Whether a claim is that a title says a sentence: the sentence itself is then its object, not a node for
-    it.
+    """Return whether a claim states that a title says a sentence.
+
+    The object of such a claim is the sentence itself, not its node.
     """
     return (
         claim.fact.relation == SAYS_SENTENCE
@@ -155,7 +157,10 @@ def is_sentence(claim: Claim) -> bool:
 
 
 def is_mention(claim: Claim) -> bool:
-    """Whether a claim is that a sentence mentions a name: the sentence itself is then its subject."""
+    """Return whether a claim states that a sentence mentions a name.
+
+    The subject of such a claim is the sentence itself.
+    """
     return (
         claim.fact.relation == MENTIONS_NAME
         and claim.span is not None
@@ -192,7 +197,7 @@ class LearntRun:
     remarks: tuple[str, ...] = ()  # on documents that are not what the memory read under their ids
 
     def as_json(self) -> dict[str, Json]:
-        """The same as plain JSON values."""
+        """Convert the value to plain JSON values."""
         old = [
             {**_spelled(each.fact), "since": each.since.isoformat(), "sources": list(each.sources)}
             for each in self.old
@@ -239,7 +244,7 @@ def learn_run(claims: Claims, run: Trace, looking: Beliefs | None = None) -> Lea
 
 
 def plain(text: str) -> str:
-    """A text as a memory takes it, which no NUL is part of."""
+    """Replace NUL characters by spaces, since a memory does not accept them."""
     return text.replace("\0", " ")
 
 
@@ -253,8 +258,9 @@ def _spelled(fact: Triple) -> dict[str, Json]:
 
 
 def fact_to_keep(edge: Edge) -> Triple:
-    """The fact that an edge of a run's graph is in a memory, where a sentence stands for itself and not for a
-    node of this graph.
+    """Convert an edge of a run's graph to the fact that a memory stores.
+
+    The node of a sentence is replaced by the sentence itself.
     """
     sentence = sentence_of(edge.properties)
     if edge.type == SAYS_SENTENCE and sentence and is_place(edge.target):
@@ -283,15 +289,16 @@ class _WrittenFacts:
             self._texts.update((document.id, document) for document in sources)
 
     def rested_on(self, evidence: Iterable[Json]) -> tuple[Triple, ...]:
-        """The facts that lines of evidence stand for."""
+        """Return the facts that lines of evidence stand for."""
         by_line = {fact_of(edge): fact_to_keep(edge) for edge in self._edges.values()}
         return tuple(
             dict.fromkeys(by_line[line] for line in evidence if isinstance(line, str) and line in by_line)
         )
 
     def claims(self) -> Iterator[Claim]:
-        """A claim for each support that a fact gained by this run, and one for each new fact that nothing was
-        found to say.
+        """Yield a claim for each support that a fact gained in this run.
+
+        Each new fact without a support gets one claim too.
         """
         start = {edge.identity: frozenset(supports_of(edge.properties)) for edge in self._state.start.edges}
         changed = {
@@ -329,7 +336,7 @@ class _WrittenFacts:
             yield Claim(fact, plain(self._somewhere(calls)), None, said_by, confidence=UNSAID)
 
     def _somewhere(self, calls: Sequence[str]) -> str:
-        """What a fact without a document was taken from: the first tool call that led to it, or else the
+        """Return the origin of a fact without a document: the first tool call that led to it, or else the
         model.
         """
         return next((call for call in calls if call.strip()), self._model or "a model")
@@ -338,8 +345,9 @@ class _WrittenFacts:
         return any(place_in(text.text, sentence) is not None for text in self._of_call.get(call, ()))
 
     def _span(self, source: str, sentence: str) -> Span | None:
-        """Where a sentence stands in its document, spaces aside; the whole of it where it does not stand
-        there as it is.
+        """Return the span of a sentence in its document, ignoring whitespace.
+
+        If the sentence is not found there, the span is the whole document.
         """
         if not sentence.strip():
             return None
@@ -349,7 +357,7 @@ class _WrittenFacts:
 
 
 def place_in(text: str, sentence: str) -> tuple[int, int] | None:
-    """Where a sentence stands in a text, spaces aside; None where it does not."""
+    """Return the start and end of a sentence in a text, ignoring whitespace, or None if it is not there."""
     if (start := text.find(sentence)) >= 0:
         return start, start + len(sentence)
     found = re.search(r"\s+".join(map(re.escape, sentence.split())), text)
@@ -416,7 +424,7 @@ class WithoutRetracted(ThroughTool):
 
 
 def without_retracted(tools: Collection[Tool], retracted: Collection[str]) -> list[Tool]:
-    """Tools that tell nothing of what was retracted."""
+    """Wrap tools so that they return nothing from retracted sources."""
     return [WithoutRetracted(tool, retracted) for tool in tools] if retracted else list(tools)
 
 
@@ -440,8 +448,9 @@ class SameSources:
     remarks: dict[str, str] = field(default_factory=dict)  # by id, each once
 
     def distinguish_sources(self, document: Document) -> Document:
-        """A document under its id, or under one of its own where no sentence that the memory read under that
-        id stands in its text.
+        """Return a document under its id, or under a new id if it is another text than the memory read.
+
+        It is another text if it contains no sentence that the memory read under that id.
         """
         read = self.beliefs.sentences_of(document.id)
         gone = [sentence for sentence in read if place_in(plain(document.text), sentence) is None]
@@ -497,8 +506,9 @@ class MemorySession:
             store.apply(store.graph().diff(self.begun.graph))
 
     def tools(self, tools: Collection[Tool]) -> list[Tool]:
-        """Tools that tell nothing of the sources that were retracted, nor of other texts as if they were what
-        was read before.
+        """Wrap tools for use with this memory.
+
+        They return nothing from retracted sources, and a changed text under a known id gets an id of its own.
         """
         return without_retracted(
             [SourceDistinguisher(tool, self.sources) for tool in tools], self.beliefs.retracted_sources()
@@ -514,10 +524,10 @@ class MemorySession:
 def open_memory_session(
     where: str | Path | Beliefs, question: str, *, at: datetime | None = None, most: int = MOST_REMEMBERED
 ) -> Iterator[MemorySession]:
-    """A memory for a question: a file of claims, made if there is none, or Claims, which stay open.
+    """Open a memory for a question, from a file of claims or from Claims, which stay open.
 
-    Beliefs, as `Claims.as_of` gives them, and a file `at` a time are what was believed then of what was true
-    then, and learn nothing. Raises what `open_claims` raises.
+    A file that does not exist is created. Beliefs, as `Claims.as_of` returns them, and a file with `at` give
+    what was believed at that time about that time, and learn nothing. Raises what `open_claims` raises.
     """
     looked_at = where if isinstance(where, Beliefs) else open_claims(where, new=at is None)
     claims = looked_at if isinstance(looked_at, Claims) else Claims(looked_at.storage, now=looked_at.now)

@@ -35,7 +35,7 @@ def _say(system: str, text: str) -> tuple[Message, ...]:
 
 
 def situation(question: str, attachments: Sequence[str], graph: str) -> str:
-    """What every prompt of a turn begins with."""
+    """Return the text that every prompt of a turn begins with."""
     files = f"\n\nFiles attached to the question:\n{joined_lines(attachments)}" if attachments else ""
     return f"Question: {question}{files}\n\nKnowledge graph so far:\n{graph or 'empty'}"
 
@@ -317,7 +317,7 @@ class Number(BaseModel):
 
 
 def names_schema(names: Sequence[str], most: int) -> Mapping[str, Json]:
-    """The JSON schema of `Names` that allows only these, at most so many."""
+    """Return the JSON schema of `Names` restricted to at most `most` of the given names."""
     about = {"type": "array", "minItems": 1, "maxItems": most, "items": {"enum": list(names)}}
     return {
         "type": "object",
@@ -328,7 +328,7 @@ def names_schema(names: Sequence[str], most: int) -> Mapping[str, Json]:
 
 
 def calls_schema(tools: Sequence[Tool], most: int) -> Mapping[str, Json]:
-    """The JSON schema of `Calls` that allows only these tools, each with its own arguments."""
+    """Return the JSON schema of `Calls` restricted to the given tools, each with its own arguments."""
     each = [
         {
             "type": "object",

@@ -30,13 +30,13 @@ _TRUTHS = frozenset(("yes", "no", "true", "false"))
 
 
 def constants(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
-    """The numbers of the rows that nothing was read for: the graph is empty, the statement looks at nothing
-    in it, or it says them itself.
+    """Return the indices of the rows that hold nothing read from the graph.
 
-    A text that the statement says counts as read where the graph holds it and the statement does not give it
-    out as a constant; one that it does not say was read, or worked out from what was. Numbers, truth values,
-    yes and no are worked out, unless they are given out as they stand. What a statement pieces together on
-    purpose is not seen.
+    All rows count if the graph is empty or the statement reads nothing from it. Otherwise a row counts if the
+    statement itself contains its values. A text in the statement counts as read if the graph holds it and the
+    statement does not return it as a constant. A text that is not in the statement was read or computed.
+    Numbers, truth values, yes and no count as computed unless the statement returns them as constants. A text
+    that a statement assembles on purpose is not detected.
     """
     if not rows:
         return ()
@@ -61,7 +61,7 @@ def constants(store: Store, statement: str, rows: Rows) -> tuple[int, ...]:
 
 
 def scalars(row: Json) -> Iterator[Scalar]:
-    """The texts, numbers and truth values of a row, whatever it is nested in."""
+    """Yield the strings, numbers and truth values of a row at any depth."""
     if isinstance(row, Mapping):
         for value in row.values():
             yield from scalars(value)
@@ -73,7 +73,7 @@ def scalars(row: Json) -> Iterator[Scalar]:
 
 
 def _values(row: Json, own: OwnWords) -> Iterator[Scalar]:
-    """The values of a row, without those that the statement gives out as constants."""
+    """Return the values of a row without those that the statement returns as constants."""
     if isinstance(row, Mapping):
         row = {name: value for name, value in row.items() if name not in own.columns}
     return (value for value in scalars(row) if (type(value), value) not in own.values)
@@ -100,7 +100,7 @@ class Loop:
     shown: tuple[tuple[int, str], str, Cut | None] | None = None
 
     def happened(self, kind: type[_Kind], **values: Any) -> _Kind:
-        """The event, stamped with the step, once the state knows of it."""
+        """Create an event with the current step and update the state by it."""
         event = kind(step=self.state.step, **values)
         self.state = self.state.after(event)
         return event
@@ -178,13 +178,14 @@ def _prompt(run: Loop, messages: tuple[Message, ...], how: How) -> Prompt:
 
 
 def _value(text: str, shape: type[_Shape]) -> _Shape:
-    """The value a reply holds; an escape in its JSON may have made half a surrogate pair."""
+    """Parse the value of a reply, and replace lone surrogates that its JSON escapes may have made."""
     return shape.model_validate(whole(parse(text, shape).model_dump()))
 
 
 def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
-    """What a model replies; what a call that failed has cost stands in its own event, before the error goes
-    on.
+    """Send a prompt to a model and record its reply.
+
+    If the call fails at a cost, that cost is recorded in its own event before the error is raised.
     """
     try:
         reply = checked_reply(llm, prompt)
@@ -201,16 +202,18 @@ def _send(run: Loop, role: str, llm: LLM, prompt: Prompt) -> Steps[Reply]:
 
 
 def situation(run: Loop, reader: Store | None = None) -> Steps[str]:
-    """The question and the graph as text, cut to the token budget; in the language of a `reader`, or else of
-    the run.
+    """Return the question and the graph as text, cut to the token budget.
+
+    The graph is in the language of `reader`, or else of the run.
     """
     graph = yield from rendered_graph(run, reader)
     return prompts.situation(run.state.question, run.state.attachments, graph)
 
 
 def rendered_graph(run: Loop, reader: Store | None = None) -> Steps[str]:
-    """The graph as text, cut to the token budget; made once for each state of the graph, since several
-    prompts of a turn show it.
+    """Return the graph as text, cut to the token budget.
+
+    It is rendered once for each state of the graph, since several prompts of a turn show it.
     """
     shown, store = (len(run.state.writes), (reader or run.store).dialect.name), reader or run.store
     if run.shown is None or run.shown[0] != shown:
@@ -257,9 +260,7 @@ def repairing(
 
 
 def read_event(run: Loop, store: Store, statement: str, rows: Rows, dialect: str = "") -> Read:
-    """The event that a statement read some rows from a store, of which some may hold no more than the
-    statement says.
-    """
+    """Record that a statement read some rows from a store, and mark the rows that hold only constants."""
     return run.happened(
         Read,
         statement=statement,
@@ -270,8 +271,9 @@ def read_event(run: Loop, store: Store, statement: str, rows: Rows, dialect: str
 
 
 def meant(store: Store, statement: str) -> str:
-    """The statement that a store has run for one that was asked for: another where a person has put one in
-    its place.
+    """Return the statement that a store executed for a requested one.
+
+    It differs if a person has replaced the statement.
     """
     return store.meant(statement) if isinstance(store, Edited) else statement
 
@@ -295,5 +297,5 @@ class Candidate:
 
 
 def distinct(items: Sequence[str]) -> list[str]:
-    """The items without repeats, in order."""
+    """Return the items without repeats, in order."""
     return list(dict.fromkeys(items))

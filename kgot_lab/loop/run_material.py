@@ -71,7 +71,7 @@ class RunMaterial:
         )
 
     def titles(self, before: int | None = None) -> tuple[str, ...]:
-        """The titles that sentences stood under, before an event."""
+        """Return the titles of the sentences, of all events or of those before an event."""
         returned = (
             each.title
             for event in self.events[:before]
@@ -130,8 +130,9 @@ class RunMaterial:
         return tuple(found)
 
     def replied(self, role: str) -> tuple[int, str]:
-        """The number of the event in which a model was asked for something, and its reply; -1 and "" where it
-        was not.
+        """Return the index of the first event in which a model was called for a role, and its reply.
+
+        Returns -1 and "" if there is none.
         """
         for number, event in enumerate(self.events):
             if (
@@ -176,7 +177,10 @@ class RunMaterial:
 
 
 def _sentences_in(event: ToolReturned) -> Iterable[SourcedSentence]:
-    """The sentences that a tool returned; a text that has no document is one by itself, named by its call."""
+    """Yield the sentences that a tool returned.
+
+    A text without a document counts as one by itself, named by its call.
+    """
     if not event.sources:
         title = " ".join(map(str, event.call.arguments.values()))
         yield from (

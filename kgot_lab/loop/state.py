@@ -44,7 +44,7 @@ class State:
     answer: Answered | None = None
 
     def after(self, event: Event) -> State:
-        """The state once this event has happened."""
+        """Return the state after an event."""
         now = replace(self, step=event.step)
         match event:
             case Started(question=question, attachments=attachments, start=start, limits=limits):
@@ -86,8 +86,9 @@ class State:
         return sentences_of((*self.start.edges, *written))
 
     def rows_of(self, statement: str, dialect: str = "") -> Rows | None:
-        """What this statement read from the graph since it last changed, or None when it was not read; no
-        dialect means the run's own.
+        """Return the rows that a statement read since the graph last changed, or None if it was not read.
+
+        An empty dialect means the run's own.
         """
         return next(
             (
@@ -105,7 +106,7 @@ class State:
 
 
 def state_after(events: Iterable[Event]) -> State:
-    """What a run knew in the end."""
+    """Return the state after all events of a run."""
     state = State()
     for event in events:
         state = state.after(event)
@@ -153,7 +154,7 @@ class Ledger:
         )
 
     def by_role(self) -> dict[str, tuple[int, Usage]]:
-        """For each role, how many calls and what they cost together."""
+        """Return the number of calls and their total cost for each role."""
         roles = dict.fromkeys(entry.role for entry in self.entries)
         chosen = {role: [entry for entry in self.entries if entry.role == role] for role in roles}
         return {role: (len(entries), Usage.total(map(_usage, entries))) for role, entries in chosen.items()}
@@ -180,7 +181,7 @@ class Ledger:
 
 
 def ledger(events: Iterable[Event], run: str = "") -> Ledger:
-    """The ledger of a run's events."""
+    """Build the ledger of a run from its events."""
     return Ledger(tuple(_entry(event, run) for event in events if isinstance(event, Asked)))
 
 

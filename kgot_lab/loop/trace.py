@@ -75,8 +75,9 @@ class Trace:
 
 
 def made_by(llm: LLM) -> dict[str, Json]:
-    """What the head of a run says of a model that is a file here: its hash and the engine. A run may be
-    resumed with another engine.
+    """Return the hash and engine of a model that is a local file, for the head of a trace.
+
+    A run may be resumed with another engine.
     """
     return (
         {"model_sha256": llm.sha256, "engine": llm.engine} if isinstance(llm, FromFile) and llm.engine else {}
@@ -173,7 +174,7 @@ class TraceWriter:
 
 
 def snapshot_path(path: Path) -> Path:
-    """Where the graph that a run began with is kept, beside its trace."""
+    """Return the path of the snapshot of the initial graph, beside the trace."""
     return path.with_name(f"{path.stem}.start.jsonl")
 
 
@@ -186,7 +187,7 @@ def append(events: Iterable[Event], path: str | Path) -> Iterator[Event]:
 
 
 def reopened(path: str | Path) -> TraceWriter:
-    """A trace that is there, to be added to; raises TraceError."""
+    """Open an existing trace for appending. Raises TraceError if it cannot be written."""
     path = Path(path)
     try:
         file = path.open("r+", encoding="utf-8", newline="\n")
@@ -202,7 +203,7 @@ def reopened(path: str | Path) -> TraceWriter:
 
 
 def is_trace(path: str | Path) -> bool:
-    """Whether a file begins as a trace does, also after a mark that an editor put there; raises OSError."""
+    """Return whether a file begins as a trace does, after an optional byte order mark. Raises OSError."""
     with Path(path).open("rb") as file:
         return file.read(64).removeprefix(codecs.BOM_UTF8).startswith(b'{"trace"')
 
@@ -250,8 +251,9 @@ def load_run(path: str | Path) -> Trace:
 
 
 def _start(path: Path, digest: str) -> PropertyGraph:
-    """The graph that a run began with; raises TraceError where its snapshot is not there or holds another
-    graph.
+    """Load the initial graph of a run.
+
+    Raises TraceError if its snapshot is missing or holds another graph.
     """
     try:
         graph = read_snapshot(snapshot_path(path))
@@ -267,7 +269,10 @@ def _start(path: Path, digest: str) -> PropertyGraph:
 
 
 def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
-    """The events of a run, given as a trace or as what think(…) yielded; raises BadInput for anything else."""
+    """Return the events of a run, from a trace or from what think(…) yielded.
+
+    Raises BadInput for anything else.
+    """
     if isinstance(run, Trace):
         return run.events
     events = tuple(run) if isinstance(run, Iterable) and not isinstance(run, str | bytes) else (run,)
@@ -279,10 +284,10 @@ def events_of(run: Trace | Iterable[Event]) -> tuple[Event, ...]:
 
 
 def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGraph:
-    """The graph that recorded diffs give: no model, no sandbox; with `step`, as it was when that many INSERT
-    turns had been made.
+    """Build the graph from recorded diffs, without a model or a sandbox.
 
-    Raises BadInput, which names the event, where a write does not follow on those before it: see `parted_at`.
+    With `step`, it is the graph after that many INSERT turns. Raises BadInput, naming the event, if a write
+    does not follow on those before it: see `parted_at`.
     """
     events = tuple(events)
     truth, parted, why = _followed(
@@ -295,8 +300,9 @@ def graph_after(events: Iterable[Event], step: int | None = None) -> PropertyGra
 
 
 def parted_at(events: Iterable[Event]) -> int | None:
-    """The number of the first write that does not follow on those before it, as where another wrote there
-    too; None without one.
+    """Return the index of the first write that does not follow on those before it, or None.
+
+    This happens, for example, if another process wrote into the same store.
     """
     events = tuple(events)
     _, parted, _ = _followed(events)
@@ -304,13 +310,14 @@ def parted_at(events: Iterable[Event]) -> int | None:
 
 
 def not_following(number: int) -> str:
-    """What has happened to a run whose writes do not follow one another from an event on."""
+    """Return the message for a run whose writes do not follow one another from an event on."""
     return f"another command wrote into its namespace while it ran: its writes do not follow one another from event {number}"
 
 
 def up_to_parting(events: Iterable[Event]) -> tuple[Event, ...]:
-    """The events of a run with its writes told as refused from where they do not follow one another: up to
-    there its graph is known.
+    """Return the events of a run with inconsistent writes shown as refused.
+
+    From the first write that does not follow on those before it, the graph is not known.
     """
     events = tuple(events)
     if (number := parted_at(events)) is None:
@@ -330,7 +337,7 @@ def up_to_parting(events: Iterable[Event]) -> tuple[Event, ...]:
 
 
 def _followed(events: Iterable[Event]) -> tuple[Truth, Event | None, str]:
-    """The graph after all writes that follow one another, the first that does not, and why."""
+    """Return the graph after all consistent writes, the first inconsistent one, and the reason."""
     truth = Truth()
     for number, event in enumerate(events):
         if number == 0 and isinstance(event, Started):
@@ -344,7 +351,7 @@ def _followed(events: Iterable[Event]) -> tuple[Truth, Event | None, str]:
 
 
 def diffs(events: Iterable[Event], step: int | None = None) -> list[Diff]:
-    """The changes to the graph, in order."""
+    """Return the changes to the graph, in order."""
     return [
         event.diff for event in events if isinstance(event, Wrote) and (step is None or event.step <= step)
     ]
