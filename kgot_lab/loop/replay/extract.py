@@ -52,10 +52,9 @@ def extract(
 def left_to_read(
     documents: Sequence[Document], limits: Limits = LOCAL, done: Sequence[Event] = ()
 ) -> list[Document]:
-    """The documents that an extraction on file has not read to their end; the one it was stopped in comes
-    first.
+    """Return the documents that a recorded extraction has not finished, the interrupted one first.
 
-    Raises BadInput where there are none, or not those of the extraction.
+    Raises BadInput if there are no documents, or if they are not those of the extraction.
     """
     if not documents:
         raise BadInput("there is no document to take facts from")
@@ -87,7 +86,7 @@ def _read_by(returned: ToolReturned) -> str:
 
 
 def _last_started(done: Sequence[Event]) -> tuple[Sequence[Event], ToolReturned | None, Sequence[Event]]:
-    """The events before the document that was begun last, that document, and what happened within it."""
+    """Return the events before the last started document, that document, and the events within it."""
     at = max((number for number, event in enumerate(done) if isinstance(event, ToolReturned)), default=-1)
     if at < 0:
         return done, None, ()
@@ -99,7 +98,7 @@ def _last_started(done: Sequence[Event]) -> tuple[Sequence[Event], ToolReturned 
 
 
 def _loop(llm: LLM, store: Store, limits: Limits, before: Sequence[Event]) -> Loop:
-    """The loop of an extraction after some events, whose changes are applied to its store."""
+    """Return the loop of an extraction after some events, with their changes applied to its store."""
     state = State()
     for event in before:
         state = state.after(event)
@@ -114,7 +113,7 @@ def _walk(run: Loop, returned: ToolReturned) -> Steps[None]:
 
 
 def _follows(walk: Iterator[Event], recorded: Sequence[Event]) -> bool:
-    """Whether a walk begins with these events; it then stands just behind them."""
+    """Return whether a walk begins with the recorded events, and advance it just past them."""
     try:
         for was in recorded:
             event = next((event for event in walk if not isinstance(event, Cut)), None)
@@ -149,7 +148,7 @@ def _require_same(read: Mapping[str, str], documents: Sequence[Document]) -> Non
 
 
 def _nothing(store: Store, done: Sequence[Event]) -> Iterator[Event]:
-    """No event, once a store holds what an extraction made."""
+    """Yield no event, after setting a store to the graph of an extraction."""
     store.apply(store.graph().diff(graph_after(done)))
     yield from ()
 

@@ -66,7 +66,7 @@ class Recording:
 
     @staticmethod
     def of(events: Iterable[Event]) -> Recording:
-        """What recorded events hold."""
+        """Build a recording from events."""
         recording, graph = Recording(), Fingerprint()
         inside: tuple[Usage, ...] = ()
         for event in events:
@@ -102,8 +102,9 @@ class Recording:
         return recording
 
     def without_outcomes(self) -> Recording:
-        """The same without what statements and Python gave, but for what took too long: no clock runs the
-        same twice.
+        """Return the recording without the results of statements and Python.
+
+        Timeouts are kept, since they do not reproduce.
         """
         late: dict[Key, Diff | Rows | QueryFailed] = {
             key: result
@@ -118,13 +119,14 @@ class Recording:
         return replace(self, statements=late, outputs=outputs)
 
     def change_result(self, returned: ToolReturned, nth: int) -> None:
-        """From now on the nth time of this call, counted from 0, returns that."""
+        """Replace the result of the nth call of this tool and arguments, counted from 0."""
         results = self.results[_call_key(returned.call)]
         results[nth] = returned, results[nth][1]
 
     def result_of(self, call: ToolCall) -> tuple[ToolReturned, tuple[Usage, ...]] | None:
-        """What a call returned, time after time, and at last for ever, but for a failure that may pass; None
-        where nothing is left.
+        """Return the next recorded result of a call, or None if nothing is left.
+
+        The last result is repeated, unless it is a failure that may be retried.
         """
         results = self.results.get(_call_key(call))
         if not results:
@@ -147,7 +149,7 @@ class Fingerprint:
         self.now = start
 
     def change(self, diff: Diff) -> None:
-        """The graph changed."""
+        """Update the fingerprint by a change of the graph."""
         plain = json.dumps(to_json(Wrote(statement="", diff=diff))["diff"], sort_keys=True, default=dict)
         self.now = hashlib.sha256((self.now + plain).encode()).hexdigest()[:16]
 
@@ -284,19 +286,17 @@ class RememberedStore:
         return self._run(self.store.read, meant, known, by_hand)
 
     def meant(self, statement: str) -> str:
-        """The statement that was run for the one that was asked for last."""
+        """Return the statement that was executed for the one requested last."""
         return self.edited.get(statement, statement)
 
     def as_edited(self, event: Event) -> Event:
-        """The event, showing the statement that a person has put in the place of the one that the loop asked
-        for.
-        """
+        """Return the event with the statement that a person put in place of the requested one."""
         if isinstance(event, Wrote | Read) and event.statement in self.edited:
             return replace(event, statement=self.edited.pop(event.statement), asked=event.statement)
         return event
 
     def _meant(self, key: Key) -> tuple[str, bool]:
-        """The statement to run for one that is asked for, and whether it has just been put there by hand."""
+        """Return the statement to execute for a requested one, and whether it was edited in this walk."""
         by_hand = key in self.edits
         meant = self.edits[key] if by_hand else self.recording.edits.get(key, key[2])
         if meant != key[2]:
@@ -304,7 +304,10 @@ class RememberedStore:
         return meant, by_hand
 
     def _run(self, act: Callable[[str], _Value], statement: str, known: object, by_hand: bool) -> _Value:
-        """What a statement gave when it was recorded, or gives now."""
+        """Return the recorded result of a statement, or execute it now.
+
+        Raises BadInput if an edited statement fails.
+        """
         try:
             if statement in self.recording.lost:
                 raise self.recording.lost[statement]

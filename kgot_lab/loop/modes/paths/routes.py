@@ -41,10 +41,10 @@ class Route:
     facts: tuple[FactParts, ...] = ()
 
     def within(self, budget: int, own: Mapping[str, float]) -> Route:
-        """The route with the sentences that fit in a budget of tokens, in their order.
+        """Return the route with the sentences that fit in a token budget, in their order.
 
-        The best link comes first, then the best sentence of the other end, so that both ends are told of;
-        then what is worth most.
+        The best link is taken first, then the best sentence of the other end, so that both ends are covered,
+        then those with the highest scores.
         """
         order = sorted(self.sentences, key=lambda each: -own.get(each.place, 0.0))
         if link := next((each for each in order if each.place in self.links), None):
@@ -61,14 +61,15 @@ class Route:
         return replace(self, sentences=tuple(each for each in self.sentences if each.place in places))
 
     def with_sentences_for(self, answer: str) -> Route:
-        """The route with the sentences that hold an answer, word for word; with all where none does."""
+        """Return the route with the sentences that contain an answer word for word, or all if none does."""
         wanted = f" {' '.join(content_stems(answer))} "
         said = tuple(each for each in self.sentences if wanted in f" {' '.join(content_stems(each.text))} ")
         return replace(self, sentences=said or self.sentences)
 
     def resting(self, answer: str) -> Route:
-        """The route with what says an answer, and the links and facts that join it to the start; with all
-        where nothing says it.
+        """Return the route reduced to what states an answer and joins it to the start.
+
+        Sentences, links and facts are kept. The route is unchanged if nothing states the answer.
         """
         wanted = f" {' '.join(content_stems(answer))} "
         says = {each.place for each in self.sentences if wanted in f" {' '.join(content_stems(each.text))} "}
@@ -99,8 +100,9 @@ class Route:
 
 
 def _chain(facts: Sequence[FactParts], start: str, telling: Sequence[FactParts]) -> list[FactParts]:
-    """The facts that lead from a name to those that tell an answer, and these, in their order; those alone
-    where none leads there.
+    """Return the facts that lead from a name to those that state an answer, and the latter, in order.
+
+    Only the latter are returned if no facts lead there.
     """
     before: dict[str, FactParts] = {}
     frontier, reached = {start}, {start}
@@ -122,14 +124,15 @@ def _chain(facts: Sequence[FactParts], start: str, telling: Sequence[FactParts])
 
 
 def fact_line(fact: FactParts) -> str:
-    """A fact as a line of a prompt; one that would begin as the question does is marked as a fact."""
+    """Format a fact as a prompt line, with a mark if it begins as the question line does."""
     line = " ".join(" ".join(fact).split())
     return f"[fact] {line}" if line.casefold().startswith("question") else line
 
 
 def routes_of(rows: Iterable[Json]) -> list[Route]:
-    """The routes that rows of a `paths` read tell of, best first: rows between the same two names are one
-    route.
+    """Build routes from the rows of a `paths` read, the best first.
+
+    Rows between the same two names form one route.
     """
     groups: dict[frozenset[str], list[Mapping[str, Json]]] = {}
     for row in rows:
@@ -236,12 +239,15 @@ class PathWalk:
             self.found[document.id] = max(self.found.get(document.id, 0.0), whole / rank)
 
     def stand_of(self, sentence: PlacedSentence) -> float:
-        """How well the passage of a sentence was found: as its title, where the passage itself was not."""
+        """Return how high the passage of a sentence was ranked, or its title if the passage was not found
+        itself.
+        """
         return self.found.get(sentence.source, self.standing.get(sentence.title, 0.0))
 
     def is_sure(self, least: float) -> bool:
-        """Whether an answer was worked out, or is at least so likely; of a model that tells no likelihood,
-        whether two paths agree.
+        """Return whether an answer was computed, or has at least the given probability.
+
+        For a model that reports no probability, two paths must agree.
         """
         fit = [each for each in self.answered if not each.problem]
         untold = Counter(plain_answer(each.text) for each in fit if each.likelihood is None)
@@ -263,12 +269,12 @@ class PathWalk:
         return sorted(self.standing, key=lambda title: -self.standing[title])[:_STARTS]
 
     def named_in(self, text: str) -> list[str]:
-        """The titles that a text names, in its order."""
+        """Return the titles that a text mentions, in its order."""
         known = self._titles()
         return list(dict.fromkeys(known[name][0] for name in known.mentioned(text, cased=False)))
 
     def title_for(self, name: str) -> str | None:
-        """The title in the graph that a name stands for."""
+        """Return the title in the graph that a name refers to, or None."""
         if name in self.standing:
             return name
         known = self._titles()
@@ -282,13 +288,14 @@ class PathWalk:
 
 
 def spaced(name: str) -> str:
-    """A name of a graph with spaces for the underscores that files such as Turtle put in their place."""
+    """Replace the underscores in a name by spaces, as formats such as Turtle write them."""
     return name.replace("_", " ")
 
 
 def weakest(read: Iterable[PathAnswer]) -> float | None:
-    """How likely the least likely of some answers is: what follows from them is no surer. None where one is
-    not told.
+    """Return the lowest probability among some answers, or None if one is not reported.
+
+    What follows from the answers is no more certain than that.
     """
     told = [each.likelihood for each in read]
     return None if None in told else min((each for each in told if each is not None), default=None)
@@ -309,8 +316,9 @@ _PARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 
 
 def facts_at(run: Loop, walk: PathWalk, name: str) -> tuple[FactParts, ...]:
-    """The facts at a name in the graph that the run began with, and what its node says of itself; not what
-    sentences there say.
+    """Return the facts and node properties at a name in the run's initial graph.
+
+    Facts taken from sentences in that graph are left out.
     """
     start = run.state.start
     if name not in start:
@@ -364,8 +372,9 @@ def meet_facts(run: Loop, walk: PathWalk, name: str, standing: float) -> dict[st
 
 
 def fact_route(walk: PathWalk, question: str, starts: Sequence[str], budget: int) -> Route | None:
-    """The facts along the best chains from some names that fit in a budget of tokens; None where no fact is
-    known there.
+    """Return the facts along the best chains from some names within a token budget.
+
+    Returns None if no fact is known there.
     """
     known = list(dict.fromkeys(fact for facts in walk.facts.values() for fact in facts))
     asked = [PlacedSentence(str(number), fact[0], _spelled(fact), "", 0) for number, fact in enumerate(known)]
@@ -383,7 +392,7 @@ def fact_route(walk: PathWalk, question: str, starts: Sequence[str], budget: int
 
 
 def read_names(run: Loop, route: Route) -> list[str]:
-    """The names whose facts a statement reads for a route, without those that have very many."""
+    """Return the names whose facts are read for a route, except names with very many facts."""
     names = dict.fromkeys(fact[0] for fact in route.facts if fact[0] in run.state.start)
     return [name for name in names if len(run.state.start.neighbours(name, "both")) <= _READ_AT]
 
@@ -391,7 +400,7 @@ def read_names(run: Loop, route: Route) -> list[str]:
 def _chains(
     walk: PathWalk, starts: Sequence[str], own: Mapping[FactParts, float]
 ) -> Iterable[tuple[float, str, tuple[FactParts, ...]]]:
-    """Chains of facts from some names: what each is worth, where it begins, and its facts."""
+    """Yield chains of facts from some names, each as its score, its start and its facts."""
     growing: list[tuple[float, str, tuple[FactParts, ...], tuple[str, ...]]] = [
         (0.0, start, (), (start,)) for start in starts
     ]
@@ -418,5 +427,5 @@ def _spelled(fact: FactParts) -> str:
 
 
 def _is_rule(edge: Edge) -> bool:
-    """Whether an edge is of those that are written by rule: a sentence under its title, a name in a sentence."""
+    """Return whether an edge was written by rule: a sentence under its title, or a name in a sentence."""
     return edge.type in (SAYS_SENTENCE, MENTIONS_NAME) and "sentence" in edge.properties
