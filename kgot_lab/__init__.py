@@ -150,7 +150,10 @@ __all__ = [  # written out, since editors and type checkers do not read the tabl
 
 
 def __getattr__(name: str) -> object:
-    """A name of the front door, loaded when it is first used; raises AttributeError, which names near ones."""
+    """Load a name of the public API when it is first used.
+
+    Raises AttributeError for an unknown name, with suggestions.
+    """
     if name not in _HOMES:
         raise AttributeError(_unknown(name))
     from importlib import import_module

@@ -224,8 +224,9 @@ _SECRET = re.compile(
 
 
 def without_secrets(text: str) -> str:
-    """A text in which names, passwords and keys in addresses are three dots: bolt://…@host,
-    http://host/query?api_key=…
+    """Mask user names, passwords and keys in addresses by an ellipsis.
+
+    Examples are bolt://…@host and http://host/query?api_key=…
     """
     if "@" in text:
         text = _LOGIN.sub(r"\g<scheme>…@", text)
@@ -233,7 +234,7 @@ def without_secrets(text: str) -> str:
 
 
 def words_of(error: BaseException) -> str:
-    """What an error says; of one that cannot be put into words, that."""
+    """Return the message of an error, or a note if it cannot be converted to text."""
     try:
         return str(error)
     except Exception as broken:
@@ -246,8 +247,9 @@ _NO_MEMORY = re.compile(
 
 
 def wants_memory(error: BaseException) -> bool:
-    """Whether an error says that there was too little memory: Python's own, a system's, a library's that
-    cannot load, or onnxruntime's.
+    """Return whether an error reports a lack of memory.
+
+    It may come from Python, the operating system, a library that cannot load, or onnxruntime.
     """
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
         return True
@@ -259,15 +261,13 @@ def wants_memory(error: BaseException) -> bool:
 
 
 def shortly(value: object) -> str:
-    """A value as a message shows it, cut when it is long."""
+    """Format a value for a message, truncated if it is long."""
     text = repr(value[: 2 * _LONGEST] if isinstance(value, str | bytes) else value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 2]} …"
 
 
 def described_value(value: object) -> str:
-    """What was given where something else was wanted: None, or its kind, and itself where that is short to
-    say.
-    """
+    """Describe a value of the wrong kind for a message, as None, or its type and, if it is short, itself."""
     if value is None or isinstance(value, bool | int | float):
         return shortly(value)
     kind = type(value).__name__

@@ -249,7 +249,10 @@ class Ranking:
         return [hit.id for hit in self.hits]
 
     def why(self, id: str) -> tuple[LaneReason, ...]:
-        """What each lane below this ranking said of a document; a lane that did not find it is left out."""
+        """Return what each retriever below this ranking reported about a document.
+
+        A retriever that did not find it is left out.
+        """
         return self._why(id, 1.0)
 
     def _why(self, id: str, weight: float) -> tuple[LaneReason, ...]:
@@ -262,9 +265,7 @@ class Ranking:
 
 
 def _quoted(text: object, most: int) -> str:
-    """A text on one line, cut where it is too long, with an escape for each letter that a terminal would
-    obey.
-    """
+    """Format a text on one line, truncated, with control characters escaped."""
     line = "".join(
         letter if letter.isprintable() else ascii(letter)[1:-1] for letter in str(text)[: most + 1]
     )
@@ -278,8 +279,9 @@ def ranked(
     *,
     lanes: tuple[tuple[float, Ranking], ...] = (),
 ) -> Ranking:
-    """The ranking of some scores: best first, ties broken by id so that two runs agree. Raises BadInput for
-    what are no scores by id.
+    """Build a ranking from scores, the best first. Ties are broken by id for reproducibility.
+
+    Raises BadInput if `scores` is not a mapping from ids to numbers.
     """
     if not isinstance(scores, Mapping):
         raise BadInput(
@@ -346,7 +348,7 @@ class Usage:
 
     @staticmethod
     def total(usages: Iterable[Usage]) -> Usage:
-        """The sum of several usages."""
+        """Sum several usages."""
         return sum(usages, Usage())
 
 
@@ -383,13 +385,14 @@ class FromFile(Protocol):
 
 
 def full_text(document: Document) -> str:
-    """What is searched of a document: its title, then its text."""
+    """Return the searchable text of a document: its title, then its text."""
     return f"{document.title}. {document.text}" if document.title else document.text
 
 
 def checked_documents(documents: Iterable[Document]) -> tuple[Document, ...]:
-    """The documents as they came, once it is sure that there are some and that no two share an id; raises
-    BadInput.
+    """Return the documents as a tuple after checking them.
+
+    Raises BadInput if there are none, if two share an id, or if one is not a Document of strings.
     """
     if not isinstance(documents, Iterable) or isinstance(documents, str | bytes | Mapping):
         raise BadInput(f"documents are a list of Document(id, text, title), not {described_value(documents)}")

@@ -78,7 +78,7 @@ def _exists(place: str) -> bool:
 
 
 def _persona(persona: str | Mapping[str, Json] | Persona | None) -> dict[str, Any]:
-    """The fields of a persona that somebody gave."""
+    """Return the fields of a persona given as text, mapping or Persona."""
     if isinstance(persona, Persona):
         return persona.model_dump(mode="json", exclude_unset=True)
     if isinstance(persona, str):

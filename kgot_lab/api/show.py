@@ -43,9 +43,7 @@ from kgot_lab.viz.worlds import seen_graph
 
 
 def ranking_table(ranking: Ranking, *, limit: int = 20) -> Table:
-    """The hits of a ranking with their scores, and what each lane below it said of them; at most `limit` of
-    them.
-    """
+    """Tabulate at most `limit` hits of a ranking, with scores and what each retriever reported about them."""
     require_count(limit, 1, "limit")
     rows = tuple(
         (str(rank), hit.id, f"{hit.score:.4g}", "; ".join(map(str, ranking.why(hit.id))))
@@ -56,8 +54,9 @@ def ranking_table(ranking: Ranking, *, limit: int = 20) -> Table:
 
 
 def report_table(report: Report) -> Table:
-    """The tables of a report: what each system reached, and the comparison with the baseline; a star stands
-    behind what is best.
+    """Tabulate a report: the scores of each system and the comparison with the baseline.
+
+    An asterisk marks the best value.
     """
     sheets = [
         Sheet(
@@ -72,7 +71,10 @@ def report_table(report: Report) -> Table:
 
 
 def _method_table(found: MethodResult, *, limit: int = 50) -> Table:
-    """The rows with their title, and below them why: an answer that is empty says so."""
+    """Tabulate the rows of a result under its title, with the reasons below.
+
+    An empty result says so.
+    """
     require_count(limit, 1, "limit")
     rows = [tuple(map(cell, row)) for row in found.rows()]
     answer = Sheet(found.COLUMNS, tuple(rows[:limit]), len(rows), harmless(found.title))

@@ -68,7 +68,7 @@ class Goal:
     share: float | None = None
 
     def as_json(self) -> dict[str, Json]:
-        """The aim as plain values."""
+        """Convert the goal to plain values."""
         return asdict(self)
 
 
@@ -103,7 +103,9 @@ class Sample:
     seed: int | None = None
 
     def of(self, questions: QuestionSet) -> QuestionSet:
-        """The questions in the order in which they are asked, which stands in the set unless a seed draws it."""
+        """Return the questions in the order in which they are asked: that of the set, or shuffled by the
+        seed.
+        """
         ids = [id for part in self.parts for id in (questions.parts or {})[part]]
         if self.seed is not None:
             random.Random(self.seed).shuffle(ids)
@@ -118,9 +120,7 @@ SAMPLES: Mapping[str, Sample] = {
 
 
 def drawn_samples() -> dict[str, QuestionSet]:
-    """The sets with the questions that are asked of each: 70 of HotpotQA, 150 of 2WikiMultiHopQA, 150 of
-    MuSiQue.
-    """
+    """Return the sampled questions of each set: 70 of HotpotQA, 150 of 2WikiMultiHopQA, 150 of MuSiQue."""
     return {name: sample.of(BUNDLED_SETS[name]()) for name, sample in SAMPLES.items()}
 
 
@@ -132,8 +132,9 @@ def check_sets(only: Sequence[str], sets: Mapping[str, QuestionSet]) -> None:
 
 
 def develop_samples() -> dict[str, QuestionSet]:
-    """The questions that may be tuned on, by the set they are of: 30 of HotpotQA, 61 of 2WikiMultiHopQA, 60
-    of MuSiQue's training part.
+    """Return the dev split of each set.
+
+    It has 30 questions of HotpotQA, 61 of 2WikiMultiHopQA, and 60 of MuSiQue's training part.
     """
     found = {}
     for sample in SAMPLES.values():
@@ -163,7 +164,10 @@ class Design:
     develop: bool = False  # whether the questions are those to tune on
 
     def plan(self, llm: LLM | None) -> dict[str, Json]:
-        """The plan of this design with a model, or as far as it is the same with any, as plain values."""
+        """Return the plan of this design as plain values.
+
+        Without a model, it holds what is the same for every model.
+        """
         sets = {
             name: {
                 "sha256": chosen.sha256, "questions": len(chosen.questions), "questions_sha256": hash_of_ids(chosen),
@@ -188,7 +192,9 @@ class Design:
         return dict(json.loads(json.dumps(told)))
 
     def _tuned_on(self, name: str) -> str:
-        """The set and part that may be tuned on in place of a set's questions; "itself" where these are they."""
+        """Return the set and part for tuning in place of a set's questions, or "itself" if these are for
+        tuning.
+        """
         return "itself" if self.develop or name not in SAMPLES else " ".join(SAMPLES[name].tuned_on)
 
 
@@ -246,7 +252,7 @@ def check_comparison(plan: Mapping[str, Json], folder: Path) -> None:
 
 
 def _open_yet(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> set[str]:
-    """The systems of two plans that have not answered any question of a folder."""
+    """Return the systems of two plans that have not answered any question in a folder."""
     return {
         name for name in {*there["systems"], *plan["systems"]} if not any(folder.glob(f"*/{name}/{RECEIPTS}"))
     }
@@ -270,7 +276,7 @@ def _refuse_another(there: Mapping[str, Json], plan: Mapping[str, Json], folder:
 
 
 def _asked_by(plan: Mapping[str, Json]) -> str:
-    """The options of `bench questions` that a plan comes from; "" of the plain comparison."""
+    """Return the options of `bench questions` that produce a plan, or "" for the plain comparison."""
     changed = any(name in ABLATIONS and name not in ANSWER_SYSTEMS for pair in plan["pairs"] for name in pair)
     tuned = bool(plan["sets"]) and all(told.get("tuned on") == "itself" for told in plan["sets"].values())
     return " ".join(option for option, given in (("--ablate", changed), ("--develop", tuned)) if given)
@@ -281,13 +287,13 @@ def _write(plan: Mapping[str, Json], path: Path) -> None:
 
 
 def _without(plan: Mapping[str, Json], systems: Collection[str]) -> dict[str, Json]:
-    """A plan without some of its systems, and without what tells of changes."""
+    """Return a plan without some of its systems and without its record of changes."""
     kept = {name: value for name, value in plan["systems"].items() if name not in systems}
     return {name: value for name, value in plan.items() if name != "amended"} | {"systems": kept}
 
 
 def comparison_plan(folder: Path) -> dict[str, Any]:
-    """The plan of a folder as plain values; raises BadInput where there is none."""
+    """Read the plan of a folder as plain values. Raises BadInput if there is none."""
     path = folder / PLAN_FILE
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))

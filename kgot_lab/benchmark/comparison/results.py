@@ -82,8 +82,9 @@ class Findings:
 
     @staticmethod
     def of(folder: Path) -> Findings:
-        """What the receipts of a folder say; raises BadInput where there is no plan, TraceError for receipts
-        that were changed.
+        """Read the results of a folder.
+
+        Raises BadInput if there is no plan, and TraceError if results were changed.
         """
         plan = comparison_plan(folder)
         answers = {
@@ -102,7 +103,7 @@ class Findings:
         return [*self.plan["sets"], *[ALL_SETS] * (len(self.plan["sets"]) > 1)]
 
     def on(self, system: str, set: str) -> AnsweredBy:
-        """The answers of a system to a set, or to all."""
+        """Return the answers of a system to a set, or to all sets."""
         return {
             key: receipt for key, receipt in self.answers.get(system, {}).items() if set in (key[0], ALL_SETS)
         }
@@ -143,11 +144,10 @@ class Findings:
         return [replace(row, p_holm=next(corrected[row.aimed])) for row in rows]
 
     def compare_with(self, other: Findings, pairs: Sequence[tuple[str, str]]) -> Findings:
-        """The answers of two folders to the same questions, in pairs that no plan named; p is corrected over
-        all of these.
+        """Pair the answers of two folders to the same questions, in pairs that no plan named.
 
-        Raises BadInput where the questions are others, where both have a system of one name, and for a pair
-        that neither has.
+        p-values are corrected over all of these pairs. Raises BadInput if the questions differ or both
+        folders have a system of one name, and UnknownName for a system that neither has.
         """
         if self.plan["sets"] != other.plan["sets"]:
             raise BadInput(
@@ -164,7 +164,7 @@ class Findings:
         )
 
     def as_json(self) -> dict[str, Json]:
-        """The same as plain values, with the tables of reliability and the curves of risk against coverage."""
+        """Convert the results to plain values, with reliability tables and risk-coverage curves."""
         told = {
             "measured": [asdict(row) for row in self.measured],
             "pairs": [asdict(row) for row in self.pairs],
@@ -177,8 +177,9 @@ class Findings:
         }
 
     def sure(self, system: str, set: str) -> tuple[list[float], list[float]]:
-        """How likely the model held each answer of a system whose likelihood it told, and whether it is
-        right.
+        """Return the probability that the model reported for each answer, and whether the answer is right.
+
+        Answers without a probability are left out.
         """
         told = [
             (receipt.likelihood, receipt.em)
@@ -229,7 +230,7 @@ class Findings:
 
 
 def _group(key: tuple[str, str], receipt: QuestionResult) -> str:
-    """What a question is drawn together with: its group, or itself."""
+    """Return the resampling group of a question, or the question itself if it has none."""
     return f"{key[0]} {receipt.group or key[1]}"
 
 
@@ -250,8 +251,9 @@ class Reached:
 
 
 def reached_goals(findings: Findings) -> list[Reached]:
-    """Each aim of the plan, judged by the receipts; one whose questions are not all answered is marked as
-    such in its figure.
+    """Judge each goal of the plan by the results.
+
+    The figure of a goal says so if not all its questions are answered.
     """
     rows = {(row.system, row.on): row for row in findings.measured}
     pairs = {(pair.system, pair.other, pair.on): pair for pair in findings.pairs}
@@ -315,7 +317,7 @@ def _value(goal: Goal, row: Measured) -> float | None:
 
 
 def _asked(findings: Findings, goal: Goal) -> int:
-    """How many questions the plan has for an aim."""
+    """Return the number of questions that the plan has for a goal."""
     most = findings.plan["systems"][goal.system]["questions"]
     sets = [
         each["questions"]
@@ -337,8 +339,7 @@ _SAME = 1e-9  # a coverage of one is a quotient
 
 
 def comparison_grids(findings: Findings) -> list[Grid]:
-    """All tables: the systems on each set, the pairs, the aims, and how far the likelihoods of each system
-    can be trusted on all sets.
+    """Tabulate the systems on each set, the pairs, the goals, and the calibration of each system on all sets.
     """
     grids = [_systems(set, [row for row in findings.measured if row.on == set]) for set in findings.sets]
     return [
@@ -399,7 +400,7 @@ def _reliability(findings: Findings) -> Grid:
 
 
 def _risk(findings: Findings) -> Grid:
-    """Of the surest answers of each system, so many and at least that share, how many are wrong."""
+    """Tabulate the share of wrong answers among the most probable answers of each system, by coverage."""
     rows = []
     for system in findings.answers:
         likely, right = findings.sure(system, findings.sets[-1])

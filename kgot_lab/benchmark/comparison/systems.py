@@ -74,11 +74,11 @@ class AnswerSystem:
         return "paths" if self.reads == "loop" and self.preset == "paths" else self.reads
 
     def asks(self, number: int) -> bool:
-        """Whether the system is asked the question of this number, counted from 0."""
+        """Return whether the system is asked the question with this index, counted from 0."""
         return self.questions is None or number < self.questions
 
     def as_json(self) -> dict[str, Json]:
-        """The system as plain values, with the limits of its preset."""
+        """Convert the system to plain values, with the limits of its preset."""
         # they stand among the limits
         told = {name: value for name, value in asdict(self).items() if name != "changes"}
         limits = self.limits.as_json() if self.preset in PRESETS else None
@@ -126,7 +126,7 @@ class PassageSearches:
         self._made: dict[tuple[str, int], Tool] = {}
 
     def tools(self, system: AnswerSystem, question: Question) -> list[Tool]:
-        """What a system may search with for a question; nothing for one that has no search."""
+        """Return the search tools of a system for a question, or none if it has no search."""
         if system.search == "gold":
             return [self._gold(question)]
         if not system.search:
@@ -164,7 +164,7 @@ class PassageSearches:
 
 
 def _titled_fact(fact: str, gold: Sequence[Document]) -> Document:
-    """A sentence as a document, with the title of the gold passage that it stands in."""
+    """Convert a sentence to a document with the id and title of the gold passage that contains it."""
     source = next((document for document in gold if fact in document.text), Document("", fact))
     return Document(source.id, fact, source.title)
 
@@ -181,7 +181,7 @@ def _few_refused(question: str, answer: str, found: Result) -> str:
 
 
 def _with_likelihood(call: OneCall) -> OneCall:
-    """The same, but the reply is to say how likely the model held it, which does not change what it says."""
+    """Request the log-probability of the reply, which does not change its text."""
     return replace(
         call, prompt=lambda question, found: replace(call.prompt(question, found), likelihood=True)
     )
@@ -197,7 +197,7 @@ ShortWalk = Callable[[Question, LLM, Sequence[Tool]], Iterator[Event]]
 
 
 def short_walk(name: str, system: AnswerSystem) -> ShortWalk | None:
-    """How a system that asks its model once answers; None for one that is a preset of the loop."""
+    """Return how a system with a single model call answers, or None for a preset of the loop."""
     reading = WAYS.get(system.reads)
     if reading is None:
         return None
@@ -231,10 +231,10 @@ _PATHS = (
 
 
 def prompt_digests() -> dict[str, str]:
-    """What the prompts of all systems come from, each as a hash: what a plan names, so that nothing changes
-    in the middle of a run.
+    """Return a hash of the prompts of each system, which a plan stores so that they cannot change during a
+    run.
 
-    Of the mode `paths` that is its whole code, since rules choose what its prompts show.
+    For the mode `paths` it covers the whole code, since rules choose what its prompts show.
     """
     found = Result("[1] A: b.", (Document("d", "b.", "A"),))
     forms = ("Where?", "Which is older, A or B?", "Are A and B both rivers?")  # one for each kind of examples

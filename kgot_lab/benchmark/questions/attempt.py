@@ -78,12 +78,12 @@ def plain_rag(
 
 
 def zero_shot_prompt(question: str) -> Prompt:
-    """A question and nothing else."""
+    """Build the prompt of a question alone."""
     return _prompt(f"Question: {question}")
 
 
 def rag_prompt(question: str, passages: str) -> Prompt:
-    """A question under the passages that were found for it."""
+    """Build the prompt of a question below the retrieved passages."""
     return _prompt(f"Passages:\n{passages}\n\nQuestion: {question}")
 
 
@@ -95,7 +95,7 @@ def _prompt(text: str) -> Prompt:
 
 
 def _asked(llm: LLM, question: Question, found: Result | None, reading: OneCall) -> Steps[str]:
-    """The answer in a model's reply."""
+    """Call the model once and return the answer in its reply."""
     prompt = reading.prompt(question.text, found)
     reply = llm(prompt)
     yield Asked(
@@ -110,7 +110,7 @@ def _asked(llm: LLM, question: Question, found: Result | None, reading: OneCall)
 
 
 def _answer_in(reply: str) -> str:
-    """The answer in a reply of JSON; one of another form is taken as it stands."""
+    """Return the answer in a JSON reply, or the whole reply if it has another form."""
     try:
         return parse(reply, Answer).answer
     except BadReply:
@@ -153,8 +153,9 @@ def check_question_system(name: str) -> None:
 
 
 def attempt(question: Question, system: str, equipment: Equipment, path: Path) -> Steps[None]:
-    """The run of a question, from where its trace stops: recorded events first. Raises what the system
-    raises.
+    """Run a question from where its trace stops, with the recorded events first.
+
+    Raises what the system raises.
     """
     if system == "loop":
         yield from _loop(question, equipment, path)
@@ -181,8 +182,9 @@ def attempt(question: Question, system: str, equipment: Equipment, path: Path) -
 
 
 def grading_run(question: Question, predicted: str, grader: LLM, path: Path) -> Iterator[Event]:
-    """A model's grade of an answer, as a run on file whose answer is the grade; a grade on file is not asked
-    for again.
+    """Grade an answer with a model, as a recorded run whose answer is the grade.
+
+    A stored grade is not requested again.
     """
 
     def walk(llm: LLM) -> Iterator[Event]:
@@ -219,8 +221,9 @@ def _loop(question: Question, equipment: Equipment, path: Path) -> Iterator[Even
 def recalled(
     walk: Callable[[LLM], Iterator[Event]], llm: LLM, path: Path, about: Mapping[str, Json]
 ) -> Iterator[Event]:
-    """A short run walked from its beginning, with the replies that its trace holds; the trace is replaced
-    when the run is whole.
+    """Run a short run from its beginning, with the replies in its trace.
+
+    The trace is replaced when the run is complete.
     """
     fresh = path.with_suffix(".again")
     # a kill came after the reply and before this took the place of the trace
@@ -237,8 +240,9 @@ def recalled(
 
 
 def read_events(path: Path) -> tuple[Event, ...]:
-    """The events of a trace, none where there is no file or a kill left no whole line of it; raises
-    TraceError for a damaged one.
+    """Read the events of a trace, or none if there is no file or no complete line in it.
+
+    Raises TraceError for a damaged trace.
     """
     if not path.exists() or b"\n" not in path.read_bytes():
         return ()
@@ -250,7 +254,7 @@ def read_events(path: Path) -> tuple[Event, ...]:
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether a trace cannot be read, so that nothing is asked until it is mended or gone."""
+    """Return whether a trace cannot be read, so that nothing is asked until it is repaired or deleted."""
     try:
         read_events(path)
     except TraceError:

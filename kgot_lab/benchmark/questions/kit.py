@@ -58,10 +58,9 @@ NO_WEB = WebSources()
 
 
 def web_tools(sources: WebSources) -> More:
-    """Tools that look into the web, or into a folder of pages in its place, made once for each model and used
-    by all threads.
+    """Return a factory of tools that read the web, or a folder of pages in its place.
 
-    Raises BadInput where none of them can work.
+    The tools are created once per model and shared by all threads. Raises BadInput if none of them can work.
     """
     made: dict[int, tuple[Tool, ...]] = {}
     making = threading.Lock()
@@ -85,10 +84,10 @@ def web_tools(sources: WebSources) -> More:
 def all_that_work(
     outward: More, limits: Limits, unpack_into: Path, *, unsafe: bool = False, web: bool = False
 ) -> More:
-    """Every tool that can work with the files of a question and its models, and those that look out; zip
-    files go into a folder.
+    """Return a factory of every tool that works with a question's files and models, and of the outward tools.
 
-    With `web` pictures may lie there, and recordings be sent there to be written down.
+    Zip files are unpacked into `unpack_into`. With `web`, pictures may be loaded from the web, and recordings
+    may be sent there for transcription.
     """
     computer, others = _Apart(unsafe, limits.python_seconds), tuple(entry_points(group=ENTRY_POINTS))
 
@@ -124,7 +123,7 @@ class _Apart:
 
 
 def nothing_more(question: Question, behind: ModelsBehind) -> Sequence[Tool]:
-    """No tools beside those that a question's documents and files give."""
+    """Return no tools beyond those for a question's documents and files."""
     return ()
 
 
@@ -155,7 +154,7 @@ class Kit:
         self._shared: Tool | None = None
 
     def names(self, questions: Sequence[Question]) -> list[str]:
-        """The names of all tools that some of the questions get."""
+        """Return the names of all tools that any of the questions gets."""
         named = {"search"} if self._documents or any(question.documents for question in questions) else set()
         named |= {tool.name for question in questions for tool in self._beside_search(question)}
         return sorted(named) or [ask_model(self._behind.llm).name]

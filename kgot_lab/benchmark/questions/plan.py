@@ -101,7 +101,7 @@ class QuestionPlan:
 
 
 def hash_of_ids(questions: QuestionSet) -> str:
-    """A hash of the ids of questions in their order."""
+    """Hash the ids of questions in their order."""
     return hashlib.sha256("\n".join(question.id for question in questions.questions).encode()).hexdigest()
 
 
@@ -118,8 +118,9 @@ def read_plan(folder: Path) -> dict[str, Json]:
 
 
 def plan_differences(there: Mapping[str, Json], now: Mapping[str, Json], under: str = "") -> list[str]:
-    """What two plans say differently, by the names of the fields; when and where they were made is no part of
-    them.
+    """Return the differences between two plans, by field name.
+
+    When and where a plan was made is not compared.
     """
     found: list[str] = []
     for name in dict.fromkeys(
@@ -134,7 +135,7 @@ def plan_differences(there: Mapping[str, Json], now: Mapping[str, Json], under: 
 
 
 def format_differences(differences: Sequence[str]) -> str:
-    """What a refusal says of differences: the first few, and how many more there are."""
+    """Format the first few differences, and the number of the rest, for an error message."""
     more = len(differences) - _SHOWN
     return "; ".join(differences[:_SHOWN]) + (f"; and {more:,} more" if more > 0 else "")
 
@@ -225,11 +226,10 @@ def _check_paths(chosen: QuestionSet, shared: Sequence[Document]) -> None:
 def prepared(
     whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, budget: Budget = _UNLIMITED
 ) -> ReadyRun:
-    """The run of the selected questions in a folder of its own, where the plan is written once nothing stands
-    in its way.
+    """Prepare the run of the selected questions in a folder of its own, and write its plan after all checks.
 
-    Raises BadInput for a folder with another plan, for questions that the system cannot answer and for a
-    model without a price where dollars are limited, UnknownName, and what opening the store raises.
+    Raises BadInput for a folder with another plan, for questions that the system cannot answer, and for a
+    model of unknown price if dollars are limited. Raises UnknownName, and what opening the store raises.
     """
     check_run(whole, selection, by, folder, graded=by.grader is not None)
     chosen, looped = selection.of(whole), by.system == "loop"
@@ -262,7 +262,7 @@ def prepared(
 
 
 def _plan(whole: QuestionSet, chosen: QuestionSet, selection: Selection, by: Answerers) -> QuestionPlan:
-    """The plan of a run as far as it is known before its models are."""
+    """Return the plan of a run as far as it is known before its models are."""
     looped = by.system == "loop"
     return QuestionPlan(
         set=whole.name, set_sha256=whole.sha256, questions=len(chosen.questions), questions_sha256=hash_of_ids(chosen),

@@ -77,7 +77,7 @@ class QuestionSet:
         return digest.hexdigest()
 
     def only(self, ids: Iterable[str]) -> QuestionSet:
-        """The same with these questions, in this order."""
+        """Return the set with only these questions, in this order."""
         by_id = {question.id: question for question in self.questions}
         return replace(self, questions=[by_id[id] for id in ids])
 
@@ -94,12 +94,12 @@ _KNOWN = ("question", "answer", *_TEXTS, *_LISTS, "steps")
 
 
 def own_questions(path: Path) -> QuestionSet:
-    """The questions of a file of JSON lines: question and answer, and as it likes id, type, level, aliases,
-    documents, attachments.
+    """Read questions from a JSON lines file.
 
-    A document is an object with title and text, or the path of a file or folder, as attachments are, from
-    where the file stands; `steps` and `tools` say what a person took. The name of the set is that of the
-    file. Raises BadInput, which names the line.
+    Each line has question and answer, and optionally id, type, level, aliases, documents, attachments. A
+    document is an object with title and text, or the path of a file or folder. Attachments are paths too.
+    Paths are relative to the file. `steps` and `tools` record what a person needed. The set is named after
+    the file. Raises BadInput, naming the line.
     """
     try:
         # and at no other separator: JSON lets those stand in a text
@@ -168,7 +168,7 @@ def _check(where: str, row: Json) -> None:
 
 
 def _documents(where: str, folder: Path, item: Json, place: int) -> list[Document]:
-    """The passages that an item of `documents` means."""
+    """Return the passages that an item of `documents` refers to."""
     if isinstance(item, Mapping) and isinstance(item.get("text"), str):
         return [Document(str(item.get("id", f"d{place}")), item["text"], str(item.get("title", "")))]
     if not isinstance(item, str):

@@ -108,20 +108,21 @@ def frames() -> QuestionSet:
 
 
 def packed_rows(folder: str, name: str) -> Iterator[Json]:
-    """The rows of a packed file of JSON lines in a bundled folder."""
+    """Yield the rows of a gzipped JSON lines file in a bundled folder."""
     with gzip.open(bundled(f"{folder}/{name}"), "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
 def split_of(folder: str, *names: str) -> dict[str, tuple[str, ...]]:
-    """Which questions of a bundled folder serve what."""
+    """Return the question ids of each named split of a bundled folder."""
     split = json.loads(bundled(f"{folder}/split.json").read_text(encoding="utf-8"))
     return {name: tuple(split[name]) for name in names}
 
 
 def _passages(folder: str) -> dict[str, Document]:
-    """The passages of a folder by their ids in its files, each with an id that does not follow the order of
-    the questions.
+    """Return the passages of a folder by their ids in its files.
+
+    Each gets an id that does not follow the order of the questions.
     """
     rows = packed_rows(folder, "corpus.jsonl.gz")
     return {
@@ -175,7 +176,7 @@ def _of_triples(row: Json, gold: Sequence[Document]) -> Question:
 
 
 def _holding(text: str, answer: str) -> list[str]:
-    """The sentences of a text that hold an answer."""
+    """Return the sentences of a text that contain an answer."""
     return [sentence for sentence in sentences(text) if holds(sentence, answer)]
 
 
@@ -205,14 +206,15 @@ def hotpotqa() -> QuestionSet:
 
 
 def question_split() -> dict[str, tuple[str, ...]]:
-    """Which question ids of hotpotqa() serve what: `locked` and `test` are for measuring, `develop` is for
-    tuning.
+    """Return the question ids of each split of hotpotqa().
+
+    `locked` and `test` are for evaluation, `develop` is for tuning.
     """
     return split_of(_HOTPOTQA, "locked", "test", "develop")
 
 
 def demo_questions() -> list[Question]:
-    """The three questions of the demo: of those for tuning, so that no measured question is shown off."""
+    """Return the three questions of the demo, from the dev split, so that no evaluated question is shown."""
     by_id = {question.id: question for question in hotpotqa().questions}
     develop = question_split()["develop"]
     return [by_id[develop[number]] for number in (1, 7, 4)]
@@ -244,7 +246,7 @@ class Hub:
     timeout: float = 60.0
 
     def all_rows(self, dataset: str, config: str, split: str) -> Iterator[Json]:
-        """The rows of a data set, page by page; raises BadInput."""
+        """Yield the rows of a data set, page by page. Raises BadInput if they cannot be read."""
         offset = 0
         while True:
             where = urlencode(
@@ -263,7 +265,7 @@ class Hub:
                 return
 
     def file(self, dataset: str, path: str) -> bytes:
-        """The content of a file of a data set; raises BadInput."""
+        """Return the content of a file of a data set. Raises BadInput if it cannot be read."""
         return self._get(f"{self.files}/datasets/{dataset}/resolve/main/{quote(path)}", dataset)
 
     def _get(self, url: str, dataset: str) -> bytes:
@@ -305,7 +307,7 @@ class _Elsewhere(urllib.request.HTTPRedirectHandler):
 
 
 def own_hub() -> Hub:
-    """The hub with the user's own token, from the environment; raises BadInput where there is none."""
+    """Return the hub with the user's own token from the environment. Raises BadInput if there is none."""
     token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if not token:
         raise BadInput(
@@ -335,10 +337,10 @@ _DATASET, _CONFIG, _SPLIT = "gaia-benchmark/GAIA", "2023_all", "validation"
 
 
 def gaia(hub: Hub, files: Path) -> QuestionSet:
-    """The validation questions of GAIA (Mialon et al. 2023); attached files are put into `files`, a folder
-    for the time of the run.
+    """Load the validation questions of GAIA (Mialon et al. 2023).
 
-    Raises BadInput where the hub does not give them, or gives rows of another form.
+    Attached files are written to `files`, a temporary folder of the run. Raises BadInput if the hub refuses
+    access, or returns rows of another form.
     """
     try:
         questions = [_gaia_question(row, hub, files) for row in hub.all_rows(_DATASET, _CONFIG, _SPLIT)]
@@ -370,7 +372,7 @@ def _attached(row: Json, hub: Hub, files: Path) -> Path:
 
 
 def _tools(listed: str) -> tuple[str, ...]:
-    """The tools that a person listed, a line each, with or without numbers; "None" is none."""
+    """Parse the tools that a person listed, one per line, with or without numbers. "None" means none."""
     lines = (re.sub(r"^\s*(\d+[.)]|[-*])\s*", "", line).strip() for line in listed.splitlines())
     return tuple(line for line in lines if line and line.lower().rstrip(".") != "none")
 
@@ -385,8 +387,9 @@ LOCKED = "locked"  # questions that are for the last measurement
 
 @contextmanager
 def opened_questions(name: str) -> Iterator[QuestionSet]:
-    """A set by its name, or from a file of JSON lines; what it must put on disk is gone afterwards. Raises
-    UnknownName and BadInput.
+    """Open a question set by its name or from a JSON lines file. Its temporary files are deleted afterwards.
+
+    Raises UnknownName for an unknown name, and BadInput if the set cannot be read.
     """
     if name in BUNDLED_SETS:
         yield BUNDLED_SETS[name]()
@@ -425,8 +428,9 @@ class Selection:
             require_count(self.limit, 1, "limit", "a run asks that many questions")
 
     def of(self, questions: QuestionSet) -> QuestionSet:
-        """The questions asked, in the order of the set; raises UnknownName and BadInput where nothing is
-        left.
+        """Return the selected questions, in the order of the set.
+
+        Raises UnknownName for an unknown part or level, and BadInput if nothing is left.
         """
         parts, chosen = questions.parts or {}, questions.questions
         if self.part not in {"", "all", *parts}:
