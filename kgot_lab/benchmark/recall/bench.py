@@ -110,14 +110,13 @@ def _reported(
 
 
 def report_on(folder: Path, dataset: Dataset, plan: Plan, told: Filled) -> Report:
-    """The report on what a folder holds of a data set, with what there is to tell of its systems."""
+    """Build the report on the results of a data set in a folder, with notes on its systems."""
     made = report(earlier(folder, dataset), dataset, plan)
     return replace(made, left_out=told.left_out, again=told.again, notes=learnt_elsewhere(made.runs))
 
 
 def learnt_elsewhere(runs: Iterable[Run]) -> tuple[str, ...]:
-    """A line on the systems whose weights were learnt with the bundled embedder, where they used another one
-    here.
+    """Return a note on systems whose weights were learnt with the bundled embedder but used with another one.
     """
     given = [
         (run.system, run.about.get(EMBEDDER_HASH, MiniLM.name)) for run in runs if "trail(" in run.description
@@ -135,8 +134,10 @@ def learnt_elsewhere(runs: Iterable[Run]) -> tuple[str, ...]:
 
 
 def checked_data(given: object) -> Dataset:
-    """A data set that can be measured on: two queries or more in each part, each with a relevant document,
-    and documents with own ids.
+    """Return a data set after checking that it can be evaluated.
+
+    Each part needs two or more queries, each query a relevant document, and documents need unique ids. Raises
+    BadInput otherwise.
     """
     data = opened_data(given)
     require(data.locked, Set, f"the locked queries of {data.name} are a set of ids")
@@ -160,8 +161,9 @@ def checked_data(given: object) -> Dataset:
 
 
 def checked_systems(systems: object) -> dict[str, Contender]:
-    """The systems by name, once it is sure that each can be built and has a receipt of its own; raises
-    BadInput.
+    """Return the systems by name after checking that each can be built and has its own results file.
+
+    Raises BadInput otherwise.
     """
     if not isinstance(systems, Mapping):
         raise BadInput(
@@ -199,7 +201,7 @@ def _builds(system: object) -> bool:
 
 
 def plan_of(folder: Path, usual: Plan) -> Plan:
-    """The plan that a folder holds, or else the usual one."""
+    """Load the plan of a folder, or return the default plan if it has none."""
     return Plan.load(folder / PLAN) if (folder / PLAN).exists() else usual
 
 
@@ -296,10 +298,9 @@ def _opened(names: Sequence[str], develop: bool) -> dict[str, Dataset]:
 
 
 def _beside(folder: Path, opened: Mapping[str, Dataset], plan: Plan) -> list[Dataset]:
-    """The other data sets whose receipts a folder holds, that of the baseline among them: a report without
-    them would take their place.
+    """Return the other data sets that a folder holds baseline results for.
 
-    Raises BadInput for one that cannot be found by its name.
+    Without them, a new report would replace theirs. Raises BadInput if one cannot be found by its name.
     """
     named, found = {file_name(name) for name in opened}, list[Dataset]()
     for path in sorted(folder.glob(f"*/{file_name(plan.baseline)}.jsonl.gz")):
@@ -414,7 +415,7 @@ def _row(report: Report, measure: str, part: str) -> tuple[Cell, ...]:
 
 
 def _added(report: Report, system: str, measure: str, part: str) -> Cell:
-    """The paired difference to the same walk without delta edges."""
+    """Format the paired difference to the same walk without delta edges."""
     if system not in report.scores:
         return Cell("not computed")
     ids = query_parts(report.dataset)[part]

@@ -125,7 +125,7 @@ class Verdicts:
         return Grid("Claims of the KG-OS document", columns, tuple(lines))
 
     def markdown(self) -> str:
-        """The table and the claims that wait, in Markdown."""
+        """Format the table and the undecided claims as Markdown."""
         waiting = "\n".join(f"- {claim}: {reason}." for claim, reason in self.waiting.items())
         return f"{self.grid.markdown}\n" + (
             f"\nWaiting for a curated graph:\n\n{waiting}\n" if waiting else ""

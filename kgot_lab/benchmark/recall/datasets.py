@@ -101,14 +101,14 @@ def _rows(name: str) -> list[Json]:
 
 
 def load_dataset(name: str) -> Dataset:
-    """A data set by its name: one of BUNDLED, or any that ir_datasets knows with documents, queries and
-    qrels, as "beir/scifact".
+    """Load a data set by name: one of BUNDLED, or one of ir_datasets, such as "beir/scifact".
 
-    Of a bundled one, "musique-498-untitled" has the passages without their titles, "musique-498-mixed" all
-    bundled passages to search.
+    A data set of ir_datasets needs documents, queries and qrels. The suffix of a bundled one selects a
+    variant: "musique-498-untitled" has passages without titles, and "musique-498-mixed" searches all bundled
+    passages.
 
-    Raises UnknownName, which lists what there is; NotInstalled("bench"); BadInput where the files cannot be
-    fetched, which says what to put where.
+    Raises UnknownName, listing the known names, NotInstalled("bench"), and BadInput if the files cannot be
+    fetched, saying which files to put where.
     """
     require(name, str, f"a data set is named by a text, such as {', '.join(BUNDLED)} or beir/scifact")
     if name in BUNDLED:
@@ -127,11 +127,10 @@ def load_dataset(name: str) -> Dataset:
 
 
 def opened_data(data: object) -> Dataset:
-    """A data set as it is, by its name, or from a folder as BEIR has them; a bundled name is that set even
-    beside a folder of that name.
+    """Return a data set given as itself, by name, or as a folder in BEIR format.
 
-    Raises BadInput for anything else, such as the path of a folder that is not there, and what load_dataset
-    raises.
+    A bundled name takes precedence over a folder of that name. Raises BadInput for anything else, such as the
+    path of a missing folder, and what load_dataset raises.
     """
     if isinstance(data, Dataset):
         return data
@@ -164,8 +163,9 @@ def _twowiki() -> Dataset:
 
 
 def _searched_by_others(passages: str, questions: str, name: str) -> Dataset:
-    """The part of 2wiki that the published systems searched: the passages and questions that carry these
-    marks.
+    """Return the part of 2wiki that the published systems searched.
+
+    `passages` and `questions` are the keys that mark its passages and questions.
     """
     whole = _twowiki()
     ids = _new_ids("2wiki-fastgraphrag-101")
@@ -185,7 +185,7 @@ def _searched_by_others(passages: str, questions: str, name: str) -> Dataset:
 
 
 def _twowiki_thousand() -> Dataset:
-    """The standard questions of 2WikiMultiHopQA, all but eleven, over the passages of 2wiki."""
+    """Load the standard questions of 2WikiMultiHopQA, except eleven, over the passages of 2wiki."""
     whole = _read(
         "2wiki-1000",
         "2wiki-1000",
@@ -201,8 +201,9 @@ def _musique_dev() -> Dataset:
 
 
 def _musique_dev_steps() -> Dataset:
-    """The single questions that those of musique-498 were composed of, each once, with the answers of earlier
-    steps filled in.
+    """Load the single-hop questions that musique-498 was composed of, without repeats.
+
+    The answers of earlier steps are filled in.
     """
     whole, ids = _musique_dev(), _new_ids("musique-498")
     queries: dict[str, Query] = {}
@@ -226,14 +227,13 @@ def _musique_dev_steps() -> Dataset:
 
 
 def untitled(dataset: Dataset) -> Dataset:
-    """The same passages without their titles, as the chunks of a user's folder are; the ids stay."""
+    """Return the data set with untitled passages, like the chunks of a user's folder. Ids do not change."""
     documents = tuple(replace(document, title="") for document in dataset.documents)
     return replace(dataset, name=f"{dataset.name}{UNTITLED}", documents=documents)
 
 
 def among_all(dataset: Dataset) -> Dataset:
-    """The questions of a data set over the passages of all four bundled collections together, each passage
-    once.
+    """Return the questions of a data set over the passages of all four bundled collections, without repeats.
     """
     whole = {
         document.id: document
@@ -278,8 +278,9 @@ BUNDLED: Mapping[str, Callable[[], Dataset]] = {
 def _read(
     name: str, folder: str, type_of: Callable[[Json], str], passages: str = "", locked: str = "locked"
 ) -> Dataset:
-    """A folder's questions over its passages, or over those of another folder; `locked` is a key of its
-    split.json.
+    """Load the questions of a folder over its passages, or over those of another folder.
+
+    `locked` is the key of the test split in its split.json.
     """
     passages = passages or folder
     rows = {row["_id"]: row for row in _rows(f"{passages}/corpus.jsonl.gz")}
@@ -309,8 +310,9 @@ def _read(
 
 
 def _new_ids(folder: str) -> dict[str, str]:
-    """Ids from a hash of the content: the files number the passages in the order of the questions, which
-    would tell a tie where to look.
+    """Map the ids in a folder to hashes of the content.
+
+    The files number passages in the order of the questions, which would favour the relevant ones in ties.
     """
     return {row["_id"]: content_id(row["title"], row["text"]) for row in _rows(f"{folder}/corpus.jsonl.gz")}
 

@@ -97,30 +97,32 @@ def rerun_note(why: str) -> str:
 
 
 def result_depth(plan: Plan, keep: int = KEEP) -> int:
-    """How many hits of a query are kept: as many as the deepest measure of a plan looks at, and so many at
-    least.
+    """Return the number of hits to store per query.
+
+    It is the depth of the deepest measure of the plan, and at least `keep`.
     """
     return max(keep, *map(depth, plan.measures))
 
 
 def by_plan(system: Contender, plan: Plan) -> Contender:
-    """A system as it is built by a plan."""
+    """Return a system as built by a plan, if it depends on one."""
     return system.by(plan) if isinstance(system, ByPlan) else system
 
 
 def receipt(folder: Path, dataset: Dataset, system: str) -> Path:
-    """Where the receipt of a system on a data set stands in a folder."""
+    """Return the path of a system's results on a data set in a folder."""
     return folder / file_name(dataset.name) / f"{file_name(system)}.jsonl.gz"
 
 
 def file_name(name: str) -> str:
-    """A name as that of a file or a folder."""
+    """Convert a name to a file or folder name."""
     return "-".join("".join(letter if letter.isalnum() else " " for letter in name).split())
 
 
 def earlier(folder: Path, dataset: Dataset) -> list[Run]:
-    """What the receipts of a data set hold; raises BadInput for one that is broken or was made on other
-    queries, documents or qrels.
+    """Load the stored results of a data set.
+
+    Raises BadInput for a file that is broken or was made on other queries, documents or qrels.
     """
     now, asked, runs = fingerprints(dataset), {query.id for query in dataset.queries}, []
     for path in sorted((folder / file_name(dataset.name)).glob("*.jsonl.gz")):
@@ -232,8 +234,9 @@ class _Job:
 def _left(
     held: ExitStack, folder: Path, jobs: Sequence[_Job], plan: Plan, progress: SharingProgress
 ) -> list[_Job]:
-    """The jobs whose receipts are not there, their locks held; they are taken in one order, or two processes
-    could wait for each other.
+    """Return the jobs without stored results, with their locks held.
+
+    Locks are acquired in a fixed order, to prevent a deadlock between two processes.
     """
     left = []
     for job in sorted(jobs, key=lambda job: receipt(folder, job.dataset, job.name)):
@@ -257,7 +260,7 @@ def _left(
 
 
 def _ready(job: _Job, others: Sequence[_Job]) -> _Job:
-    """A job with what is sent of it; raises BadInput for a system that cannot be sent."""
+    """Prepare what is sent to a worker for a job. Raises BadInput if its system cannot be pickled."""
     if job.embedder is not None:
         embedders = [
             each.embedder
@@ -290,8 +293,9 @@ def _digest_of(job: _Job) -> str:
 
 
 def _answers(client: Any, jobs: Sequence[_Job]) -> Any:
-    """What workers make of each job, as they finish: a run, or why the data are too little; lacking vectors
-    are computed and sent.
+    """Yield the outcome of each job as it completes on a worker: a run, or why there are too few data.
+
+    Missing vectors are computed here and sent.
     """
     import distributed
 
@@ -348,11 +352,11 @@ class _Sent:
     _lots: dict[tuple[str, str], dict[tuple[str, ...], VectorLot]] = field(default_factory=dict)
 
     def data(self, dataset: Dataset) -> Any:
-        """The place of a data set at the workers."""
+        """Return the future of a data set on the workers."""
         return self._at(("data", dataset.name), dataset)
 
     def lots(self, job: _Job) -> list[Any]:
-        """The places of the vectors that systems on its data were found to lack."""
+        """Return the futures of the vectors that systems on the job's data lacked."""
         known = self._lots.get(_whose(job), {})
         return [self._at((*_whose(job), number), lot) for number, lot in enumerate(known.values())]
 
@@ -396,7 +400,10 @@ class _Lent:
         self.known: dict[bytes, Matrix] = {}
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """One vector of length 1 per text, shape (len(texts), dimension)."""
+        """Return one unit vector per text, shape (len(texts), dimension).
+
+        Raises _NotSent if the vector of a text has not been sent.
+        """
         keys = [text_key(self.digest, text) for text in texts]
         if any(key not in self.known for key in keys):
             raise _NotSent(tuple(texts))
@@ -410,7 +417,7 @@ _HELD: dict[
 
 
 def run_on_worker(errand: Errand, dataset: Dataset, *lots: VectorLot) -> Run | TextsLacking:
-    """A Dask task: run a system on a data set, or say which texts lack a vector."""
+    """Run a system on a data set as a Dask task, or return the texts without a vector."""
     with _ALONE:
         try:
             system = (
@@ -435,7 +442,7 @@ def _unpacked(errand: Errand) -> Contender:
 
 
 def _ours(errand: Errand, dataset: Dataset, lots: Sequence[VectorLot]) -> Contender:
-    """One of our systems by its name, over what was built of these data before."""
+    """Return a bundled system by its name, with parts that were built for these data before."""
     given = errand.embedder or ("", "", 0)
     key = given, tuple(fingerprints(dataset).values()), additions(dataset)
     if key not in _HELD:
