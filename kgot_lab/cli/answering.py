@@ -57,7 +57,7 @@ class QuestionTask:
 def answer_question(
     question: str, configuration: Configuration, attached: Sequence[Path], outputs: Outputs
 ) -> None:
-    """Answer a question as a configuration says; whatever can be refused is refused before a model is asked."""
+    """Answer a question by a configuration. Everything that can be rejected is, before a model is called."""
     with remembering.memory_of(configuration, question) as memory:
         _answer_with(memory, question, configuration, attached, outputs)
 
@@ -134,7 +134,7 @@ def _answer_with(
 def _resume_arguments(
     configuration: Configuration, attached: Sequence[Path], outputs: Outputs
 ) -> dict[str, object]:
-    """What `resume` is given to go on with a run."""
+    """Return the options of the `resume` command that continues a run."""
     choice, chosen, budget = configuration.store, configuration.tools, configuration.budget
     return {
         "documents": configuration.documents, "attach": list(attached) or None, "execution_model": configuration.execution_model,
@@ -389,11 +389,11 @@ def extract_graph(
 
 
 def _elsewhere(going_on: GoOn, place: saving.SavedGraph) -> GoOn:
-    """The command that goes on, into another file where something else came to the place."""
+    """Return the resume command, with another output file if the path is now taken."""
     return replace(going_on, options={**going_on.options, "out": place.another}) if place.taken else going_on
 
 
 def _holds(graph: PropertyGraph, there: PropertyGraph) -> bool:
-    """Whether all nodes and edges of a graph that is on file are in another."""
+    """Return whether a graph contains all nodes and edges of another one."""
     edges = {edge.identity for edge in there.edges} - {edge.identity for edge in graph.edges}
     return not edges and set(there.ids) <= set(graph.ids)

@@ -120,8 +120,10 @@ def main() -> None:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """What ends a program, or a closed terminal, is heard as Ctrl-C is, once; the exit code tells which it
-    was, as shells have it.
+    """Handle SIGTERM and SIGHUP like one Ctrl-C.
+
+    A second signal ends the program at once. The exit code tells which signal it was, by the convention of
+    shells.
     """
     heard: list[int] = []
 
@@ -148,8 +150,9 @@ def _ended_by_signals() -> Iterator[None]:
 
 
 def _lost(stream: TextIO | None) -> bool:
-    """Whether a stream takes nothing more; if so it leads nowhere from now on, or Python would complain again
-    at its end.
+    """Return whether a stream accepts no more output, and redirect it to the null device if so.
+
+    Otherwise Python would report the error again at exit.
     """
     if stream is None:
         return False
@@ -184,7 +187,7 @@ def ask(
     results: options.RunOptions,
     answer_format: str | None = option("default (a short paragraph) or gaia (the bare answer)", "--format"),
 ) -> None:
-    """Answer a question with a graph grown from your documents, or with one that is there."""
+    """Answer a question with a graph grown from your documents, or with an existing graph."""
     from kgot_lab.cli.configuration import read_configuration
 
     question = as_typed(question, "the question")
@@ -202,8 +205,9 @@ def demo(
     more: int = option("how many further questions to ask (up to 2)", default=0, min=0, max=2),
     replayed: bool = option("show the recorded run, without the model", "--replay", default=False),
 ) -> None:
-    """Answer a question over the bundled HotpotQA passages with a live local model; without one, replay a
-    recorded run.
+    """Run the demo question on the bundled HotpotQA passages with a live local model.
+
+    Without a model, a recorded run is replayed.
     """
     from kgot_lab.benchmark.questions.sets import demo_questions, hotpotqa
     from kgot_lab.loop.limits import LOCAL

@@ -79,8 +79,8 @@ def bench_questions(
     estimate: bool = option("say how long the rest will take; nothing is asked", default=False),
     table: bool = option("show the results so far; nothing is asked", default=False),
 ) -> None:
-    """Does the graph pay? Answer fixed questions of three sets with and without a graph, by a plan that is
-    written before the first.
+    """Compare answers with and without a graph on fixed questions of three sets, by a plan written
+    beforehand.
 
     All systems answer the first question of each set, then all the second, so any stop leaves them
     comparable.
@@ -143,7 +143,7 @@ class _Asked:
 
 
 def _answer(design: Design, folder: Path, asked: _Asked, use: _ModelOptions) -> None:
-    """Answer what is missing; whatever stops it, the way to go on is said."""
+    """Answer what is missing, and say how to resume if it is stopped."""
     from kgot_lab.benchmark.comparison.comparison_run import ComparisonRun, missing
     from kgot_lab.benchmark.questions.batch import alone_in
 
@@ -172,7 +172,7 @@ def _answer(design: Design, folder: Path, asked: _Asked, use: _ModelOptions) -> 
 
 
 def _answer_all(sitting: ComparisonRun, asked: _Asked, left: int) -> list[Due]:
-    """Answer with a progress bar, and say which ended in an error."""
+    """Show a progress bar while answering, and return the questions that ended in an error."""
     done = asked.total - left
     failed: list[Due] = []
     with terminal.bar("answers") as progress:
@@ -202,7 +202,7 @@ def _forecast(design: Design, folder: Path, chosen: Slice) -> str:
 
 
 def _show(folder: Path) -> None:
-    """The results so far, also written to files."""
+    """Print the results so far and write them to files."""
     from kgot_lab.benchmark.comparison.losses import keep_losses, losses, losses_grid
     from kgot_lab.benchmark.comparison.results import Findings, comparison_grids
 
@@ -345,12 +345,12 @@ def check_installed() -> None:
 
 
 def _older(folder: Path) -> str:
-    """Of a folder that has a report: that it is not of this run."""
+    """Return a note if the folder has the report of an earlier run."""
     return " The report there is that of an earlier run." if (folder / "report.md").exists() else ""
 
 
 def rerun_lines(reports: Sequence[Report]) -> list[str]:
-    """A line for each data set and reason with the systems that had a receipt and were run again."""
+    """Format a line for each data set and reason, with the systems that were run again."""
     lines = []
     for report in reports:
         for why in dict.fromkeys(report.again.values()):
@@ -398,7 +398,7 @@ def reported(
 
 
 def write_reports(reports: Sequence[Report], folder: Path) -> None:
-    """The reports in every form, and the claims where all systems were run."""
+    """Write the reports in every format, with the verdicts on claims if all systems were run."""
     from kgot_lab.benchmark.recall.claims import PUBLISHED_CLAIMS, verdicts
     from kgot_lab.viz.html import write_recall_page
 
@@ -430,7 +430,7 @@ def grown(file: Path, sizes: Sequence[int] | None) -> list[GrowthRow]:
 
 
 def growth_grid(rows: Sequence[GrowthRow]) -> Grid:
-    """The growth as a table."""
+    """Tabulate the growth of time and memory."""
     from kgot_lab.evaluation.tables import Cell, Grid
 
     shown = ("index_s", "peak_mb", "index_mb", "median_ms", "p95_ms", "recall@10")

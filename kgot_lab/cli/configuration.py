@@ -74,8 +74,9 @@ class Configuration(_Part):
     certify: bool = False  # the answer is told as far as its certificate lets it be
 
     def with_flags(self, flags: Mapping[str, Any]) -> Configuration:
-        """The same with what a command was given, by dotted name ("store.at"), paths too; None is not given.
-        Raises BadInput.
+        """Return the configuration with the flags of a command, by dotted name ("store.at").
+
+        Flags that are None were not given. Raises BadInput for an invalid value.
         """
         told = self.model_dump()
         for name, value in flags.items():
@@ -92,8 +93,9 @@ class Configuration(_Part):
         return _checked(told, "the command")
 
     def only(self, fields: Collection[str]) -> tuple[Configuration, list[str]]:
-        """The same with nothing but these fields ("tools.web"; "budget" for all of it), and the names of the
-        others that are given.
+        """Return the configuration with only these fields, and the names of the other fields that were set.
+
+        A field is named as "tools.web", or "budget" for all of it.
         """
         told, left = self.model_dump(exclude_unset=True), list[str]()
         for name, value in list(told.items()):
@@ -108,7 +110,8 @@ class Configuration(_Part):
         return _checked(told, "the configuration"), left
 
     def limits_for(self, name: str) -> Limits:
-        """The limits for a model of this name; raises UnknownName and BadInput."""
+        """Return the limits for a model of this name. Raises UnknownName and BadInput for invalid settings.
+        """
         from kgot_lab.loop.limits import limits_for
 
         if self.format not in {None, "default", "gaia"}:
@@ -119,10 +122,10 @@ class Configuration(_Part):
         return limits.but(**self.limits) if self.limits else limits
 
     def to_yaml(self, limits: Limits) -> str:
-        """The configuration as YAML that can be given again: the model, the preset that was chosen, and what
-        differs from the usual.
+        """Convert the configuration to YAML that can be loaded again.
 
-        The limits in full are in the first event of a run. Passwords and keys in addresses are left out.
+        It holds the model, the chosen preset and what differs from the defaults. The full limits are in the
+        first event of a run. Passwords and keys in addresses are left out.
         """
         said = self.model_dump(exclude_defaults=True, mode="json")
         told = _blanked({"model": self.model, **said, "preset": limits.preset.rstrip("*")})
@@ -130,7 +133,7 @@ class Configuration(_Part):
 
 
 def _blanked(value: Any) -> Any:
-    """A value without the passwords and keys of the addresses in it."""
+    """Mask the passwords and keys in the addresses of a value, at any depth."""
     if isinstance(value, dict):
         return {name: _blanked(each) for name, each in value.items()}
     if isinstance(value, list):
@@ -139,7 +142,7 @@ def _blanked(value: Any) -> Any:
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Two sets of limits, the second before the first, those by role likewise."""
+    """Merge two sets of limits, where the second takes precedence. Limits by role are merged too."""
     both = {**one, **other}
     for name in one.keys() & other.keys():
         if isinstance(one[name], dict) and isinstance(other[name], dict):
@@ -148,7 +151,10 @@ def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_configuration(path: Path | None) -> Configuration:
-    """The configuration in a file, or the usual one; raises BadInput, which names the file and the field."""
+    """Read the configuration in a file, or return the default one if `path` is None.
+
+    Raises BadInput, naming the file and the field.
+    """
     if path is None:
         return Configuration()
     try:
@@ -165,8 +171,9 @@ def read_configuration(path: Path | None) -> Configuration:
 
 
 def configuration_of(about: Mapping[str, Any]) -> Configuration:
-    """The configuration that the head of a trace tells, for a run that goes on: nothing is wiped or kept once
-    more.
+    """Read the configuration in the head of a trace, for resuming the run.
+
+    The options that wipe or keep a store are cleared, since they applied to the start.
     """
     told = yaml.safe_load(str(about.get("configuration", ""))) or {}
     begun = _checked(told, "the head of the trace") if isinstance(told, dict) else Configuration()
@@ -200,8 +207,9 @@ def _fields() -> list[str]:
 
 
 def parse_limits(settings: list[str], flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Limits as a command was given them: by flags of their own, and as NAME=VALUE (reply_tokens.vote=500);
-    raises BadInput.
+    """Parse limits from flags of their own and from NAME=VALUE settings (reply_tokens.vote=500).
+
+    Raises BadInput for a setting of another form.
     """
     given = {name: value for name, value in flags.items() if value is not None}
     for setting in settings:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def place_of_store(store: str | None) -> str:
-    """Where experts are kept: where somebody says, else in a file of the user's."""
+    """Return the location of the experts: the given one, or a file in the user's data folder."""
     from platformdirs import user_data_path
 
     if store is not None:
@@ -39,8 +39,9 @@ def place_of_store(store: str | None) -> str:
 
 
 def place_of_proposals(store: str | None) -> str:
-    """Where proposals are kept: on the same server, in a schema of their own, or in a file beside the
-    experts', whose name is its own.
+    """Return the location of the proposals.
+
+    It is the same server, in a schema of their own, or a file of its own beside that of the experts.
     """
     place = place_of_store(store)
     if "://" in place or place == ":memory:":
@@ -56,9 +57,9 @@ def open_service(
     *,
     searching: bool = True,
 ) -> ExpertService:
-    """The service of a server: its graphs, its tables, its models, and the experts that come with the package.
+    """Open the service of a server: its graphs, tables and models, and the bundled experts.
 
-    Where nobody is `searching`, nothing is opened that only a search by meaning needs.
+    If `searching` is False, nothing is opened that only dense retrieval needs.
     """
     from kgot_lab.embedding.embedders import query_embedder
     from kgot_lab.experts.graph_folder import GraphFolder
@@ -91,9 +92,7 @@ def open_service(
 def open_review_queue(
     graphs: Path | None, store: str | None, models: Path | None = None, *, searching: bool = False
 ) -> ReviewQueue:
-    """The service of a server with what was accepted for its graphs, as its doors have it, for a command that
-    answers no question.
-    """
+    """Open the service of a server with its accepted proposals, for a command that answers no question."""
     from kgot_lab.experts.learning.ledger import open_proposals
     from kgot_lab.experts.learning.reviewing import ReviewQueue
 
@@ -192,7 +191,7 @@ def fetch_expert(
 
 
 def _parse_scores(told: list[str]) -> dict[str, float]:
-    """Scores from NAME=NUMBER; raises BadInput."""
+    """Parse scores from NAME=NUMBER. Raises BadInput for another form."""
     found = {}
     for name, number in (_parted(each, "--score is NAME=NUMBER") for each in told):
         try:
@@ -245,7 +244,10 @@ def revoke_tenant(
 
 @contextmanager
 def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
-    """Tables that are there already: else a mistyped place would say that nobody has a token."""
+    """Open tables that must exist, so that a mistyped location is not reported as one without tokens.
+
+    Raises BadInput if there is no such file.
+    """
     from kgot_lab.experts.repository import open_experts
 
     place = place_of_store(store)

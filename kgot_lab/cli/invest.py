@@ -164,7 +164,7 @@ def list_briefings(context: typer.Context, as_json: bool = options.AS_JSON) -> N
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """No other command runs on in a folder meanwhile; raises StoreUnavailable where one does."""
+    """Lock a folder so that no other command runs on it. Raises StoreUnavailable if one does."""
     from kgot_lab.io.processes import hold
 
     folder.mkdir(parents=True, exist_ok=True)

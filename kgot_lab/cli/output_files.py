@@ -75,7 +75,7 @@ def place_to_save(path: Path, option: str, why_not: Callable[[PropertyGraph], st
 
 
 def place_of_choice(choice: StoreChoice) -> SavedGraph | None:
-    """Where the graph of a run that begins is saved, None for nowhere; raises BadInput."""
+    """Return where the graph of a new run is saved, or None if it is not saved. Raises BadInput."""
     if choice.save is None:
         return None
     begun = None if choice.graph is None or "://" in choice.graph else Path(choice.graph).resolve()
@@ -84,8 +84,9 @@ def place_of_choice(choice: StoreChoice) -> SavedGraph | None:
 
 
 def resumed_output_path(choice: StoreChoice, begun: PropertyGraph) -> SavedGraph | None:
-    """Where the graph of a run that goes on is saved: a new file, or the one that still holds what the run
-    began with; raises BadInput.
+    """Return where the graph of a resumed run is saved, or None if it is not saved.
+
+    It must be a new file, or one that still holds the initial graph of the run. Raises BadInput otherwise.
     """
     if choice.save is None:
         return None
@@ -185,7 +186,7 @@ def check_snapshots(folder: str | None, *, begins: bool) -> None:
 
 
 def _matches_snapshot(graph: PropertyGraph, path: Path) -> bool:
-    """Whether a snapshot is this graph, made if it was not there."""
+    """Return whether a snapshot file holds this graph, after writing it if it did not exist."""
     from kgot_lab.graph.snapshots import read_snapshot, write_snapshot
 
     if _put(SavedGraph(path), lambda: write_snapshot(graph, path, variant="networkx")):
@@ -233,7 +234,7 @@ def _replaced(place: SavedGraph, write: Callable[[], None]) -> bool:
 
 
 def _held_by(path: Path) -> str:
-    """The digest of what a file holds; "" where there is none. Raises BadInput for what is no file."""
+    """Return the SHA-256 of a file, or "" if there is none. Raises BadInput if it cannot be read."""
     from kgot_lab.io.files import read_regular
 
     try:

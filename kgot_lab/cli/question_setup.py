@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
 
 def spending_of(configuration: Configuration, done: Iterable[Event] = ()) -> Spending:
-    """The one account of all models of a command, in which the calls of a run that goes on are counted: a
-    budget is the run's.
+    """Return the shared account of all models of a command.
+
+    Calls of a resumed run count, since a budget applies to the whole run.
     """
     from kgot_lab.llm.budget import Spending
     from kgot_lab.loop.state import ledger
@@ -49,12 +50,12 @@ def available_tools(
     *,
     named: Collection[str] | None = None,
 ) -> list[Tool]:
-    """The tools of a run: those of a run that goes on (`named`), those named in the configuration, or all
-    that its preset is made for.
+    """Return the tools of a run.
 
-    A small model gets the search and the attached files; any other all that work with what is at hand. What
-    is asked for by name and cannot work here raises BadInput with the reason; of the others the reasons are
-    told.
+    These are the ones of a resumed run (`named`), the ones named in the configuration, or all that its preset
+    is made for. A small model gets the search and the attached files. Any other model gets all tools that
+    work with what is available. A tool that was requested by name and cannot work raises BadInput with the
+    reason. For others the reasons are printed.
     """
     from kgot_lab.tools.offered import offered_tools
 
@@ -90,7 +91,7 @@ def at_hand(
     limits: Limits,
     spending: Spending,
 ) -> AtHand:
-    """What there is to make tools of."""
+    """Collect what tools can be made from."""
     from kgot_lab.sandbox import Calculator
     from kgot_lab.tools.offered import AtHand
     from kgot_lab.tools.web.archives import Mirror
@@ -114,8 +115,9 @@ def at_hand(
 
 
 def graph_to_begin(choice: StoreChoice) -> PropertyGraph | None:
-    """The graph that a run is to begin with, read from its file or from a namespace of its server; None for
-    one that is kept in place.
+    """Load the initial graph of a run from its file or from a namespace of its server.
+
+    Returns None for a graph that is used in place.
     """
     from kgot_lab.stores.opening import login_of, open_store
 
@@ -138,8 +140,7 @@ def graph_to_begin(choice: StoreChoice) -> PropertyGraph | None:
 
 
 def open_run_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
-    """The store of a run, opened when nothing can be refused any more: it may empty or fill what it finds, as
-    it was told.
+    """Open the store of a run. Call it after all checks, since it may empty or fill the store as requested.
     """
     from kgot_lab.stores import empty_store
 
@@ -184,7 +185,7 @@ def print_store_differences(store: Store, choice: StoreChoice, events: Sequence[
 
 
 def _holding(graph: PropertyGraph, store: Store) -> Store:
-    """A store, once it holds a graph; closed if it cannot."""
+    """Load a graph into an empty store and return the store. The store is closed on failure."""
     try:
         if store.schema().nodes:
             raise BadInput(
@@ -198,8 +199,9 @@ def _holding(graph: PropertyGraph, store: Store) -> Store:
 
 
 def graph_in(where: str) -> PropertyGraph:
-    """The graph in a file, which stays as it is: a snapshot, GraphML, Turtle, a trace, the file of a store,
-    or SQLite. Raises BadInput.
+    """Read the graph in a file without changing the file.
+
+    The file is a snapshot, GraphML, Turtle, a trace, the file of a store, or SQLite. Raises BadInput.
     """
     from kgot_lab.kgos.query.graph_loading import is_store_file, read_store_file
     from kgot_lab.loop.evidence import sourced
@@ -232,9 +234,7 @@ def check_engine(chosen: ToolChoice) -> None:
 
 
 def used_by(command: str, configuration: Configuration, fields: Collection[str]) -> Configuration:
-    """What a command takes of a page of YAML that other commands read too, by the names of its fields; what
-    it does not is said.
-    """
+    """Return the configuration with only the fields that a command uses, and print a note on the others."""
     used, left = configuration.only(fields)
     if left:
         terminal.say(f"note: kgot-lab {command} does not use {', '.join(left)} of the configuration")
@@ -242,7 +242,7 @@ def used_by(command: str, configuration: Configuration, fields: Collection[str])
 
 
 def print_configuration(configuration: Configuration, limits: Limits) -> str:
-    """The configuration as YAML, printed back."""
+    """Print the configuration as YAML and return it."""
     page = configuration.to_yaml(limits)
     terminal.say("".join(f"  {line}\n" for line in ["# configuration", *page.splitlines()]).rstrip())
     return page
@@ -273,15 +273,16 @@ def print_forecast(llm: LLM, limits: Limits) -> None:
 
 
 def rate_of(llm: LLM) -> Rate:
-    """How fast a model is, as far as is known, and what it charges."""
+    """Return the known speed and price of a model."""
     from kgot_lab.llm.budget import Rate, requested_price
 
     return Rate(price=requested_price(llm))
 
 
 def resumed_tools(at_hand: AtHand, configuration: Configuration, begun: Started) -> list[Tool]:
-    """The tools of a run that goes on; raises BadInput, which says what to name again, where one of them
-    cannot work.
+    """Return the tools of a resumed run.
+
+    Raises BadInput if one of them cannot work, saying which options to give again.
     """
     try:
         return available_tools(at_hand, configuration, named=list(begun.tools))

@@ -103,8 +103,9 @@ def answer_questions(
     sources: _SourceOptions,
     name: str | None = argument(f"{_SETS}, gaia (with your HF_TOKEN), or FILE.jsonl of yours", default=None),
 ) -> None:
-    """Answer a question set and store a trace and a result for each question; the same command resumes a
-    stopped run.
+    """Run a question set and store a trace and a result for each question.
+
+    The same command resumes a stopped run.
     """
     from kgot_lab.benchmark.questions.attempt import check_question_system
     from kgot_lab.benchmark.questions.sets import DUMMY, Selection
@@ -142,7 +143,7 @@ def _answer(
     how: _RunOptions,
     budget: Budget,
 ) -> None:
-    """Answer the selected questions in their folder; what cannot be is said before a model is connected."""
+    """Answer the selected questions in their folder, after all checks that need no model."""
     from kgot_lab.benchmark.questions.batch import alone_in
     from kgot_lab.benchmark.questions.kit import WebSources, all_that_work, web_tools
     from kgot_lab.benchmark.questions.plan import Answerers, check_run, prepared
@@ -200,8 +201,9 @@ def _refuse_options_of_the_loop(system: str, given: Mapping[str, object]) -> Non
 
 
 def _answer_all(ready: ReadyRun, parallel: int) -> None:
-    """Answer what is missing with a progress bar; whatever stops it, the totals are written and the way to go
-    on is said.
+    """Show a progress bar while answering what is missing.
+
+    Whatever stops it, the totals are written and the command that resumes is printed.
     """
     from kgot_lab.benchmark.questions.report import note_untraced, rest_of, write_totals
 
@@ -230,8 +232,8 @@ def _answer_all(ready: ReadyRun, parallel: int) -> None:
 
 
 def _line(receipt: QuestionResult) -> str:
-    """A question in a line: how it ended, the words of the grader that said so, what was answered and what is
-    right.
+    """Format a question's result on one line: its outcome, the grader's words, the answer and the right
+    answer.
     """
     if receipt.error:
         return f"{harmless(receipt.id)}: {harmless(receipt.error)}"
@@ -241,13 +243,13 @@ def _line(receipt: QuestionResult) -> str:
 
 
 def _asked(run: QuestionRun) -> list[QuestionResult]:
-    """The receipts of the questions that were chosen."""
+    """Return the results of the selected questions."""
     chosen = {question.id for question in run.questions.questions}
     return [receipt for id, receipt in run.receipts.items() if id in chosen]
 
 
 def _show(run: QuestionRun, as_json: bool) -> None:
-    """The results of a run, also written to a file."""
+    """Print the results of a run and write them to a file."""
     from kgot_lab.benchmark.questions.report import graded_grid, results_grid, results_json
 
     receipts = _asked(run)

@@ -41,8 +41,9 @@ if TYPE_CHECKING:
 
 
 def command(verb: str, *arguments: object, **options: object) -> str:
-    """A command of ours as a shell takes it; options without a value are left out, a list gives its option
-    more than once.
+    """Build a kgot-lab command line with shell quoting.
+
+    Options without a value are left out, and a list repeats its option.
     """
     words = ["kgot-lab", verb, *map(str, arguments)]
     for name, given in options.items():
@@ -67,7 +68,11 @@ class GoOn:
         return command(self.name, self.first, **self.options)
 
     def after(self, error: Exception) -> str:
-        """How to go on after an error: a budget is the whole run's, so one that is spent has to be raised."""
+        """Return how to resume after an error.
+
+        A budget applies to the whole run, so an exhausted one must be raised. A recorded model that ran out
+        must be replaced.
+        """
         if isinstance(error, ReplayMiss):
             recorded = [
                 name
@@ -91,8 +96,9 @@ class GoOn:
 
 @contextmanager
 def resume_hint(path: Path, again: GoOn) -> Iterator[None]:
-    """When Ctrl-C, a model, the budget, the sandbox or a disk stops what is done, say where the run is kept
-    and how to go on.
+    """On an interruption, report where the run is stored and how to resume it.
+
+    Handles Ctrl-C and errors of a model, the budget, the sandbox or a disk.
     """
     try:
         yield
@@ -110,7 +116,10 @@ def resume_hint(path: Path, again: GoOn) -> Iterator[None]:
 
 
 def _goes_on(path: Path) -> bool:
-    """Whether a run is on file and can go on: one into whose namespace another command wrote cannot."""
+    """Return whether a run is on file and can be resumed.
+
+    It cannot if another command wrote into its namespace.
+    """
     from kgot_lab.loop.trace import load_run, parted_at
 
     try:
@@ -169,8 +178,7 @@ def finish(
 
 @contextmanager
 def regenerate_hint(path: Path, how: object) -> Iterator[None]:
-    """Where an output of a whole run cannot be written, say that the run is kept and by which command the
-    output is made once more.
+    """Report the command that regenerates an output if it cannot be written, since the run itself is stored.
     """
     try:
         yield
@@ -278,8 +286,9 @@ def fork_run(
 
 
 def _local_configuration(configuration: Configuration, model: str | None) -> Configuration:
-    """The configuration of a fork that goes on: asked of one model, grown in this process, kept in no file of
-    the run it was made from.
+    """Return the configuration for continuing a fork.
+
+    It uses one model and a store in this process, and no file of the original run.
     """
     changed = {"model": model, "execution_model": None} if model else {}
     return configuration.model_copy(
@@ -294,8 +303,9 @@ def _local_configuration(configuration: Configuration, model: str | None) -> Con
 
 
 def _while_recorded(events: Iterator[Event], missing: list[str]) -> Iterator[Event]:
-    """The events up to the first thing that the recording does not hold and no model was given for, which is
-    noted.
+    """Yield the events up to the first call that is not recorded and has no live model.
+
+    The missing call is appended to `missing`.
     """
     try:
         yield from events

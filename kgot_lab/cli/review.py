@@ -191,10 +191,9 @@ def _number(text: str) -> float:
 
 
 def _key() -> str:
-    """The key that is pressed, as a small letter; "" at the end of input.
+    """Read a key press as a lower-case character, or "" at the end of input.
 
-    What was typed before the claim was shown is dropped by the terminal, so that nobody decides on what they
-    have not seen.
+    The terminal discards what was typed before the claim was shown, so that nobody decides on a claim unseen.
     """
     try:
         return typer.getchar().lower()
@@ -233,7 +232,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _card(queued: Queued, weighed: Weighed) -> Iterator[str]:
-    """A claim with what speaks for it and what it would change, in lines that can be printed."""
+    """Format a claim with its evidence and its effects as printable lines."""
     from kgot_lab.memory.claims.claim import format_span
 
     claim, span = queued.claim, queued.claim.span
@@ -411,7 +410,7 @@ def unmerge_name(
 
 
 def _named(claims: Claims, text: str) -> str:
-    """A name that some fact has; raises BadInput for another, which would be a slip."""
+    """Return a name that occurs in some fact. Raises BadInput for any other, which is probably a typo."""
     name = as_typed(text, "the name")
     if not any(name in (fact.subject, fact.object) for fact in claims.recorded_facts()):
         raise BadInput(

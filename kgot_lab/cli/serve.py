@@ -138,7 +138,7 @@ def serve_experts(
 
 
 def tenant_role(role: str) -> Literal["admin", "user"]:
-    """A role by its name; raises BadInput."""
+    """Parse a role. Raises BadInput if it is not admin or user."""
     if role == "admin":
         return "admin"
     if role == "user":
@@ -147,7 +147,7 @@ def tenant_role(role: str) -> Literal["admin", "user"]:
 
 
 def consultants_of(peers: Path) -> Consultants:
-    """The other instances in a file; the own key is made when there is none."""
+    """Load the other instances from a file. The key of this instance is created if it does not exist."""
     from platformdirs import user_data_path
 
     from kgot_lab.experts.chat.consulting import Consultants
@@ -248,7 +248,7 @@ def served(server: MCPServer[Any], what: str, port: int | None) -> None:
 
 
 def existing_world(place: str, namespace: str | None) -> NpcWorld:
-    """The world at a place where there is one: asking makes none."""
+    """Open an existing world. Raises BadInput if there is none, instead of creating one."""
     from kgot_lab.domains.npc.opening import open_world
 
     if "://" not in place and not Path(place).is_file():
@@ -259,7 +259,7 @@ def existing_world(place: str, namespace: str | None) -> NpcWorld:
 
 
 def character(world: NpcWorld, name: str) -> Entity:
-    """The one in a world with an id or a name; raises BadInput where none or several have it."""
+    """Find a character by id or name. Raises BadInput unless exactly one matches."""
     from kgot_lab.domains.npc.models import EntityFilter
 
     found = [
@@ -282,7 +282,7 @@ def character(world: NpcWorld, name: str) -> Entity:
 
 
 def character_server(world: NpcWorld, one: Entity) -> MCPServer[Any]:
-    """A server whose only tool tells what a character knows."""
+    """Build an MCP server whose only tool returns what a character knows."""
     from kgot_lab.domains.npc.visibility import query_entities
     from kgot_lab.kgos.query.mcp_server import tool_server
 

@@ -59,7 +59,7 @@ def _ask(
     session: Path | None = option("a file that keeps question and answer, for follow-up"),
     limit: int = _LIMIT,
 ) -> None:
-    """An answer to a question from what the graph says, with the nodes that it cites."""
+    """Answer a question from the graph, and name the nodes that the answer cites."""
     from kgot_lab.kgos.query.answering import Conversation, answer_in_words
 
     kept = Conversation(session) if session else None
@@ -82,7 +82,7 @@ def _follow_up(
     how: _AnswerOptions,
     limit: int = _LIMIT,
 ) -> None:
-    """A question that follows another: what was found for that one is looked at too."""
+    """Answer a follow-up question, also using what was found for the questions before."""
     from kgot_lab.kgos.query.answering import Conversation, answer_in_words
 
     kept = Conversation(session)
@@ -104,7 +104,7 @@ def _explain(
     node: str = argument("a node, by its id, its name or the end of its id"),
     how: _AnswerOptions,
 ) -> None:
-    """What a node is: its properties and edges, in words where there is a model."""
+    """Explain a node by its properties and edges, in words if a model is given."""
     from kgot_lab.kgos.query.answering import explained_node
 
     _tell(
@@ -121,7 +121,7 @@ def _summarize(
     *,
     how: _AnswerOptions,
 ) -> None:
-    """What the graph is about: what it holds, where to begin, its clusters."""
+    """Summarize the graph: what it holds, where to begin, its clusters."""
     from kgot_lab.kgos.query.answering import summarised
 
     _tell(context, how, lambda named, llm: summarised(named.graph, llm))
@@ -136,7 +136,7 @@ def _context(
     how: _OutputOptions,
     limit: int = _LIMIT,
 ) -> None:
-    """What the graph says about a question, as text to put before a model of one's own."""
+    """Print what the graph says about a question, as context for a model of your own."""
     from kgot_lab.kgos.query.answering import answer_in_words
 
     _tell(

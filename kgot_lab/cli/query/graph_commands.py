@@ -54,7 +54,7 @@ def _batch(
     output: Path | None = ANSWER_FILE,
     timeout: float | None = _TIMEOUT,
 ) -> None:
-    """Answer many questions: a JSON object for each, in their order. One that fails does not stop the others."""
+    """Answer many questions with a JSON object for each, in order. A failed one does not stop the others."""
     from kgot_lab.kgos.query.question_arguments import answered_lines
 
     named: Named = context.obj
@@ -159,7 +159,7 @@ def _whats_new(
     output: Path | None = ANSWER_FILE,
     timeout: float | None = _TIMEOUT,
 ) -> None:
-    """What was added, taken away and changed since an earlier graph."""
+    """List what was added, removed and changed since an earlier graph."""
     _compared(context.obj, since, format, output, timeout)
 
 
@@ -171,7 +171,7 @@ def _compare(
     output: Path | None = ANSWER_FILE,
     timeout: float | None = _TIMEOUT,
 ) -> None:
-    """What is in the graph and not in another, and the other way round."""
+    """List what is in the graph and not in another, and the other way round."""
     _compared(context.obj, other, format, output, timeout)
 
 
@@ -229,7 +229,7 @@ def _estimate_cost(
     model: str = option(f"the model that would be asked; {options.MODEL_FORMS}", default="local"),
     times: int = option("how often", default=1, min=1),
 ) -> None:
-    """What `ask` would cost: calls, tokens, seconds and dollars, before a model is asked. None is."""
+    """Estimate the calls, tokens, seconds and dollars of `ask`, without calling a model."""
     from kgot_lab.cli.question_setup import rate_of
     from kgot_lab.kgos.query.answering import answer_in_words, prompt_for, prompt_tokens
     from kgot_lab.llm.budget import estimate

@@ -115,7 +115,10 @@ class OutputShape:
 
 
 def spared(context: typer.Context, output: Path | None) -> Path | None:
-    """The file for an answer; raises BadInput for one that is there and is what is asked, or a part of it."""
+    """Return the output file, after checking that it does not overwrite the queried graph.
+
+    Raises BadInput if it exists and is that graph or a part of it.
+    """
     named = context.find_object(Named)
     if named is None or output is None or not output.exists():
         return output
@@ -211,7 +214,11 @@ def tell_result(result: MethodResult, shape: OutputShape, *, verdict: bool = Fal
 
 
 def shown_rows(result: MethodResult, shape: OutputShape) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The columns and rows that are told: of a search without --explain the parts of the score are left out."""
+    """Return the columns and rows to show.
+
+    The partial scores of a search are left out without --explain, except in JSON. Raises BadInput if
+    --threshold is given and there is no score.
+    """
     columns, rows = list(result.COLUMNS), [tuple(row) for row in result.rows()]
     if shape.threshold is not None:
         place = next(
@@ -234,7 +241,7 @@ def shown_rows(result: MethodResult, shape: OutputShape) -> tuple[list[str], lis
 def written_result(
     result: MethodResult, columns: Sequence[str], rows: Sequence[tuple[Any, ...]], shape: OutputShape
 ) -> str:
-    """An answer as a text in its form."""
+    """Format a result in the chosen output format."""
     from kgot_lab.evaluation.tables import Cell, Grid
 
     if shape.format == OutputForm.JSON:
@@ -297,7 +304,7 @@ def _cell(value: object, *, short: bool) -> str:
 
 
 def _plain(value: object) -> object:
-    """What JSON has no form for: results in results, and numbers of numpy."""
+    """Convert a value that JSON cannot represent, such as a NumPy number or a set."""
     if hasattr(value, "item"):
         return value.item()
     return list(value) if isinstance(value, set | frozenset) else str(value)
@@ -343,7 +350,7 @@ def about(
 
 
 def command_of(question: GraphQuestion) -> Callable[..., None]:
-    """The command that asks a question: its parameters are those of the question, and the shared options."""
+    """Build the command of a graph question, with the question's parameters and the shared options."""
 
     def run(**given: Any) -> None:
         context: typer.Context = given.pop("context")
