@@ -37,7 +37,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """A typed relation from one node to another; `key` tells parallel edges of one type apart."""
+    """A typed relation from one node to another. `key` distinguishes parallel edges of one type."""
 
     source: str
     type: str
@@ -53,11 +53,10 @@ class Edge:
 
 @dataclass(frozen=True, repr=False)
 class Triple:
-    """Subject, relation, object: the smallest statement a graph can hold; two are equal when they say the
-    same.
+    """Subject, relation, object: the smallest statement a graph can hold.
 
-    A memory also notes how sure it is of it (0 to 1), the turn of the conversation that said it, and when it
-    was learnt.
+    Two triples are equal if these three are. A memory also records the confidence (0 to 1), the conversation
+    turn that stated it, and when it was learnt.
     """
 
     subject: str
@@ -144,18 +143,17 @@ class Query:
 
 
 class Hit(NamedTuple):
-    """A document found, with its score; higher is better."""
+    """A retrieved document with its score. Higher is better."""
 
     id: str
     score: float
 
 
 class Found(Sequence[Hit]):
-    """Hits kept in columns, best first, and made when they are looked at: numpy arrays of rows, each a place
-    in `ids`, and their scores.
+    """Hits stored as NumPy columns, best first: row indices into `ids`, and scores.
 
-    Long rankings of the same documents are joined by rows, so nothing is done for each hit. Equal to the
-    tuple of the same hits.
+    Hit objects are created on access. Long rankings of the same documents are joined by rows, without work
+    for each hit. Equal to the tuple of the same hits.
     """
 
     __slots__ = ("ids", "rows", "scores")
@@ -193,8 +191,9 @@ class Found(Sequence[Hit]):
 
 @dataclass(frozen=True)
 class LaneReason:
-    """What one lane said of a document: its weight in the fusion, its own score and rank (1 is best), and its
-    path in a graph.
+    """What one retriever reported about a document.
+
+    It holds the weight in the fusion, its own score and rank (1 is best), and its path in a graph.
     """
 
     lane: str
@@ -214,8 +213,8 @@ class LaneReason:
 class Ranking:
     """What a retriever returns: hits from best to worst, ties broken by id.
 
-    A fused ranking keeps the rankings it was made from, each with its weight (`lanes`); one that walked a
-    graph says how it came to a document (`paths`, by id).
+    A fused ranking holds the rankings it was made from, with their weights (`lanes`). A graph walk records
+    how it reached each document (`paths`, by id).
     """
 
     query: Query
@@ -306,8 +305,9 @@ def ranked(
 
 @dataclass(frozen=True)
 class Message:
-    """One turn of a conversation; role is system, user or assistant. Images are data URLs,
-    "data:image/png;base64,…".
+    """One turn of a conversation. Its role is system, user or assistant.
+
+    Images are data URLs, "data:image/png;base64,…".
     """
 
     role: str
@@ -317,7 +317,7 @@ class Message:
 
 @dataclass(frozen=True)
 class Prompt:
-    """Everything a model is asked with, so that the same prompt is the same value."""
+    """The full input of a model call. Equal prompts are equal values."""
 
     messages: tuple[Message, ...]
     schema: Mapping[str, Json] | None = field(default=None, hash=False)  # JSON schema the reply must follow
@@ -366,7 +366,7 @@ class Reply:
 
 
 class LLM(Protocol):
-    """Anything that answers a prompt. `name` goes into traces and tapes; it never holds a key."""
+    """A model that answers a prompt. `name` goes into traces and tapes, and never contains a key."""
 
     @property
     def name(self) -> str: ...
@@ -376,7 +376,7 @@ class LLM(Protocol):
 
 @runtime_checkable
 class FromFile(Protocol):
-    """A model that is a file here: the SHA-256 of the file, and what runs it; "" where that is not known."""
+    """A model loaded from a local file: the SHA-256 of the file, and the engine, each "" if unknown."""
 
     @property
     def sha256(self) -> str: ...

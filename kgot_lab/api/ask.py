@@ -42,8 +42,9 @@ _BAR, _PAUSE = 30, 0.2  # signs of a bar, and seconds between two pictures of it
 
 
 def display_progress(events: Iterable[Event], head: str = "") -> Iterator[Event]:
-    """Pass events on, and where a notebook cell runs show the last of them below `head`, in one output that
-    grows with the run.
+    """Yield events, and show the latest of them in a notebook cell below `head`.
+
+    The cell has one output, which grows with the run.
     """
     if not in_notebook():
         yield from events
@@ -71,7 +72,7 @@ class CellProgress:
         self._handle: Any = None
 
     def tell(self, event: Event) -> None:
-        """Show one more event; the answer is left to what the cell returns."""
+        """Show one more event. The answer is left to the value of the cell."""
         self._count += 1
         if not isinstance(event, Answered):
             self._lines.append(line(event))
@@ -114,8 +115,9 @@ def counted_in_cell(what: str, *, clock: Callable[[], float] = time.monotonic) -
 
 
 class CellBar:
-    """One output of a cell that shows how many of how many are done; it is drawn a few times a second at
-    most, and at the end.
+    """A progress bar in one output of a notebook cell.
+
+    It is drawn a few times a second at most, and at the end.
     """
 
     def __init__(self, what: str, clock: Callable[[], float] = time.monotonic) -> None:

@@ -154,15 +154,15 @@ _LISTS: Mapping[str, _View] = {  # by what the first item is
 
 
 def show(what: object, **options: Any) -> object:
-    """Show a graph, a world as someone sees it, a run, a ranking, a query method's answer, a comparison, a
-    certificate, a report or rows.
+    """Show a graph, a run, a ranking, a report or another value in its view.
 
-    A talk with an expert is shown with a box to ask, and one of its answers with how it came about. A graph
-    may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store; a run a
-    trace, its events or a fork. Options are those of the view: `highlight`, `height`, `positions` of a graph,
-    `forks`, `live`, `height` of a run, `limit` of a ranking, a search or rows, `per_ring` of an impact,
-    `question` and `answer` of a certificate, `node` of an editor. Raises BadInput for anything else, which
-    lists what is shown, and for an option that the view does not have.
+    Other values are a world as a character sees it, a query method's answer, a comparison, a certificate,
+    rows, a conversation with an expert (with a box to ask), and one of its answers (with its derivation). A
+    graph may be a PropertyGraph, a NetworkX graph, triples, edges, a pandas table of edges or a store. A run
+    may be a trace, its events or a fork. Options are those of the view: `highlight`, `height`, `positions` of
+    a graph, `forks`, `live`, `height` of a run, `limit` of a ranking, a search or rows, `per_ring` of an
+    impact, `question` and `answer` of a certificate, `node` of an editor. Raises BadInput for any other
+    value, listing what can be shown, and for an option that the view does not have.
     """
     for name, view in _VIEWS.items():
         if view.fits(what):

@@ -26,8 +26,9 @@ from kgot_lab.types import LLM, Json
 
 
 def poll(run: Loop) -> Steps[tuple[Voted, list[str]]]:
-    """Vote on the next step; returns the outcome and the distinct read statements (or answers) of the
-    RETRIEVE ballots.
+    """Vote on the next step.
+
+    Returns the outcome and the distinct read statements (or answers) of the RETRIEVE ballots.
     """
     limits = run.limits
     if run.state.step < limits.unpolled and not run.state.start:
@@ -139,13 +140,12 @@ def think(
     attachments: Sequence[str | Path] = (),
     compute: Callable[[str], str] | None = None,
 ) -> Iterator[Event]:
-    """Grow a graph until the model votes to read the answer from it; a store that holds a graph already is
-    where it begins.
+    """Grow a graph until the model votes to read the answer from it.
 
-    `llm` plans; `execution` (by default the same model) chooses tools and writes arithmetic. `compute` runs
-    Python apart from this process and returns what it printed, bounded as it likes; by default the store's
-    own does, for `limits.python_seconds`. Raises BadInput, and whatever a model or the sandbox cannot recover
-    from: LLMError, SandboxError.
+    If the store already holds a graph, the run begins with it. `llm` plans. `execution` (by default the same
+    model) chooses tools and writes arithmetic. `compute` runs Python outside this process and returns what it
+    printed, with limits of its own. By default the store runs it, for at most `limits.python_seconds`. Raises
+    BadInput, and errors of a model or the sandbox that cannot be recovered from: LLMError, SandboxError.
     """
     require(question, str, "a question is a text")
     if not question.strip():

@@ -18,8 +18,9 @@ LOST_CALL = ", failed"  # ends the role of a call that failed and had a cost
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Event:
-    """Something that happened; `step` counts the INSERT turns begun before it. Prints as a line or two of
-    words.
+    """Base class of events. `step` counts the INSERT turns begun before it.
+
+    Prints as a line or two of text.
     """
 
     step: int = 0
@@ -52,7 +53,7 @@ class Started(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Asked(Event):
-    """A model was asked; `role` says what for (vote, merge, tools, write, mend, read, ...)."""
+    """A model call. `role` is its purpose (vote, merge, tools, write, mend, read, ...)."""
 
     role: str
     model: str
@@ -76,7 +77,7 @@ class Asked(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Cut(Event):
-    """Something was too long for its token budget; the least relevant parts were left out."""
+    """A text over its token budget, of which the least relevant parts were left out."""
 
     what: str
     kept: int  # tokens, estimated
@@ -94,8 +95,9 @@ class Ballot(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Voted(Event):
-    """The vote is decided: RETRIEVE by strict majority, otherwise INSERT; with `possible` 0 no ballot was
-    asked for, `reasons` say why.
+    """The outcome of a vote: RETRIEVE by strict majority, otherwise INSERT.
+
+    If `possible` is 0, no ballot was requested and `reasons` say why.
     """
 
     choice: str
@@ -137,7 +139,7 @@ class ToolCall:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Chose(Event):
-    """The tool calls of this step; `skipped` were proposed but had been made before."""
+    """The tool calls of this step. `skipped` were proposed but had been made before."""
 
     calls: tuple[ToolCall, ...]
     skipped: tuple[ToolCall, ...] = ()
@@ -145,7 +147,7 @@ class Chose(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ToolReturned(Event):
-    """A tool's text, with the documents it came from; `failed` when the text is an error message."""
+    """A tool's text, with the documents it came from. If `failed`, the text is an error message."""
 
     call: ToolCall
     text: str
@@ -156,7 +158,7 @@ class ToolReturned(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Failed(Event):
-    """The store refused the read of a ballot; if RETRIEVE wins, it will be mended."""
+    """A ballot's read statement that the store refused. It will be repaired if RETRIEVE wins."""
 
     statement: str
     reason: str
@@ -164,7 +166,7 @@ class Failed(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Repaired(Event):
-    """A statement failed and the model mended it."""
+    """A failed statement and its repair by the model."""
 
     statement: str
     error: str
@@ -200,7 +202,7 @@ class Read(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Refused(Event):
-    """A statement was given up: the store refused it and repairs ran out."""
+    """A statement that was abandoned because the store refused it and repairs ran out."""
 
     statement: str
     reason: str
@@ -217,7 +219,7 @@ class Forced(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Computed(Event):
-    """Arithmetic the rows needed, done by Python in the sandbox; `failed` when the output is an error."""
+    """Arithmetic on the rows, run by Python in the sandbox. If `failed`, the output is an error."""
 
     code: str
     output: str
@@ -226,7 +228,7 @@ class Computed(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Parsed(Event):
-    """One candidate answer, in the format asked for; `problem` says why there is none."""
+    """One candidate answer in the requested format. `problem` says why it cannot be used."""
 
     text: str
     problem: str = ""

@@ -49,12 +49,12 @@ def evidence_of(run: Loop, found: Sequence[Candidate], answer: str, most: int = 
 
 
 class FoundSupports:
-    """The documents and sentences that say the facts of a run, as it is now.
+    """The documents and sentences that state the facts of a run, in its present state.
 
-    They are those noted on a fact's edge, or else the sentences of what its tool calls returned. A note that
-    names no document of the run, nor stood in the graph it began with, is a model's own and counts for
-    nothing. Where a model writes the statements, one that writes a fact which is there already changes
-    nothing, and what it was made from supports the fact all the same.
+    They are those recorded on a fact's edge, or else sentences of what its tool calls returned. A recorded
+    support is ignored if it names no document of the run and was not in the initial graph, since a model made
+    it up. If a model writes the statements, one that writes an existing fact changes nothing, but its source
+    text still supports the fact.
     """
 
     def __init__(self, state: State) -> None:

@@ -46,8 +46,9 @@ PartKind = Literal[
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of all that an event says: a text of some kind, or the calls, rows or changes themselves;
-    perhaps folded behind a summary.
+    """A part of a formatted event: a text of some kind, or calls, rows or changes.
+
+    It may be collapsed behind a summary.
     """
 
     kind: PartKind

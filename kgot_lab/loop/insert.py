@@ -68,7 +68,7 @@ LEAD = 1.5  # a first sentence mostly says what the thing is, so it counts a lit
 
 
 def insert(run: Loop, voted: Voted) -> Steps[bool]:
-    """Fetch what is missing and write it; False when there was nothing left to call."""
+    """Fetch what is missing and write it. Returns False if there was nothing left to call."""
     missing = (yield from _one_reason(run, voted.reasons)) if voted.ballots_cast else ""
     calls = yield from _choose_tools(run, missing)
     for call in calls:
@@ -211,7 +211,10 @@ def proper(text: str) -> str:
 
 
 def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
-    """Call a tool, again where its failure may pass; a failure is a text the model sees, never a fact."""
+    """Call a tool, with retries if its failure may be temporary.
+
+    A failure is a text that the model sees, never a fact.
+    """
     wait = run.limits.tool_wait
     for attempt in range(1, run.limits.tool_attempts + 1):
         noted: list[RecordedCall] = []
@@ -314,8 +317,9 @@ def readable_text(text: str) -> str:
 
 
 def written(store: Store, statement: str) -> Diff:
-    """Run a statement, and give back the supports that facts lost by it: what was learnt again has gained
-    one. Raises QueryFailed.
+    """Run a statement and restore the supports that facts lost by it.
+
+    A fact that was learnt again thus gains a support. Raises QueryFailed.
     """
     diff = store.write(statement)
     kept = merge_supports(diff)
@@ -327,7 +331,10 @@ def written(store: Store, statement: str) -> Diff:
 
 
 def write_all(run: Loop, returned: ToolReturned) -> Steps[None]:
-    """Turn what a tool returned into statements and run them; one that cannot be mended is given up, visibly."""
+    """Turn what a tool returned into statements and run them.
+
+    A statement that cannot be repaired is recorded as refused.
+    """
     statements = (
         (yield from _triples(run, returned))
         if run.limits.writing == "operations"

@@ -32,12 +32,13 @@ _CHOICES = {
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits and modes of a run; the defaults are the published command line's (preset "reference").
+    """Limits and modes of a run. The defaults are those of the published command line (preset "reference").
 
-    writing: "statements" (the model writes the dialect) or "operations" (it writes triples, which we spell as
-    statements). reading: "statements", "operations" (it names things, we spell the read), "whole graph" (the
-    model answers from the graph as text), or "paths" with writing "mentions": sentences and the names in them
-    are written by rule, and the model answers from one path at a time.
+    writing: "statements" (the model writes in the query language) or "operations" (it writes triples, which
+    are converted to statements). reading: "statements", "operations" (the model names nodes, and the read
+    statement is built from them), "whole graph" (the model answers from the graph as text), or "paths" with
+    writing "mentions": sentences and the names in them are written by rule, and the model answers from one
+    path at a time.
     """
 
     preset: str = "reference"

@@ -185,8 +185,9 @@ class KnownFact:
 
 @dataclass(frozen=True)
 class LearntRun:
-    """What a run left in a memory; of the facts its answer rests on those known before (old), learnt (new)
-    and not taken (unheld).
+    """What a run left in a memory.
+
+    The facts that its answer rests on are old (known before), new (learnt) or unheld (not stored).
     """
 
     learnt: Learnt
@@ -214,13 +215,12 @@ class LearntRun:
 
 
 def learn_run(claims: Claims, run: Trace, looking: Beliefs | None = None) -> LearntRun:
-    """Learn what a whole run wrote, and note its answer with the facts it rests on; a run that was learnt
-    before is not learnt again.
+    """Store what a finished run wrote in a memory, and record its answer with its evidence.
 
-    A run without an answer leaves nothing. What was retracted stays retracted, also where the run read it
-    once more, and what stood in the graph it began with is not learnt from it. With `looking`, what was
-    believed at an earlier time, nothing is learnt, and the report is of that time. Raises StoreUnavailable,
-    with which nothing is learnt.
+    A run is learnt only once. A run without an answer leaves nothing. Retracted facts stay retracted, even if
+    the run read them again, and facts of the initial graph are not learnt from it. With `looking`, the
+    beliefs at an earlier time, nothing is learnt and the report is of that time. Raises StoreUnavailable, in
+    which case nothing is learnt.
     """
     require(run, Trace, "what is learnt is a run, as load_run(path) gives it")
     answered = next((event for event in reversed(run.events) if isinstance(event, Answered)), None)
@@ -369,7 +369,8 @@ def place_in(text: str, sentence: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class ThroughTool:
-    """What another tool is called, takes and finds by; a kind of it says what becomes of the results."""
+    """A wrapper with the name, arguments and search argument of another tool. Subclasses change its results.
+    """
 
     tool: Tool
 
@@ -400,8 +401,9 @@ class ThroughTool:
 
 @dataclass(frozen=True)
 class WithoutRetracted(ThroughTool):
-    """A tool, but for the documents that were retracted: what it returns is without them, or is a ToolFailed
-    where nothing is left.
+    """A tool without the documents that were retracted.
+
+    Raises ToolFailed if nothing is left.
     """
 
     retracted: Collection[str]
@@ -440,9 +442,7 @@ _LETTERS = 8  # of the digest of a text, behind its id
 
 @dataclass
 class SameSources:
-    """The documents that a memory has read, told apart by their text, and what there was to say of those that
-    a question meets.
-    """
+    """The documents that a memory has read, identified by their text, and remarks on changed documents."""
 
     beliefs: Beliefs
     remarks: dict[str, str] = field(default_factory=dict)  # by id, each once
@@ -473,7 +473,7 @@ class SameSources:
 
 @dataclass(frozen=True)
 class SourceDistinguisher(ThroughTool):
-    """A tool whose documents are told apart from others of the same id that a memory has read."""
+    """A tool whose documents are distinguished from others of the same id that a memory has read."""
 
     sources: SameSources
 
@@ -488,7 +488,7 @@ class SourceDistinguisher(ThroughTool):
 
 @dataclass(frozen=True)
 class MemorySession:
-    """A memory, what is believed at the time that is asked about, and what of it a question begins with."""
+    """A memory, what is believed at the requested time, and the initial graph of a question."""
 
     claims: Claims
     beliefs: Beliefs
@@ -497,7 +497,7 @@ class MemorySession:
     sources: SameSources
 
     def fill(self, store: Store) -> None:
-        """Put what the question begins with into an empty store; raises BadInput for one that holds a graph."""
+        """Load the initial graph of the question into an empty store. Raises BadInput if it holds a graph."""
         if store.schema().nodes:
             raise BadInput(
                 "the store holds a graph, and a memory is what a question begins with: leave one of them out"
@@ -515,7 +515,7 @@ class MemorySession:
         )
 
     def learn(self, run: Trace) -> LearntRun:
-        """Learn what a run wrote; see `learn_run`."""
+        """Store what a run wrote in the memory, as `learn_run` does."""
         learnt = learn_run(self.claims, run, self.beliefs if self.looks_only else None)
         return replace(learnt, remarks=tuple(self.sources.remarks.values()))
 

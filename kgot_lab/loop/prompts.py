@@ -45,8 +45,9 @@ def _made(calls: Sequence[ToolCall]) -> str:
 
 
 def vote(situation: str, calls: Sequence[ToolCall], dialect: Dialect | None) -> tuple[Message, ...]:
-    """Ask what to do next, and with RETRIEVE for the statement that reads the answer, or without a dialect
-    for the answer itself.
+    """Ask for the next step, and with RETRIEVE for the statement that reads the answer.
+
+    Without a dialect, RETRIEVE gives the answer itself.
     """
     retrieve = (
         f"in text, write {dialect.name} that reads the answer from the graph. {dialect.how_to_read}\nExample of reading:\n{dialect.read_example}"
@@ -64,8 +65,9 @@ def vote(situation: str, calls: Sequence[ToolCall], dialect: Dialect | None) -> 
 
 
 def vote_by_names(situation: str) -> tuple[Message, ...]:
-    """Ask for an answer from the facts alone, the names it rests on, and what is missing: the vote follows
-    from the answer.
+    """Ask for an answer from the facts alone, the names it rests on, and what is missing.
+
+    The vote follows from the answer.
     """
     return _say(
         SYSTEM,
@@ -79,7 +81,7 @@ def vote_by_names(situation: str) -> tuple[Message, ...]:
 
 
 def names(situation: str) -> tuple[Message, ...]:
-    """Ask which things of the graph to look at; it must choose."""
+    """Ask which nodes of the graph to look at. The model must choose some."""
     return _say(
         SYSTEM,
         f"{situation}\n\nWhich names of the graph should be looked up to answer the question? Choose from the names above; guess if you must.\n"
@@ -173,7 +175,7 @@ def read_in(situation: str, dialect: Dialect) -> tuple[Message, ...]:
 
 
 def forced_read(situation: str, dialect: Dialect) -> tuple[Message, ...]:
-    """Ask for the best read statement; nothing more can be inserted."""
+    """Ask for the best read statement, when nothing more can be inserted."""
     return _say(
         SYSTEM,
         f"{situation}\n\nNo more facts can be fetched. Write {dialect.name} that reads whatever comes nearest to an answer; guess if you must. "

@@ -87,7 +87,7 @@ Steps = Generator[Event, None, _Result]
 
 @dataclass
 class Loop:
-    """A question on its way through the loop; only `happened` changes its state."""
+    """The context of one question in the loop. Only `happened` changes its state."""
 
     planning: LLM
     execution: LLM
@@ -108,7 +108,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class How:
-    """How to ask: in what shape, how freely, with which seed and model; `kind` says what for, as `REPLY_TOKENS` names it."""
+    """Options of a model call: schema, temperature, seed and model. `kind` is its entry in `REPLY_TOKENS`."""
 
     kind: str
     shape: type[BaseModel] | None = None
@@ -125,7 +125,7 @@ def ask_text(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> S
 
 
 def ask_reply(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> Steps[Reply]:
-    """Ask a model; every asking is an event. A reply that was cut short is asked for again with more room."""
+    """Call a model and record the call as an event. A truncated reply is requested again with more tokens."""
     llm = run.execution if how.execution else run.planning
     prompt = _prompt(run, messages, how)
     for _ in range(run.limits.longer):
@@ -139,10 +139,10 @@ def ask_reply(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> 
 def ask_for(
     run: Loop, role: str, messages: tuple[Message, ...], shape: type[_Shape], **how: Any
 ) -> Steps[_Shape]:
-    """Ask a model for a value of a shape; a reply that was cut short is asked for again with more room,
-    another bad one mended once.
+    """Call a model for a value of a schema.
 
-    Raises BadReply, which says when it was too long.
+    A truncated reply is requested again with more tokens, and any other bad reply is repaired once. Raises
+    BadReply, or TooLong if it was truncated.
     """
     options = How(**{"kind": role, "shape": shape, **how})
     llm = run.execution if options.execution else run.planning
@@ -229,10 +229,9 @@ def rendered_graph(run: Loop, reader: Store | None = None) -> Steps[str]:
 def repairing(
     run: Loop, act: Callable[[str], _Result], statement: str, *, writing: bool, reader: Store | None = None
 ) -> Steps[tuple[str, _Result]]:
-    """Run a statement; when the store refuses it, ask the model to mend it, a few times. Raises the last
-    QueryFailed.
+    """Run a statement, and ask the model to repair it a few times if the store refuses it.
 
-    `reader` is the store whose language it is in, if not the run's own.
+    `reader` is the store whose language it is in, if not the run's own. Raises the last QueryFailed.
     """
     dialect = (reader or run.store).dialect
     for repairs in range(run.limits.repairs + 1):
@@ -287,9 +286,7 @@ class Edited(Protocol):
 
 @dataclass(frozen=True)
 class Candidate:
-    """What an answer can be made from: rows read from the graph, and in direct mode the answer that a ballot
-    gave.
-    """
+    """Rows read from the graph that an answer can be made from, and in direct mode the answer of a ballot."""
 
     rows: Rows
     said: str = ""

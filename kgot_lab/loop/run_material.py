@@ -26,8 +26,9 @@ _BEFORE_QUESTION = "\n\nQuestion: "
 
 @dataclass(frozen=True)
 class PathReading:
-    """One time that a model read an answer from sentences: what was asked, the sentences shown, the answer,
-    and why it was refused.
+    """One call that read an answer from sentences.
+
+    It holds the question, the sentences shown, the answer, and why it was rejected.
     """
 
     number: int  # of the event
@@ -39,7 +40,7 @@ class PathReading:
 
 @dataclass(frozen=True)
 class RunMaterial:
-    """The events of a run that has an answer; raises BadInput for another."""
+    """The events of a run with an answer. Raises BadInput for any other run."""
 
     events: Sequence[Event]
 

@@ -118,7 +118,7 @@ def state_after(events: Iterable[Event]) -> State:
 
 @dataclass(frozen=True)
 class Entry:
-    """One question asked of a model."""
+    """One model call."""
 
     run: str
     step: int
@@ -134,7 +134,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Ledger:
-    """Every question asked in a run, in order."""
+    """All model calls of a run, in order."""
 
     entries: tuple[Entry, ...]
 

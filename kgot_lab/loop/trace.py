@@ -87,8 +87,9 @@ def made_by(llm: LLM) -> dict[str, Json]:
 def record(
     events: Iterable[Event], path: str | Path, *, run: str = "", about: Mapping[str, Json] | None = None
 ) -> Iterator[Event]:
-    """Pass events on, each written to the file first. Raises TraceError when the file exists already or
-    cannot be written.
+    """Yield events, each after it is written to a new file.
+
+    Raises TraceError if the file exists or cannot be written.
     """
     path = Path(path)
     try:
@@ -112,8 +113,9 @@ def record(
 
 
 class TraceWriter:
-    """A trace that is being written, by this opening of it alone; raises TraceError where another writes it,
-    or where nobody can.
+    """A trace opened for writing by this process alone.
+
+    Raises TraceError if another process writes it, or if it cannot be written.
     """
 
     def __init__(self, path: Path, file: IO[str]) -> None:
@@ -127,8 +129,9 @@ class TraceWriter:
             ) from None
 
     def added(self, events: Iterable[Event], *, begins: bool = False) -> Iterator[Event]:
-        """Pass events on, each written to the file first; the graph that a run begins with is written beside
-        it.
+        """Yield events, each after it is written to the file.
+
+        The initial graph of a run is written beside it.
         """
         for event in events:
             if (
@@ -141,7 +144,7 @@ class TraceWriter:
             yield event
 
     def follow(self) -> None:
-        """Go on after the last line of the file; raises OSError and UnicodeDecodeError."""
+        """Continue after the last line of the file. Raises OSError and UnicodeDecodeError."""
         settle_last_line(self.path)
         for line in filter(str.strip, lines_on_file(self.path)[-2:]):
             self._before = seal_of(line)
@@ -179,8 +182,9 @@ def snapshot_path(path: Path) -> Path:
 
 
 def append(events: Iterable[Event], path: str | Path) -> Iterator[Event]:
-    """Pass events on, each added to a trace that is there; a last line that was cut short is dropped, a whole
-    one only ended.
+    """Yield events, each after it is added to an existing trace.
+
+    A truncated last line is dropped. A complete one without a line break is ended.
     """
     with reopened(path) as writing:
         yield from writing.added(events)
@@ -209,9 +213,7 @@ def is_trace(path: str | Path) -> bool:
 
 
 def load_run(path: str | Path) -> Trace:
-    """Read a trace; a last line that a kill cut short is left out. Raises TraceError naming the line that
-    cannot be read.
-    """
+    """Read a trace, without a truncated last line. Raises TraceError naming the line that cannot be read."""
     require(path, (str, Path), "a run is loaded from the path of its trace")
     path = Path(path)
     try:

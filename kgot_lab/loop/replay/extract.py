@@ -30,12 +30,12 @@ def extract(
     *,
     done: Sequence[Event] = (),
 ) -> Iterator[Event]:
-    """Write the facts of each document into a store; of one longer than `limits.tool_tokens`, or 1,000 if
-    that is more, the beginning.
+    """Write the facts of each document into a store.
 
-    `done` holds the events of an earlier extraction that was stopped: its changes are applied, its documents
-    are not read again, and within the last one begun its recorded replies are not asked for again. Raises
-    BadInput, LLMError, SandboxError.
+    A document longer than `limits.tool_tokens`, or 1,000 if that is more, is cut after that many tokens.
+    `done` holds the events of an earlier extraction that was interrupted: its changes are applied, its
+    documents are not read again, and the recorded replies for the last one are reused. Raises BadInput,
+    LLMError, SandboxError.
     """
     left = left_to_read(documents, limits, done)
     if store.schema().nodes:
@@ -132,7 +132,7 @@ def _has_ended(walk: Iterator[Event]) -> bool:
 
 
 def _require_same(read: Mapping[str, str], documents: Sequence[Document]) -> None:
-    """Refuse to go on with documents that are not those of the extraction."""
+    """Raise BadInput unless the documents are those of the extraction."""
     now = {document.id: document.text for document in documents}
     if gone := [id for id in read if id not in now]:
         raise BadInput(
@@ -156,7 +156,7 @@ def _nothing(store: Store, done: Sequence[Event]) -> Iterator[Event]:
 def _extract(
     run: Loop, documents: Sequence[Document], within: Callable[[], Steps[bool]] | None = None
 ) -> Steps[None]:
-    """Read documents; `within` goes on with the first of them, and says whether it could."""
+    """Read documents. `within` continues with the first of them, and returns whether it could."""
     models = {"planning": run.planning.name, "execution": run.execution.name}
     yield run.happened(
         Started,
@@ -177,11 +177,10 @@ def _extract(
 
 
 def _go_on_within(run: Loop, model: RememberedLLM, llm: LLM, done: Sequence[Event]) -> Steps[bool]:
-    """Go on with the document that was begun last, after what is recorded of it; False where that comes out
-    otherwise now.
+    """Continue with the last started document after its recorded events.
 
-    Older versions, and other limits, ask otherwise. The document is then read anew, on the graph as it was
-    left.
+    Returns False if it now runs differently, as with older versions or other limits. The document is then
+    read again, on the graph as it was left.
     """
     _, returned, within = _last_started(done)
     assert returned is not None and isinstance(run.store, RememberedStore)

@@ -78,11 +78,10 @@ def forked(
     live: Resources,
     about: Mapping[str, Json] | None = None,
 ) -> Iterator[Event]:
-    """Fork a run and pass its events on as they happen, each on a new file first, which `resume` goes on with
-    after a stop.
+    """Fork a run and yield its events, each after it is written to a new file that `resume` can continue.
 
-    Up to the change it is walked before this returns: BadInput where it is not walked as it was recorded, and
-    no file is left.
+    The run is replayed up to the change before this returns. Raises BadInput if the replay differs from the
+    recording, without leaving a file.
     """
     walk = fork_events(original, at, change, live=live)
     recorded = without_losses(original.events[: at + 1])

@@ -45,7 +45,7 @@ Key = tuple[str, ...]
 
 @dataclass
 class Recording:
-    """The answers that recorded events hold, by what they answer; each is used as often as it was recorded.
+    """The recorded answers of a run, by what they answer. Each is used as often as it was recorded.
 
     `avoided` counts the model calls answered from the recording, `made` those that went to a live model.
     """
@@ -160,9 +160,7 @@ def _call_key(call: ToolCall) -> Key:
 
 @dataclass
 class RememberedLLM:
-    """A model that answers from the recording what was asked before, and asks the live one, if there is one,
-    for the rest.
-    """
+    """A model that answers from a recording, and calls the live model, if there is one, for the rest."""
 
     recording: Recording
     name: str

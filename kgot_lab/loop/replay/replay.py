@@ -242,7 +242,9 @@ def limits_of(begun: Started) -> Limits:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where walking again first departs from the recording; `now` is None when nothing came in its place."""
+    """The first difference between a replay and its recording. `now` is None if the replay had no event
+    there.
+    """
 
     number: int
     recorded: Event | None
@@ -261,12 +263,12 @@ class Difference:
 def verify(
     run: Trace | Sequence[Event], store: Store | None = None, compute: Callable[[str], str] | None = None
 ) -> Difference | None:
-    """Execute the loop and every statement again on the recorded replies and tool results; the first
-    difference, or None.
+    """Run the loop and every statement again on the recorded replies and tool results.
 
-    The store must be empty; statements and arithmetic really run in it. By default it is one in this process,
-    for the languages of the run, that has patience with a busy machine. What took too long when it was
-    recorded is not run again, for times do not count. `compute` runs Python in its place, as in `think`.
+    Returns the first difference, or None. The store must be empty, and statements and arithmetic are executed
+    in it. By default it is one in this process, for the query languages of the run, with a long timeout for
+    busy machines. What timed out when it was recorded is not run again, since times are not compared.
+    `compute` runs Python instead of the store, as in `think`.
     """
     events = events_of(run)
     recording = Recording.of(events).without_outcomes()
@@ -452,12 +454,12 @@ class Fork:
 def fork(
     run: Trace | Sequence[Event], at: int, change: str, store: Store | None = None, live: Resources = _NOTHING
 ) -> Fork:
-    """Walk a run again with event number `at` changed: the reply of an Asked, the text of a ToolReturned, the
-    statement of a Wrote or Read.
+    """Run a recorded run again with event number `at` changed.
 
-    Only what changed is asked again. The store must be empty; by default it is one in this process, for the
-    languages of the run. Without a model it runs to the first missing reply, keeps graph and diff, and says
-    so.
+    The change is to the reply of an Asked, the text of a ToolReturned, or the statement of a Wrote or Read.
+    Only calls that differ are made again. The store must be empty. By default it is one in this process, for
+    the query languages of the run. Without a model, the fork runs to the first missing reply, and its
+    `stopped` says so.
     """
     events, at, recording, edits = _with_change(run, at, change, live)
     with _opened(events, store) as opened:

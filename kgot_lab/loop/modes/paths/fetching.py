@@ -181,7 +181,7 @@ def _rules(run: Loop) -> SentenceRules:
 
 
 def _write(run: Loop, statement: str, source: str) -> Steps[None]:
-    """Run a statement that we spelled; where the store refuses it, it is given up, visibly."""
+    """Run a statement built by this package. If the store refuses it, it is recorded as refused."""
     try:
         diff = written(run.store, statement)
     except QueryFailed as error:

@@ -31,9 +31,7 @@ _LONGEST = 60  # characters of a name
 
 @dataclass(frozen=True)
 class PlacedSentence:
-    """A sentence as the graph holds it: its node, the title it stands under, its text, its document, and its
-    number there (0 first).
-    """
+    """A sentence in the graph: its node, its title, its text, its document, and its index there (0 first)."""
 
     place: str
     title: str

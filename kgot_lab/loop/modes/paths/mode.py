@@ -145,8 +145,9 @@ _UNUSED = "no name in the graph that was given shares a word with the question a
 
 
 def answer_by_paths(run: Loop) -> Steps[None]:
-    """Open with the question, read the best paths, and look up the name at the open end of the best while no
-    answer is sure.
+    """Search for the question and read the best paths until an answer is sure.
+
+    While none is, the name at the open end of the best path is searched for.
     """
     walk = PathWalk(_minilm())
     recall(run, walk)

@@ -61,8 +61,9 @@ EXAMPLE_NAMES = (
 
 
 def few_prompt(question: str, facts: str, *, examples: bool = True) -> Prompt:
-    """Ask for the answer that some sentences give, after examples of the question's form; without facts, for
-    what the model knows.
+    """Build the prompt for an answer from some sentences, after examples of the question's form.
+
+    Without facts, it asks for what the model knows.
     """
     shown = _EXAMPLES[form_of(question)] if examples else ()
     turns = [message for example in shown for message in _turn(*example, alone=not facts)]

@@ -26,10 +26,9 @@ _MARKS = 6  # tokens that a title and its brackets take, beside the sentence
 
 @dataclass(frozen=True)
 class Route:
-    """A way through the graph: the names at its ends, the name or fact that joins them, and the sentences
-    under both that may be read.
+    """A path through the graph: its end names, the name or fact that joins them, and the sentences at both.
 
-    `links` are those of the sentences that hold the joining name; a route of one name has no end.
+    `links` are the sentences that contain the joining name. A route of one name has no end.
     """
 
     start: str
@@ -184,8 +183,7 @@ _STARTS = 12  # names that paths begin at
 
 @dataclass(frozen=True)
 class PathAnswer:
-    """An answer, the routes it was read from, how likely the model held it (None: not told), and why it is
-    refused, if it is.
+    """An answer, the routes it was read from, its probability (None if not reported), and why it is rejected.
     """
 
     text: str
@@ -213,7 +211,7 @@ class PathAnswer:
 
 @dataclass
 class PathWalk:
-    """What this question has met on its way, beside the graph."""
+    """The state of a question in the mode `paths`, apart from the graph."""
 
     embedder: Embedder | None
     sentences: dict[str, PlacedSentence] = field(default_factory=dict)  # by their places
@@ -228,8 +226,7 @@ class PathWalk:
     split: bool = False  # whether the question was split into hops
 
     def stands(self, documents: Sequence[Document]) -> None:
-        """Note how well passages were found: 1 / rank, half of it where it was not the question that was
-        looked up.
+        """Record how high passages were ranked: 1 / rank, or half of it if the search was not the question.
         """
         self.passages = self.passages or tuple(documents)
         whole = 1.0 if not self.standing else 0.5
@@ -349,8 +346,9 @@ def facts_at(run: Loop, walk: PathWalk, name: str) -> tuple[FactParts, ...]:
 
 
 def meet_facts(run: Loop, walk: PathWalk, name: str, standing: float) -> dict[str, float]:
-    """Note the facts at a name and, fact by fact, those at the names they lead to; how well each name that is
-    met so stands.
+    """Record the facts at a name and, fact by fact, those at the names they lead to.
+
+    Returns the rank score of each name that was reached.
     """
     met: dict[str, float] = {}
     frontier = {name: standing}

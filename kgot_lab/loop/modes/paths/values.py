@@ -66,8 +66,9 @@ _SMALL = "length weight time".split()  # kinds that two units say together, as f
 
 @dataclass(frozen=True)
 class Quantity:
-    """An amount in the first unit of a kind: metres, kilograms, seconds; "" is a bare figure, and `~word`
-    counts some unknown thing.
+    """An amount in the base unit of its kind, such as metres, kilograms or seconds.
+
+    The kind "" is a bare number, and `~word` counts an unknown thing.
     """
 
     kind: str
