@@ -69,10 +69,9 @@ def count_replies(folders: Iterable[Path], sets: Collection[str]) -> int:
 
 
 class ReusingLLM:
-    """A model that is not asked what it was asked before: `known` are its replies, by `prompt_digest`;
-    `reused` counts those given.
+    """A model with a cache of `known` replies, by `prompt_digest`.
 
-    `told` hears of each.
+    `reused` counts the cached replies, and `told` is called for each.
     """
 
     def __init__(self, llm: LLM, known: Mapping[str, Reply], told: Callable[[], object] = lambda: None):
@@ -104,9 +103,7 @@ class Due(NamedTuple):
 
 @dataclass(frozen=True)
 class Slice:
-    """Which of the questions a sitting is about: of some systems and sets, the first so many of each set; all
-    where nothing is named.
-    """
+    """The systems, sets and first questions of each set that a session covers. Empty fields mean all."""
 
     systems: Collection[str] = ()
     sets: Collection[str] = ()
@@ -172,10 +169,10 @@ def missing(design: Design, folder: Path, chosen: Slice = WHOLE) -> list[Due]:
 
 @dataclass(frozen=True)
 class ComparisonRun:
-    """A design, the folder in which its answers are kept, and the model that gives them.
+    """A design, the folder of its answers, and the model that gives them.
 
-    With folders to `reuse`, a reply in a trace there or here to the very same prompt is taken instead of
-    asking again; such an answer's seconds are those that its replies took when they were given.
+    With folders to `reuse`, a reply in a trace there or here to the same prompt is used instead of a new
+    call. The seconds of such an answer are those of the original replies.
     """
 
     design: Design
@@ -222,7 +219,9 @@ class ComparisonRun:
         return is_damaged(place_of(self.folder, due.set, due.system) / TRACES / trace_name(due.question.id))
 
     def keep_plan(self) -> None:
-        """Write the plan, or see that the one in the folder is the same; raises BadInput: what differs."""
+        """Write the plan, or check that the folder holds the same one. Raises BadInput naming the
+        differences.
+        """
         keep_comparison(self.design.plan(self.llm), self.folder)
 
     def _run(self, due: Due) -> QuestionRun:
@@ -271,8 +270,9 @@ MEASURED, RECKONED = "median of this set", "reckoned"
 
 @dataclass(frozen=True)
 class Expected:
-    """How many questions of a set a system has left, and the seconds that one takes; `by` says from what that
-    is known.
+    """The number of questions that a system has left on a set, and the seconds per question.
+
+    `by` is the source of the estimate.
     """
 
     set: str

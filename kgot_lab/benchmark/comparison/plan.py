@@ -49,13 +49,12 @@ ANSWER_MEASURES: Mapping[str, str] = {  # what is measured of each answer, and h
 
 @dataclass(frozen=True)
 class Goal:
-    """Something to reach: a value of a measure, or a difference between a system and another, on one set or
-    on all.
+    """A goal for a measure, or for the difference between two systems, on one set or on all.
 
-    kind: "gain" (the mean difference is above `bound`, and p below .05 after Holm over all such aims), "not
-    below" (the mean difference is at least `bound`), "at least" (the value), "at most" (the value; with
-    `other`, as a share of the other's). `share`, where given, is the most evidence tokens the system may
-    take, as a share of the other's.
+    kind: "gain" (the mean difference is above `bound`, and p below .05 after Holm over all such goals), "not
+    below" (the mean difference is at least `bound`), "at least" (the value), "at most" (the value, or with
+    `other` its share of the other's). `share`, if given, is the maximum of the system's evidence tokens as a
+    share of the other's.
     """
 
     said: str
@@ -94,9 +93,7 @@ DRAW_SEED = 20261123
 
 @dataclass(frozen=True)
 class Sample:
-    """The parts of a set that are asked, in an order drawn by seed or as they are drawn already, and where
-    one may tune instead.
-    """
+    """The parts of a set that are asked, in stored order or shuffled by a seed, and where to tune instead."""
 
     parts: tuple[str, ...]
     tuned_on: tuple[str, str]  # set and part
@@ -151,9 +148,7 @@ _NEEDED = {"sets", "systems", "pairs", "aims", "chance"}  # to derive results
 
 @dataclass(frozen=True)
 class Design:
-    """What is compared: questions of which sets, which systems, which of them in pairs, what is aimed at;
-    chance by rounds and seed.
-    """
+    """The design of a comparison: questions, systems, pairs and goals, with rounds and seed of the tests."""
 
     samples: Mapping[str, QuestionSet] = field(default_factory=drawn_samples)
     systems: Mapping[str, AnswerSystem] = field(default_factory=lambda: ANSWER_SYSTEMS)
@@ -199,11 +194,10 @@ class Design:
 
 
 def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
-    """Write a plan into a folder, or see that the one there is the same: True when it was there. Raises
-    BadInput: what differs.
+    """Write a plan into a folder, or check that the folder holds the same one.
 
-    A system that has not answered any question of the folder may still change: then the plan is written anew
-    and says so.
+    Returns True if it was there. A system that has not answered any question in the folder may still change:
+    the plan is then rewritten with a note. Raises BadInput naming the differences.
     """
     path = folder / PLAN_FILE
     if path.exists():
@@ -237,8 +231,9 @@ def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
 
 
 def check_comparison(plan: Mapping[str, Json], folder: Path) -> None:
-    """See that the plan of a folder, if there is any, is this one, of any model where this names none; raises
-    BadInput: what differs.
+    """Check that the plan of a folder, if there is one, is this plan.
+
+    If `plan` names no model, any model is accepted. Raises BadInput naming the differences.
     """
     if (folder / PLAN_FILE).exists():
         there = comparison_plan(folder)
@@ -259,9 +254,7 @@ def _open_yet(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path)
 
 
 def _refuse_another(there: Mapping[str, Json], plan: Mapping[str, Json], folder: Path) -> None:
-    """Raise BadInput, which says what differs, unless two plans are the same; of two kinds of comparison, it
-    says that.
-    """
+    """Raise BadInput naming the differences unless two plans are the same, or their kinds if those differ."""
     if differences := plan_differences(
         {name: value for name, value in there.items() if name != "amended"}, plan
     ):

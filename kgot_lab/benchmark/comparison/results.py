@@ -36,8 +36,9 @@ AnsweredBy = Mapping[tuple[str, str], QuestionResult]  # by set and id of the qu
 # wide: one field a column of the results table
 @dataclass(frozen=True)
 class Measured:
-    """A system's answers on a set, by ANSWER_MEASURES; None where no receipt tells it. An answer that ended
-    in an error counts as wrong.
+    """A system's scores on a set, by ANSWER_MEASURES, or None if no result has the value.
+
+    An answer that ended in an error counts as wrong.
     """
 
     system: str
@@ -75,7 +76,7 @@ class Paired:
 
 @dataclass(frozen=True)
 class Findings:
-    """All results of a folder, from its plan and its receipts alone."""
+    """The results of a folder, computed from its plan and its per-question results alone."""
 
     plan: Mapping[str, Any]
     answers: Mapping[str, AnsweredBy]  # by system
@@ -241,9 +242,7 @@ REACHED, MISSED, UNKNOWN = "reached", "missed", "open"
 
 @dataclass(frozen=True)
 class Reached:
-    """What became of an aim: "reached", "missed", or "open" where the answers that would tell it are not
-    there; and the figure.
-    """
+    """The verdict on a goal, "reached", "missed" or "open" (answers are missing), with the figure."""
 
     goal: Goal
     verdict: str

@@ -41,12 +41,12 @@ from kgot_lab.types import LLM, Document, Json, Prompt
 
 @dataclass(frozen=True)
 class AnswerSystem:
-    """A way to answer a question.
+    """A question-answering system.
 
     reads: "json" (one call, today's prompt), "few" (one call, a short prompt with examples) or "loop" (a
-    preset grows a graph in a store). search: "convex" (.7 embeddings + .3 BM25), "follow" (names followed
-    from there), "gold" (the sentences that hold the answer) or "". `questions` of each set are asked, the
-    first ones; None: all.
+    preset grows a graph in a store). search: "convex" (.7 embeddings + .3 BM25), "follow" (entity-linked
+    expansion from there), "gold" (the sentences that contain the answer) or "". The first `questions` of each
+    set are asked, or all if it is None.
     """
 
     reads: str

@@ -36,8 +36,9 @@ _LONGEST = 200  # tokens of a reply
 
 @dataclass(frozen=True)
 class OneCall:
-    """How a model is asked: the prompt of a question over what was found (None: alone), the answer in a
-    reply, and why that is refused.
+    """How a model is called once: the prompt, the answer in a reply, and why that is rejected.
+
+    The prompt is built from a question and what was found (None for the question alone).
     """
 
     prompt: Callable[[str, Result | None], Prompt]
@@ -48,7 +49,7 @@ class OneCall:
 def zero_shot(
     question: Question, llm: LLM, reading: OneCall | None = None, *, name: str = "zero-shot"
 ) -> Iterator[Event]:
-    """Ask the model, nothing else; by default it is asked for JSON."""
+    """Ask the model the question alone, by default with a JSON reply."""
     yield Started(question=question.text, preset=name, planning=llm.name)
     text = yield from _asked(llm, question, None, reading or IN_JSON)
     yield Answered(text=text, forced=True)
@@ -57,8 +58,9 @@ def zero_shot(
 def plain_rag(
     question: Question, llm: LLM, tool: Tool, reading: OneCall | None = None, *, name: str = "rag"
 ) -> Iterator[Event]:
-    """Ask the model over what one search for the question returns; an answer that its reading refuses stands,
-    as a guess.
+    """Ask the model the question over the results of one search.
+
+    An answer that its reading rejects is used as a guess.
     """
     reading = reading or IN_JSON
     yield Started(question=question.text, preset=name, planning=llm.name)
@@ -129,11 +131,11 @@ QUESTION_SYSTEMS = ("loop", "rag", "zero-shot")
 
 @dataclass(frozen=True)
 class Equipment:
-    """What every question of a run is answered with; `tools` gives those for a question, `walk` is the short
-    run of a further system.
+    """What every question of a run is answered with.
 
-    Where it is not `clocked`, since replies on file are given at once, a question's seconds are what its
-    replies took when they were given.
+    `tools` returns the tools of a question, and `walk` is the run of a system with a single call. If it is
+    not `clocked`, since stored replies return at once, the seconds of a question are those of the original
+    replies.
     """
 
     planning: LLM
@@ -267,7 +269,7 @@ def _replies(path: Path) -> int:
 
 
 class Watched:
-    """A tool whose calls are timed, in seconds; calls of one that is shared wait for each other."""
+    """A tool whose calls are timed, in seconds. Calls of a shared tool are serialized."""
 
     def __init__(
         self, tool: Tool, told: Callable[[str, float, bool], None], lock: threading.Lock | None = None

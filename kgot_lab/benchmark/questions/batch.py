@@ -128,7 +128,7 @@ _IN_A_ROW = 5
 
 @dataclass(frozen=True)
 class QuestionRun:
-    """The questions, what answers and grades them, and the folder in which all of it is kept."""
+    """The questions, the models that answer and grade them, and the folder of the results."""
 
     folder: Path
     questions: QuestionSet
@@ -304,7 +304,7 @@ def trace_name(id: str) -> str:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Keep other runs out of a folder; raises BadInput where another is at work in it. A kill leaves no lock."""
+    """Lock a folder against other runs. Raises BadInput if one is active. A killed process leaves no lock."""
     folder.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(folder / ".lock", timeout=0, isolation_level=None)) as lock:
         try:

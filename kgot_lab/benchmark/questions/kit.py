@@ -30,9 +30,7 @@ _FOUND = {"loop": 8, "rag": 5}  # passages that one search returns
 
 @dataclass(frozen=True)
 class ModelsBehind:
-    """The models that tools may ask, kept to the budget of the run: the planning model, and one that takes
-    images.
-    """
+    """The models that tools may call, within the budget of the run: the planning model and a vision model."""
 
     llm: LLM
     vision: LLM | None = None
@@ -128,11 +126,11 @@ def nothing_more(question: Question, behind: ModelsBehind) -> Sequence[Tool]:
 
 
 class Kit:
-    """Makes the tools of each question. The index of the documents that all share is made once, and its
-    searches take turns.
+    """A factory of the tools of each question.
 
-    `more` gives further tools for a question, such as those that look into the web; with `follow` searches
-    are those of the mode `paths`. The seconds of each call go to the file `times`.
+    The index of shared documents is built once, and its searches are serialized. `more` returns further tools
+    for a question, such as web tools. With `follow`, searches are those of the mode `paths`. The seconds of
+    each call are written to the file `times`.
     """
 
     def __init__(

@@ -61,8 +61,9 @@ class QuestionPlan:
     made: Mapping[str, Json] = field(default_factory=dict, compare=False)
 
     def keep(self, folder: Path) -> bool:
-        """Write the plan into a folder, or see that the one there is the same: True when it was there. Raises
-        BadInput: what differs.
+        """Write the plan into a folder, or check that the folder holds the same one.
+
+        Returns True if it was there. Raises BadInput naming the differences.
         """
         path = folder / PLAN_FILE
         if path.exists():
@@ -81,8 +82,9 @@ class QuestionPlan:
         return False
 
     def check(self, folder: Path, *, but: Collection[str] = ()) -> None:
-        """See that the plan in a folder, if there is one, is the same, but for some fields; raises BadInput:
-        what differs.
+        """Check that the plan in a folder, if there is one, is the same except for the fields in `but`.
+
+        Raises BadInput naming the differences.
         """
         if not (folder / PLAN_FILE).exists():
             return
@@ -106,7 +108,7 @@ def hash_of_ids(questions: QuestionSet) -> str:
 
 
 def read_plan(folder: Path) -> dict[str, Json]:
-    """Read the plan of a folder as plain values; raise BadInput where there is none."""
+    """Read the plan of a folder as plain values. Raises BadInput if there is none."""
     path = folder / PLAN_FILE
     try:
         plan = json.loads(path.read_text(encoding="utf-8"))
@@ -155,11 +157,9 @@ _IGNORED = "*\n"
 
 @dataclass(frozen=True)
 class Answerers:
-    """Which system answers, with which models and limits, on which store, over which further documents and
-    with which further tools.
+    """The system that answers, with its models, limits, store, and additional documents and tools.
 
-    `planning` is None as long as it is only checked whether a run can be. `web` tells the plan where `tools`
-    look.
+    `planning` is None while a run is only checked. `web` records for the plan which web sources `tools` read.
     """
 
     system: str
@@ -177,7 +177,7 @@ class Answerers:
 
 @dataclass(frozen=True)
 class ReadyRun:
-    """A run that can begin, or go on, and what its models spend together."""
+    """A run that can start or resume, and the shared account of its models."""
 
     run: QuestionRun
     spending: Spending
@@ -186,10 +186,10 @@ class ReadyRun:
 def check_run(
     whole: QuestionSet, selection: Selection, by: Answerers, folder: Path, *, graded: bool = False
 ) -> None:
-    """See, before a model is connected, that a run can be: its system, questions and store, and the plan in
-    its folder.
+    """Check, before a model is connected, that a run is possible.
 
-    Raises BadInput, UnknownName, and what opening the store raises.
+    Checks its system, questions and store, and the plan in its folder. Raises BadInput, UnknownName, and what
+    opening the store raises.
     """
     check_question_system(by.system)
     chosen = selection.of(whole)
@@ -210,8 +210,9 @@ def check_run(
 
 
 def _check_paths(chosen: QuestionSet, shared: Sequence[Document]) -> None:
-    """Raise BadInput where the mode paths could read nothing for any question; where it can for some, the
-    others end in an error.
+    """Raise BadInput if the mode `paths` has nothing to read for any question.
+
+    If it has something for some questions, the others end in an error.
     """
     if all(question.attachments for question in chosen.questions):
         raise BadInput(

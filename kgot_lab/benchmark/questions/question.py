@@ -18,12 +18,12 @@ from kgot_lab.types import Document, Json
 # wide: one field a key of a line in a question file
 @dataclass(frozen=True)
 class Question:
-    """A question with its answer, the ids of the documents that hold it (`gold`) and the very sentences that
-    do (`facts`), where known.
+    """A question with its answer, the ids of the relevant documents (`gold`) and sentences (`facts`), if
+    known.
 
-    `documents` are its own, beside those of its set; `steps` and `tools` are what a person took to answer it.
-    Questions of one `group` share a part, so they are not independent of each other; "" is a group of its
-    own.
+    `documents` are its own, in addition to those of its set. `steps` and `tools` are what a person needed to
+    answer it. Questions of one `group` share a part, so they are not independent of each other. "" means a
+    group of its own.
     """
 
     id: str
@@ -44,10 +44,10 @@ class Question:
 
 @dataclass(frozen=True)
 class QuestionSet:
-    """Passages to search and questions to ask; `parts` are the ids that serve what, and `scored_by` how an
-    answer is found right.
+    """Passages to search and questions to ask.
 
-    Of a `private` set, which may not be passed on, answers stay out of what is written.
+    `parts` are the question ids of each split, and `scored_by` is the rule for a right answer. Answers of a
+    `private` set, which may not be redistributed, are not written to results.
     """
 
     documents: list[Document]

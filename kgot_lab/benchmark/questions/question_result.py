@@ -47,15 +47,15 @@ WITHHELD = "(withheld: this set may not be passed on)"
 # wide: one field a key of the line of JSON that a question has in the results file
 @dataclass(frozen=True)
 class QuestionResult:
-    """One question: `correct` by the set's own rule (`scored_by`), None where it has no answer; times in
-    seconds, costs in US dollars.
+    """The result of one question, with times in seconds and costs in US dollars.
 
-    `seconds` is the wall time of the sitting in which it was answered, and before that what models took; None
-    where only the trace of an earlier sitting is left, which does not tell it. `forced` says that no read of
-    the graph gave rows, `out_of_steps` that reading was forced; both are None of systems without a graph.
-    `tools` counts the calls of each. `evidence_tokens` is about how long the facts were that the answer was
-    read from, `rests` whether it stands there (None for yes and no, which stand nowhere); `likelihood` is the
-    mean probability of a token of the answer, exp(logprob / tokens), where the model told it.
+    `correct` follows the set's own rule (`scored_by`), and is None if the question has no answer. `seconds`
+    is the wall-clock time of the session in which it was answered, plus the model time before that. It is
+    None if only the trace of an earlier session is left, which does not record it. `forced` means that no
+    read of the graph gave rows, `out_of_steps` that reading was forced. Both are None for systems without a
+    graph. `tools` counts the calls of each tool. `evidence_tokens` is the approximate length of the facts
+    that the answer was read from, and `rests` is whether they contain it (None for yes and no). `likelihood`
+    is the mean probability of a token of the answer, exp(logprob / tokens), if the model reported it.
     """
 
     id: str
@@ -210,8 +210,9 @@ def withheld(receipt: QuestionResult) -> QuestionResult:
 
 
 def append_result(path: Path, receipt: QuestionResult) -> None:
-    """Add a line, with a check of itself and of those before it; one that a kill cut short is dropped. Raises
-    TraceError.
+    """Append a line with a checksum of itself and of those before it.
+
+    A truncated last line is dropped. Raises TraceError.
     """
     line = json.dumps(asdict(receipt), ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
     try:

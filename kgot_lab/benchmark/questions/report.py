@@ -113,7 +113,7 @@ def _cells(name: str, rows: Sequence[QuestionResult]) -> tuple[Cell, ...]:
 
 
 def _dollars(rows: Sequence[QuestionResult]) -> str:
-    """US dollars in all, and whether a server did not tell what some calls took."""
+    """Format the total in US dollars, with a note if a server did not report the usage of some calls."""
     dollars = sum(row.dollars for row in rows)
     if not any(map(_untold, rows)):
         return f"{dollars:.4f}"
@@ -180,10 +180,9 @@ def spent_before(folder: Path) -> tuple[int, Usage]:
 
 
 def note_untraced(folder: Path, spending: Spending) -> None:
-    """Keep what was spent and no trace holds: calls that failed, and requests without an answer, which count
-    in the next sitting too.
+    """Record spending that no trace holds: failed calls, and requests without an answer.
 
-    A kill leaves no time for it.
+    It counts in later sessions too. After a kill it is lost.
     """
     traced, spent = _traced(folder), spending.spent
     known = Usage.total(traced)
@@ -243,7 +242,7 @@ def _times(count: int, one: CostEstimate) -> CostEstimate:
 
 
 def write_totals(folder: Path) -> dict[str, Json]:
-    """Write the ledger and the totals of all sittings, derived from what is on file, and give the totals."""
+    """Write the ledger and the totals of all sessions, derived from the files, and return the totals."""
     entries = ledger_of(traces_of(folder))
     entries.save(folder / LEDGER)
     receipts = read_results(folder / RECEIPTS).values()

@@ -34,33 +34,32 @@ _TWOWIKI, _TWOWIKI_PASSAGES = "2wiki-1000", "2wiki-fastgraphrag-101"
 
 
 def musique() -> QuestionSet:
-    """100 questions of two to four hops and 1,890 Wikipedia passages (Trivedi et al. 2022, as the HippoRAG
-    project took them), CC BY 4.0.
+    """Load 100 questions of two to four hops and 1,890 Wikipedia passages, CC BY 4.0.
 
-    The level of a question is its number of hops; facts and groups are those of musique_dev().
+    Source: Trivedi et al. 2022, as selected by the HippoRAG project. The level of a question is its number of
+    hops. Facts and groups are defined as in musique_dev().
     """
     return _of_hops("musique", _MUSIQUE, "locked", "develop")
 
 
 def musique_dev() -> QuestionSet:
-    """498 questions of two, three and four hops, as many of each, and 5,966 passages, from MuSiQue's own
-    development part, CC BY 4.0.
+    """Load 498 questions of two, three and four hops, evenly, and 5,966 passages, CC BY 4.0.
 
-    `facts`: of each step's passage, the sentences that hold the step's answer as whole words; the whole
-    passage where none does. A group is all questions that are linked by shared steps: 196 of them. `locked`
-    are 150 for the last measurement, 50 of each number of hops in turn; all are `test`, none may be tuned on.
+    They are from MuSiQue's own development part. `facts`: for each step, the sentences of its passage that
+    contain its answer as whole words, or the whole passage if none does. A group is all questions linked by
+    shared steps, 196 in total. `locked` is the held-out test split of 150 questions, 50 for each number of
+    hops in turn. All are in `test`, and none may be used for tuning.
     """
     return _of_hops("musique-498", _MUSIQUE_DEV, "locked", "test")
 
 
 def twowiki() -> QuestionSet:
-    """989 questions over two or four of 6,119 Wikipedia passages (Ho et al. 2020), Apache-2.0; texts CC
-    BY-SA.
+    """Load 989 questions over two or four of 6,119 Wikipedia passages, Apache-2.0 (texts CC BY-SA).
 
-    `facts`: of each gold passage, the first sentence that holds the object of an evidence triple, for each
-    triple whose object is there; its first sentence where none is. `develop` are those to tune on, `locked`
-    150 for the last measurement, and `test` the others like them: none of their gold passages is gold for any
-    of the first 101 questions, which other experiments have used.
+    Source: Ho et al. 2020. `facts`: for each gold passage and each evidence triple whose object it contains,
+    the first sentence with the object, or its first sentence if there is none. `develop` is the dev split,
+    `locked` the held-out test split of 150 questions, and `test` holds the others like them: none of their
+    gold passages is gold for any of the first 101 questions, which other experiments have used.
     """
     passages = _passages(_TWOWIKI_PASSAGES)
     gold: dict[str, list[str]] = {}
@@ -77,8 +76,9 @@ def twowiki() -> QuestionSet:
 
 
 def simpleqa() -> QuestionSet:
-    """4,326 short factual questions (Wei et al. 2024), MIT; the type of a question is its topic, `links` are
-    where its answer was found.
+    """Load 4,326 short factual questions (Wei et al. 2024), MIT.
+
+    The type of a question is its topic, and `links` are the sources of its answer.
     """
     questions = [
         Question(row["_id"], row["question"], row["answer"], row["topic"], links=tuple(row["urls"]))
@@ -88,8 +88,9 @@ def simpleqa() -> QuestionSet:
 
 
 def frames() -> QuestionSet:
-    """824 questions over several Wikipedia pages each (Krishna et al. 2024), Apache-2.0; the pages are not
-    here, only their addresses.
+    """Load 824 questions over several Wikipedia pages each (Krishna et al. 2024), Apache-2.0.
+
+    Only the addresses of the pages are included.
     """
     questions = [
         Question(
@@ -190,11 +191,11 @@ _HOTPOTQA = "hotpotqa-train-100"
 
 
 def hotpotqa() -> QuestionSet:
-    """100 multi-hop questions and 994 Wikipedia passages (Yang et al. 2018, as the HippoRAG project took
-    them), CC BY-SA 4.0.
+    """Load 100 multi-hop questions and 994 Wikipedia passages, CC BY-SA 4.0.
 
-    Ids and order of the passages come from a hash of their content: the file has them in the order of the
-    questions, which would tell a ranking that breaks ties by id where to look. Exact duplicates are dropped.
+    Source: Yang et al. 2018, as selected by the HippoRAG project. Ids and order of the passages come from a
+    hash of their content, since the file lists them in the order of the questions, which would favour the
+    relevant ones when ties are broken by id. Exact duplicates are dropped.
     """
     rows = {row["_id"]: row for row in packed_rows(_HOTPOTQA, "corpus.jsonl.gz")}
     ids = {old: content_id(row["title"], row["text"]) for old, row in rows.items()}
@@ -409,9 +410,7 @@ def opened_questions(name: str) -> Iterator[QuestionSet]:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which questions of a set are asked: of a part and a level, a sample drawn by seed, then the first so
-    many.
-    """
+    """A selection of questions: by part and level, then a sample by seed, then the first `limit`."""
 
     part: str = ""  # "": all but the locked ones; "all": those too
     level: str = ""

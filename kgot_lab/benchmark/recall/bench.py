@@ -50,24 +50,25 @@ def bench(
     client: Any = None,
     embedder: Embedder | str | None = None,
 ) -> Report:
-    """Measure systems on a data set and compare each with the plan's baseline: bench(data, systems={"mine":
-    stage, **systems(data)}).
+    """Evaluate systems on a data set and compare each with the plan's baseline.
 
-    `data`: a Dataset, a name that load_dataset knows, or a folder as BEIR has them. `systems` maps a name to
-    a Stage, or to what builds one when its turn comes; by default they are all of ours, on an `embedder` or
-    the name of one, as systems() takes it. Without a plan the baseline is "convex", or else the first system,
-    and the report says that nobody gave one. In a `folder` the plan and a receipt for each system are kept:
-    the same call goes on from there and reports every system it holds. What has a receipt is not run again,
-    unless its version, its embedder or its pipeline has changed, or it declares no version (Stage(name, step,
-    version), or an attribute `version` of what builds it); `again` of the report says why. Then the new
-    receipt replaces the old one. A system that raised begins anew; one with a version that was stopped goes
-    on, and the report says how many rankings are from before. Two processes at one receipt wait for each
-    other. Without a folder nothing is kept. A system that learns from the documents is left out,
-    which the report says, where they are too few. `progress(done, total, what)` counts systems. With a Dask
-    `client` (kgot_lab.io.dask_workers.workers_at) its workers run them, each of yours pickled. Raises
-    BadInput for data without two judged queries, for systems that cannot be measured or rank wrongly, and for
-    a folder that holds another plan or other data; UnknownName for the baseline or the embedder;
-    NotInstalled; LabError for an error of a system's own code, which is its cause.
+    For example, bench(data, systems={"mine": stage, **systems(data)}).
+
+    `data` is a Dataset, a name for load_dataset, or a folder in BEIR format. `systems` maps a name to a
+    Stage, or to a function that builds one when it is needed. By default all bundled systems are run, with an
+    `embedder` or its name, as in systems(). Without a plan, the baseline is "convex", or else the first
+    system, and the report says that no plan was given. In a `folder`, the plan and the per-query results of
+    each system are stored, and the same call resumes and reports every system in the folder. A system with
+    results is not run again, unless its version, embedder or pipeline changed, or it declares no version
+    (Stage(name, step, version), or an attribute `version` of its builder). `again` in the report gives the
+    reason, and the new results replace the old ones. A system that raised starts over. An interrupted one
+    with a version resumes, and the report says how many rankings are from before. Two processes that write
+    the same results wait for each other. Without a folder nothing is stored. A system that learns from the
+    documents is left out, with a note in the report, if there are too few. `progress(done, total, what)`
+    counts systems. With a Dask `client` (kgot_lab.io.dask_workers.workers_at) the systems run on its workers,
+    and your own are pickled. Raises BadInput for data without two judged queries, for systems that cannot be
+    evaluated or rank wrongly, and for a folder with another plan or other data, UnknownName for the baseline
+    or the embedder, NotInstalled, and LabError, with its cause, for an error in a system's own code.
     """
     if plan is not None:
         require(plan, Plan, "a plan is Plan(baseline), with what else is to be settled before")
@@ -206,9 +207,9 @@ def plan_of(folder: Path, usual: Plan) -> Plan:
 
 
 def begin(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, object]]) -> None:
-    """Write the plan down in a folder; `systems` are those of each data set.
+    """Write the plan into a folder. `systems` are those of each data set.
 
-    Raises UnknownName for a baseline, or a system expected best, that is not among them; BadInput where the
+    Raises UnknownName for a baseline, or a system expected best, that is not among them, and BadInput if the
     folder holds another plan.
     """
     for known in systems.values():
@@ -235,17 +236,17 @@ def benchmark(
     progress: BenchmarkProgress = lambda done, total, what: None,
     client: Any = None,
 ) -> list[Report]:
-    """Run the systems on some data sets, named or in a folder as BEIR has them, and report them and what else
-    the folder holds.
+    """Run the systems on data sets, and report on them and everything else in the folder.
 
-    Receipts go to folder/<data set>/<system>.jsonl.gz; one that is there is kept while code, embedder and
-    data are those it names. `only` names the systems wanted besides the baseline, `develop` leaves the locked
-    queries shut. Without a plan, that of the folder is followed, or else ours. The embedder's vector of a
-    query is computed before the clock runs; lanes with an embedder of their own compute theirs. With a Dask
-    `client` its workers share the systems on all data sets, and the embedder still computes here. Raises
-    UnknownName for a data set, a system or a baseline, BadInput for a data set with less than two queries,
-    for a receipt that is broken or was made on other data, and for a folder that holds another plan, or
-    receipts of data that are not named and cannot be found by their name.
+    Data sets are given by name or as folders in BEIR format. Results are written to folder/<data
+    set>/<system>.jsonl.gz. Existing ones are used as long as they name the same code, embedder and data.
+    `only` names the systems to run besides the baseline. `develop` leaves out the test split. Without a plan,
+    that of the folder is used, or else the default. Query vectors are computed before timing starts, except
+    by retrievers with an embedder of their own. With a Dask `client`, its workers share the systems on all
+    data sets, while the embedder runs here. Raises UnknownName for a data set, a system or a baseline,
+    BadInput for a data set with fewer than two queries, for results that are broken or were made on other
+    data, and for a folder that holds another plan, or results of data that are not named and cannot be found
+    by name.
     """
     opened = _opened(names, develop)
     known = {name: list(systems(dataset, embedder)) for name, dataset in opened.items()}
@@ -384,10 +385,10 @@ def bench_families(
 
 
 def family_table(reports: Sequence[Report], measure: str = "recall@5", part: str = _TEST) -> Grid:
-    """Tabulate the families: mean and 95 % interval of each, and what the delta edges add to the same walk.
+    """Tabulate the mean and 95 % interval of each family, and the gain from delta edges over the same walk.
 
-    `part` is "locked", the test split, or "all". Bold: the best family of a row; a difference whose interval
-    excludes zero.
+    `part` is "locked", the test split, or "all". Bold marks the best family of a row, and differences whose
+    interval excludes zero.
     """
     order = list(FAMILY_SETS)
     by_name = {report.dataset.name: report for report in reports}

@@ -142,11 +142,10 @@ class Verdicts:
 def verdicts(
     reports: Sequence[Report], measure: str = "recall@5", claims: Sequence[PublishedClaim] = PUBLISHED_CLAIMS
 ) -> Verdicts:
-    """Test each claim on every data set, and on all together, question by question; raises BadInput without
-    reports.
+    """Test each claim on every data set, and on all together, query by query.
 
-    Paired randomisation and BCa intervals as in the reports; Holm's family is the whole table. The document's
-    own figures are from ten queries.
+    Uses paired randomisation and BCa intervals, as in the reports. Holm's family is the whole table. The
+    document's own figures are from ten queries. Raises BadInput without reports.
     """
     if not reports:
         raise BadInput("verdicts() takes the reports of the benchmark")

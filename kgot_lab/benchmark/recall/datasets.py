@@ -42,7 +42,8 @@ def processes() -> Dataset:
 
 
 def curated_graph() -> Dataset:
-    """Load the queries of the curated graph; documents are its nodes, relevant the nodes that answer."""
+    """Load the queries of the curated graph, with its nodes as documents and the answering nodes as relevant.
+    """
     rows, locked = list[Json](), set[str]()
     for half in ("tuning", "locked"):
         lines = bundled(f"cookbook/queries_{half}.jsonl").read_text(encoding="utf-8").splitlines()
@@ -60,7 +61,8 @@ def curated_graph() -> Dataset:
 
 
 def _analogies(name: str, pairs: _Pairs, texts: Iterable[str]) -> Dataset:
-    """Build the data set; excluded from a ranking are the query's own text and texts that were not judged.
+    """Build a data set of analogies, where the query's own text and unjudged texts are excluded from
+    rankings.
 
     Texts on the same subject were not judged against each other. Analogues of the other split are excluded.
     """
@@ -318,7 +320,7 @@ def _new_ids(folder: str) -> dict[str, str]:
 
 
 def _delta_edges(folder: str) -> tuple[Edge, ...]:
-    """Load the delta edges of a folder's passages; none where they were not computed."""
+    """Load the delta edges of a folder's passages, or none if they were not computed."""
     if not (bundled(folder) / "delta_edges.jsonl.gz").exists():
         return ()
     _, *rows = _rows(f"{folder}/delta_edges.jsonl.gz")  # the first line says how they were made

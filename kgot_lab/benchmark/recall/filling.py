@@ -39,9 +39,7 @@ WAITED_FOR = " (another process is at work on it and is waited for)"
 
 @dataclass(frozen=True)
 class Filled:
-    """What is to be told of the systems on a data set, each with why: those left out, as the data are too
-    little, and those run again.
-    """
+    """What to report on the systems of a data set: those left out for too few data, and those run again."""
 
     left_out: dict[str, str] = field(default_factory=dict)
     again: dict[str, str] = field(default_factory=dict)
@@ -57,14 +55,12 @@ def fill(
     also: Callable[[str, str], object] = lambda name, more: None,
     keep: int = KEEP,
 ) -> Filled:
-    """Run each system on a data set into its receipt, by run_to, and tell its name before; what has a receipt
-    of it is not run.
+    """Run each system without stored results on a data set, by run_to.
 
-    `also` is told the name of one with what more there is to say of it: that another process is at it, or why
-    it is run again.
-
-    Systems are left out where the data are too little to build them from; for the plan's baseline that is
-    raised instead. Hits are kept as deep as the deepest measure of the plan looks, and `keep` at least.
+    `tell` is called with the name of a system before it is run. `also` is called with its name and a note:
+    that another process is running it, or why it is run again. Systems that need more data are left out,
+    except that for the plan's baseline the error is raised. Hits are stored to the depth of the deepest
+    measure of the plan, and at least `keep`.
     """
     keep, told = result_depth(plan, keep), Filled()
     for name, system in systems.items():
@@ -186,13 +182,12 @@ def fill_by_workers(
     plan: Plan,
     progress: SharingProgress = lambda done, total, what: None,
 ) -> dict[str, Filled]:
-    """Do what fill does for some data sets, each system on each by a worker of a Dask client; what it tells
-    is told by data set.
+    """Run `fill` for several data sets on the workers of a Dask client, one task per system and data set.
 
-    Receipts are those of one process but for their last line, which says how long it took there. A system
-    that was stopped begins anew. Ours travel by their names; any other is pickled. Raises BadInput for one
-    that cannot be, and LabError for another error of a worker, or one that has another version than runs
-    here.
+    Results are identical to those of one process, except for the last line, which holds the time taken. An
+    interrupted system starts over. Bundled systems are sent by name, others are pickled. Raises BadInput for
+    one that cannot be pickled, and LabError for another error of a worker, or for a worker with another
+    version of a system.
     """
     jobs = [_Job(dataset, name, system) for dataset, some in wanted for name, system in some.items()]
     told = {dataset.name: Filled() for dataset, _ in wanted}
@@ -361,8 +356,9 @@ class _Sent:
         return [self._at((*_whose(job), number), lot) for number, lot in enumerate(known.values())]
 
     def embed(self, job: _Job, texts: tuple[str, ...]) -> None:
-        """Compute the vectors of some texts, if that was not done for another worker, by the call that one
-        process makes.
+        """Compute the vectors of some texts unless another worker needed them before.
+
+        The embedder is called as in a single process.
         """
         known = self._lots.setdefault(_whose(job), {})
         if texts not in known and job.embedder is not None:
@@ -387,8 +383,9 @@ def _whose(job: _Job) -> tuple[str, str]:
 
 
 class _NotSent(LabError):
-    """A worker was not sent the vectors of some texts; one of our errors, so that it is not taken for one of
-    the system's own code.
+    """Raised on a worker that lacks the vectors of some texts.
+
+    It is a LabError, so that it is not taken for an error in a system's own code.
     """
 
 

@@ -118,11 +118,10 @@ def _id(number: int) -> str:
 
 
 class SyntheticVectors:
-    """Vectors by feature hashing (Weinberger et al. 2009): every word adds or takes 1 at a few places that
-    its SHA-256 names.
+    """Vectors by feature hashing (Weinberger et al. 2009).
 
-    They stand in for an embedder's where only size matters: texts with words in common lie close, nothing
-    more is meant.
+    Every word adds or subtracts 1 at a few positions given by its SHA-256. They replace an embedder where
+    only size matters. Texts with common words are close, and nothing more is intended.
     """
 
     def __init__(self, dimension: int = 384) -> None:
@@ -323,8 +322,9 @@ def _searched(stage: Stage, dataset: Dataset, seconds: float) -> tuple[list[floa
 
 
 def _memory(what: str) -> float:
-    """VmRSS or VmHWM of this process in MB. On Linux as the kernel says, since getrusage's peak there counts
-    that of the parent too.
+    """Return VmRSS or VmHWM of this process in MB.
+
+    On Linux it is read from the kernel, since getrusage's peak includes that of the parent there.
     """
     status = Path("/proc/self/status")
     if status.exists():

@@ -147,7 +147,7 @@ _WITHOUT_VECTORS = {"like", "fts5", "bm25", "static vectors", "lsa", "infonce", 
 
 @dataclass(frozen=True, eq=False)
 class BundledSystem:
-    """What builds one of the bundled systems, with its version and the embedder that it is given."""
+    """A builder of a bundled system, with its version and its embedder."""
 
     name: str
     build: Callable[[], Stage]
@@ -160,8 +160,9 @@ class BundledSystem:
 
 @dataclass(frozen=True, eq=False)
 class ByPlan:
-    """A system that is tuned by the plan of a benchmark: for its primary measure, with its margin; without a
-    plan by ours.
+    """A system tuned by the plan of a benchmark: by its primary measure and its margin.
+
+    Without a plan, the default plan is used.
     """
 
     build: Callable[[Plan], Stage]
@@ -302,7 +303,7 @@ def shuffled(graph: PropertyGraph, seed: int = 0) -> PropertyGraph:
 
 
 class _Parts:
-    """What the systems of one data set share, each built when it is first asked for."""
+    """Parts that the systems of one data set share, each built on first use."""
 
     def __init__(self, dataset: Dataset, vectors: Embedder) -> None:
         self._dataset, self._documents, self._given = dataset, dataset.documents, vectors
