@@ -155,7 +155,7 @@ def walked(
     configuration: Configuration | None = None,
     memory: MemorySession | None = None,
 ) -> None:
-    """Walk the loop, on file and on screen; the store is closed in the end."""
+    """Run the loop with its events on file and on screen, and close the store at the end."""
     from kgot_lab.loop.controller import think
     from kgot_lab.loop.trace import made_by, record
 
@@ -183,7 +183,7 @@ def walked(
 
 
 def _save_final_graph(store: Store, choice: StoreChoice, outputs: Outputs, events: Sequence[Event]) -> None:
-    """Save the graph where that is told, and say where the store holds another than the run made."""
+    """Save the graph if requested, and report if the store holds another graph than the run made."""
     place = outputs.saved
     if place is not None and outputs.trace is not None:
         with regenerate_hint(
@@ -202,7 +202,7 @@ def go_on(
     model: str | None,
     execution: str | None,
 ) -> None:
-    """Go on with a run on file, by the models it names unless others are given."""
+    """Resume a recorded run, with the models it names unless others are given."""
     run, _ = terminal.run_of(trace)
     with remembering.memory_of(configuration, run.question) as memory:
         _go_on_with(memory, trace, configuration, attached, outputs, model=model, execution=execution)
@@ -334,8 +334,9 @@ def extract_graph(
     *,
     go_on: bool,
 ) -> None:
-    """Write the facts of all documents into a graph file, every event on file; `again` is what the same
-    command is given to go on.
+    """Write the facts of all documents into a graph file, with every event on file.
+
+    `again` holds the options of the command that resumes.
     """
     from kgot_lab.loop.limits import forecast_of_texts
     from kgot_lab.loop.replay.extract import extract, left_to_read

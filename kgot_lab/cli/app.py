@@ -58,7 +58,7 @@ HELP = "Grow a knowledge graph from documents to answer a question, and watch it
 
 
 class _Commands(TyperGroup):
-    """The commands; what is wrong with their words is told without a password that stands in an address."""
+    """The group of commands. Its usage errors show no password in an address."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*super().list_commands(ctx), "query"]
@@ -90,7 +90,10 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; an error is one line on standard error and exit code 1, an interruption 130."""
+    """Run the command line.
+
+    An error prints one line on standard error and exits with code 1. An interruption exits with 130.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a letter that a terminal does not have must not end a run
@@ -296,11 +299,11 @@ def resume(
     store: options.PlaceOptions,
     results: options.ResultOptions,
 ) -> None:
-    """Resume a stopped run: recorded replies are not asked again. Options that are not given are those of the
+    """Resume a stopped run without repeating recorded replies. Options that are not given are those of the
     run.
 
-    A tool that was under way begins again, and so do the calls of models in it; what they cost before the
-    stop counts.
+    An interrupted tool starts over, and so do the model calls inside it. What they cost before the stop
+    counts.
     """
     from kgot_lab.cli.configuration import configuration_of
 
@@ -399,9 +402,7 @@ def doctor(
         "keep the intact part of a damaged log or SQLite graph", "--salvage", default=False
     ),
 ) -> None:
-    """Try each piece for real, and say how to get what is missing; or, given a file of ours, say whether it
-    is whole.
-    """
+    """Test each component and say how to get what is missing, or check whether a given file is intact."""
     if file is not None:
         return _examine_file(file, salvage=salvage)
     if salvage:

@@ -370,9 +370,7 @@ def reported(
     dask: str | None = None,
     embedder: str | None = None,
 ) -> list[Report]:
-    """Run what is missing, derive the reports from the receipts and write them; raises NotInstalled before
-    anything runs.
-    """
+    """Run what is missing, and write the reports on the results. Raises NotInstalled before anything runs."""
     check_installed()
     from kgot_lab.benchmark.recall.bench import DATASETS, benchmark
     from kgot_lab.embedding.embedders import embedder_named
@@ -458,8 +456,9 @@ def _told(progress: BenchmarkProgress, done: int, total: int) -> None:
 
 
 class _Benchmarks(TyperGroup):
-    """The benchmarks; without the name of one, the words are those of the recall benchmark, as they were
-    before there were others.
+    """The group of benchmarks.
+
+    Without the name of a benchmark, the arguments are those of the recall benchmark, as in earlier versions.
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -148,8 +148,9 @@ def publish_expert(
         "what you measured of it, NAME=NUMBER; repeat for more; shipped scores go along"
     ),
 ) -> None:
-    """Publish an expert in the folder of a marketplace, with its hash and its measured scores: no
-    conversation and no graph goes along.
+    """Publish an expert in the folder of a marketplace, with its hash and its measured scores.
+
+    No conversation and no graph is included.
     """
     from kgot_lab.experts.federation.marketplace import published_expert
     from kgot_lab.experts.portable import expert_scores, exported, numbers_measured
@@ -177,7 +178,7 @@ def fetch_expert(
     ),
     dry: bool = option("check only, store nothing", "--dry", default=False),
 ) -> None:
-    """Fetch an expert from a marketplace; a file whose hash differs from the index is refused."""
+    """Fetch an expert from a marketplace. A file whose hash differs from the index is refused."""
     from kgot_lab.experts.federation.marketplace import fetched_expert
     from kgot_lab.experts.portable import taken
 
@@ -232,7 +233,7 @@ def revoke_tenant(
     tenant: str = argument("the tenant, as `kgot-lab experts tokens` shows it"),
     store: str | None = STORE_OF_EXPERTS,
 ) -> None:
-    """Revoke all tokens of a tenant, also on running servers; the conversations stay, for a new token."""
+    """Revoke all tokens of a tenant, also on running servers. Conversations remain for a new token."""
     from kgot_lab.experts.http.tokens import revoke_tokens
 
     with _existing_tables(store) as tables:
@@ -273,8 +274,9 @@ def tell_drift(
     words: bool = option("show what people said, too", "--words", default=False),
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Tell which values of dimensions people contradict: which way, how many say so, and how likely that were
-    if the value is right.
+    """Show which values of dimensions people contradict.
+
+    Shows the direction, the number of people, and the probability of that if the value is right.
     """
     from kgot_lab.experts.learning.contradictions import DRIFT_DAYS, drift_of_expert
 

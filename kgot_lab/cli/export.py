@@ -88,8 +88,9 @@ def make_slides(
     notebooks: list[Path] = argument("notebooks, as they are stored; nothing is run"),
     folder: Path = option("where the slides go", default=Path("slides")),
 ) -> None:
-    """Write notebooks as slides, one HTML file each that fetches nothing: Page Down turns them, and on paper
-    each begins a page.
+    """Write notebooks as slides, one self-contained HTML file each.
+
+    Page Down shows the next slide, and in print each slide starts a page.
     """
     from kgot_lab.viz.notebook_page import write_slides
 
@@ -106,8 +107,7 @@ def show_marks(
     files: list[Path] = argument("files that readers wrote with lab.hand_in(NAME)"),
     as_csv: Path | None = option("write the table to this file, for a spreadsheet", "--csv"),
 ) -> None:
-    """Show who solved which exercise at which try, from files handed in; a damaged file is named and left
-    out.
+    """Show who solved which exercise at which try, from submitted files. Damaged files are named and skipped.
     """
     from kgot_lab.io.files import write_whole
     from kgot_lab.viz.exercises import gathered_marks, read_hand_in

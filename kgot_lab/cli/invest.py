@@ -32,8 +32,9 @@ def invest(
     context: typer.Context,
     folder: Path = argument("where the graph, the accounts, the journal and the briefings are"),
 ) -> None:
-    """Update an investment graph from news, and brief its users. Nothing here is financial advice: it
-    repeats what news said.
+    """Update an investment graph from news, and brief its users.
+
+    Nothing here is financial advice: it repeats what news said.
     """
     context.obj = folder
 
@@ -59,7 +60,7 @@ def run_monitor(
     minutes: float = option("minutes between two ticks", "--every", default=60.0),
     once: bool = option("one tick, and an exit code of 1 if something in it failed", default=False),
 ) -> None:
-    """Read news and deliver briefings; the command resumes after a stop. Ctrl-C ends it after the current
+    """Read news and deliver briefings. The command resumes after a stop. Ctrl-C ends it after the current
     step.
     """
     from kgot_lab.domains.investment.briefing import DISCLAIMER

@@ -90,7 +90,7 @@ def memory(
         "a file of claims, as `kgot-lab ask --memory FILE` makes it, or postgresql://HOST/NAME"
     ),
 ) -> None:
-    """Look into a memory of claims, and change it; every change has a number, by which it can be undone."""
+    """Inspect and change a memory of claims. Every change has a number, by which it can be undone."""
     context.obj = file
 
 
@@ -138,8 +138,7 @@ def tell_why(
     fact: str = argument('"SUBJECT | RELATION | OBJECT", or how the id that `facts` shows begins'),
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Say why a fact is believed: what claims it, where, by whom it was read, since when, and which answers
-    rest on it.
+    """Show why a fact is believed: its claims, their sources and readers, since when, and dependent answers.
     """
     with memory_opened(context) as claims:
         meant = _fact_named(claims, fact)
@@ -180,7 +179,7 @@ def retract_claims(
     fact: str | None = _FACT_OPTION,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Retract a source or a fact, and name what falls with it; `undo` takes it back."""
+    """Retract a source or a fact, and list what no longer holds without it. `undo` takes it back."""
     if (source is None) == (fact is None):
         raise BadInput("say what is retracted: --source ID or --fact FACT, one of them")
     with memory_opened(context) as claims:
@@ -413,8 +412,9 @@ def certify_run(
     trace: Path = argument("the trace of a run that has its answer"),
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Certify the answer of a run: the facts it needs, the sentences that support them, weak points, and
-    the verdict.
+    """Certify the answer of a run.
+
+    Shows the facts it needs, the sentences that support them, weak points, and the verdict.
     """
     from kgot_lab.loop.certificate import certificate_of_run
     from kgot_lab.loop.events import Answered
@@ -436,8 +436,9 @@ def certify_run(
 def list_answers(
     context: typer.Context, as_of: str | None = options.AS_OF, as_json: bool = options.AS_JSON
 ) -> None:
-    """List the answers that were noted, each with its certificate: whether the facts that it rests on hold
-    still, and by which sources.
+    """List the recorded answers, each with its certificate.
+
+    It shows whether the facts that the answer rests on still hold, and by which sources.
     """
     from kgot_lab.memory.claims.certificate import certificate_parts, certify
 

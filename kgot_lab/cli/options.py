@@ -22,8 +22,9 @@ _GRAPH = "a graph to begin with: a snapshot, GraphML, Turtle, a trace, a store's
 
 
 def option(help: str, *flags: str, default: Any = None, **more: Any) -> Any:
-    """Declare an option of a command or of a group of options; `with_options` names it by its parameter where
-    no flag is given.
+    """Declare an option of a command or of a group of options.
+
+    Without a flag, `with_options` names it by its parameter.
     """
     return typer.Option(default, *flags, help=help, **more)
 
@@ -75,7 +76,7 @@ def parameters_of(group: type) -> list[inspect.Parameter]:
 
 
 def typer_parameter(name: str, type: Any, default: Any) -> inspect.Parameter:
-    """Make a parameter of a command; its flag is its name where its option has none."""
+    """Make a parameter of a command. Its flag is its name unless its option has one."""
     if isinstance(default, OptionInfo) and not default.param_decls:
         default = copy(default)
         default.param_decls = ("--" + name.replace("_", "-"),)
@@ -124,7 +125,7 @@ class BudgetOptions:
 
 @dataclass(frozen=True)
 class PlannerOptions(BudgetOptions):
-    """Which model is asked, and what it may cost."""
+    """Options for the model and its budget."""
 
     model: str | None = MODEL
     models: Path | None = MODELS_FILE
@@ -132,14 +133,14 @@ class PlannerOptions(BudgetOptions):
 
 @dataclass(frozen=True)
 class ModelOptions(PlannerOptions):
-    """Which models are asked, and what they may cost."""
+    """Options for the models and their budget."""
 
     execution: str | None = EXECUTION
 
 
 @dataclass(frozen=True)
 class ResumedModelOptions(ModelOptions):
-    """Which models go on with a run."""
+    """Options for the models that continue a run."""
 
     model: str | None = option(f"by default the model of the run; {MODEL_FORMS}")
 
@@ -158,7 +159,7 @@ class LimitOptions:
     config: Path | None = CONFIG_FILE
 
     def limits(self) -> dict[str, object]:
-        """Return the limits that were given, by name; raises BadInput for one that there is not."""
+        """Return the limits that were set, by name. Raises BadInput for an unknown one."""
         from kgot_lab.cli.configuration import parse_limits
 
         single = ("steps", "votes", "repairs", "temperature", "vote_temperature")
@@ -186,7 +187,7 @@ class ToolOptions(SourceOptions):
 
 @dataclass(frozen=True)
 class PlaceOptions:
-    """Which store a run goes on in."""
+    """Options for the store in which a run continues."""
 
     store: str | None = option(f"where the graph grows: {_STORES}")
     at: str | None = option(_AT)

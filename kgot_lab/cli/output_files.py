@@ -27,8 +27,9 @@ _ANOTHER = "is there and holds another graph than the run began with, which woul
 
 @dataclass(frozen=True)
 class SavedGraph:
-    """A file for a graph: what it held when the command began, by its digest, and the form that it is in;
-    both are "" where it was not.
+    """A file for a graph, with the digest and format of what it held when the command began.
+
+    Both are "" if it did not exist.
     """
 
     path: Path
@@ -48,9 +49,10 @@ class SavedGraph:
 
 
 def place_to_save(path: Path, option: str, why_not: Callable[[PropertyGraph], str]) -> SavedGraph:
-    """See now that a graph can be saved in a file, a new one or one that was written here.
+    """Check that a graph can be saved in a file: a new one, or one written by this package.
 
-    Raises BadInput, also where there is a reason not to write over the graph that the file holds; "" is none.
+    `why_not` returns a reason not to overwrite the graph in the file, or "". Raises BadInput if the file
+    cannot be used, or if there is such a reason.
     """
     from kgot_lab.stores.files import check_graph_file, lossless_format, read_named_graph
 
@@ -94,10 +96,10 @@ def resumed_output_path(choice: StoreChoice, begun: PropertyGraph) -> SavedGraph
 
 
 def keep_graph(graph: PropertyGraph, events: Sequence[Event], place: SavedGraph) -> None:
-    """Write the graph of a run, its edges with the sentences that say them: JSON lines, GraphML or Turtle by
-    the ending.
+    """Write the graph of a run, with the supporting sentences on its edges.
 
-    Raises BadInput where the file is no longer as it was when the command began, and then it stays as it is.
+    The format follows the file ending: JSON lines, GraphML or Turtle. Raises BadInput if the file changed
+    since the command began, without touching it.
     """
     from kgot_lab.loop.evidence import sourced
     from kgot_lab.stores.files import write_graph
@@ -109,10 +111,10 @@ def keep_graph(graph: PropertyGraph, events: Sequence[Event], place: SavedGraph)
 
 
 def rewrite_graph(events: Sequence[Event], path: Path, *, asked: bool) -> None:
-    """Write the graph of a run that has its answer where the file is missing, or still holds what the run
-    began with.
+    """Write the graph of a finished run if the file is missing or still holds the initial graph of the run.
 
-    A file that holds another stays: that is said, or BadInput where this very file was asked for.
+    A file with another graph is not changed. This is reported, or raises BadInput if the file was named
+    explicitly.
     """
     from kgot_lab.loop.evidence import sourced
     from kgot_lab.loop.replay.replay import started
@@ -136,10 +138,9 @@ def rewrite_graph(events: Sequence[Event], path: Path, *, asked: bool) -> None:
 
 
 def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> Iterator[Event]:
-    """Pass events on; where a folder is named, the graph after every write is kept there as a snapshot,
-    snapshot_1.json and so on.
+    """Yield events, and with a folder, write the graph after every write to snapshot_1.json and so on.
 
-    Those of another run stay as they are; from the first of them on, none is written, and that is said.
+    Snapshots of another run are not changed. None is written from the first of them on, and this is reported.
     """
     if folder is None:
         yield from events
@@ -174,8 +175,9 @@ def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> 
 
 
 def check_snapshots(folder: str | None, *, begins: bool) -> None:
-    """See now that snapshots can be written into a folder, which is empty or new where a run begins; raises
-    BadInput.
+    """Check that snapshots can be written into a folder, which must be empty or new for a new run.
+
+    Raises BadInput otherwise.
     """
     if folder is None:
         return
@@ -218,7 +220,7 @@ def _put(place: SavedGraph, write: Callable[[], None]) -> bool:
 
 
 def _replaced(place: SavedGraph, write: Callable[[], None]) -> bool:
-    """Write over a file that is as it was; while that is done, no other command takes it for its own."""
+    """Overwrite a file that has not changed, under a lock against other commands."""
     from kgot_lab.io.processes import hold
 
     try:

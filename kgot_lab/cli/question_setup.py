@@ -223,8 +223,9 @@ def graph_in(where: str) -> PropertyGraph:
 
 
 def check_engine(chosen: ToolChoice) -> None:
-    """See now that the search engine that is named can be asked, where the web is; raises UnknownName,
-    BadInput, NotInstalled.
+    """Check that the selected search engine can be used when web access is on.
+
+    Raises UnknownName, BadInput, NotInstalled.
     """
     from kgot_lab.tools.web.engines import check_engine_name, web_engine
 
@@ -249,9 +250,7 @@ def print_configuration(configuration: Configuration, limits: Limits) -> str:
 
 
 def check_prices(configuration: Configuration, *models: LLM | None) -> None:
-    """Refuse a limit in dollars where the price of a model is not known, before any of them is asked; raises
-    BadInput.
-    """
+    """Raise BadInput if dollars are limited and the price of a model is unknown, before any call."""
     from kgot_lab.llm.budget import requested_price
 
     for llm in models if configuration.budget.dollars is not None else ():

@@ -42,7 +42,7 @@ _SETS = "hotpotqa, 2wiki, musique, musique-498, simpleqa, frames"
 
 @dataclass(frozen=True)
 class _RunOptions:
-    """Where a run is kept, what answers, and how it is shown."""
+    """Options for the folder, the system and the output of a run."""
 
     folder: Path | None = option("folder of the run (default: runs/questions/SET-SYSTEM)")
     system: str = option("loop, rag (the best passages and one call) or zero-shot (one call)", default="loop")
@@ -55,7 +55,7 @@ class _RunOptions:
 
 @dataclass(frozen=True)
 class _SelectionOptions:
-    """Which questions of a set are asked."""
+    """Options for the questions of a set."""
 
     limit: int | None = option("ask so many of the chosen questions, the first ones")
     dummy: bool = option("ask the first five, to try everything out", default=False)
@@ -69,7 +69,7 @@ class _SelectionOptions:
 
 @dataclass(frozen=True)
 class _ModelOptions:
-    """Which models are asked, and what all of them may cost."""
+    """Options for the models and their total budget."""
 
     model: str | None = options.MODEL
     execution: str | None = options.EXECUTION
@@ -191,9 +191,7 @@ _LOOP_ONLY = {
 
 
 def _refuse_options_of_the_loop(system: str, given: Mapping[str, object]) -> None:
-    """Raise BadInput for the first option that is given and means nothing for a system without a graph and
-    tools.
-    """
+    """Raise BadInput for the first given option that does not apply to a system without a graph and tools."""
     if named := next((flag for field, flag in _LOOP_ONLY.items() if given[field]), ""):
         raise BadInput(
             f"{named} means nothing for {system}, which has no graph and no tools: leave it out, or take --system loop"

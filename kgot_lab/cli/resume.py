@@ -56,9 +56,7 @@ def command(verb: str, *arguments: object, **options: object) -> str:
 
 @dataclass(frozen=True)
 class GoOn:
-    """The command that goes on with a run, in what it was given: its name, what stands first, and its
-    options.
-    """
+    """The command that continues a run: its name, arguments and options."""
 
     name: str
     first: Path
@@ -146,11 +144,10 @@ def finish(
     memory: MemorySession | None = None,
     certify: bool = False,
 ) -> list[Event]:
-    """Show events as they happen, have a memory learn, then show the answer with what it rests on; all of
-    them, in the end.
+    """Show events as they happen and then the answer with its evidence, and return all events.
 
-    Where the answer is to be certified, standard output has what a reader may be told, and standard error
-    what leads to it.
+    A memory learns the run before the answer is shown. If the answer is to be certified, standard output has
+    what may be shown to a reader, and standard error has the events.
     """
     from kgot_lab.loop.certificate import certificate_of_run
     from kgot_lab.loop.events import Answered
@@ -220,8 +217,9 @@ def fork_run(
     event: int = argument("the number of the event to change, as --list shows it", default=-1),
     out: Path | None = option("where the fork is written (default: beside the run)"),
 ) -> None:
-    """Walk a run again with one event changed: what would have happened? Only what follows from the change is
-    asked.
+    """Run a recorded run again with one event changed, to see what would have happened.
+
+    Only calls that follow from the change are made.
     """
     from kgot_lab.cli.configuration import configuration_of
     from kgot_lab.loop.formatting import caption

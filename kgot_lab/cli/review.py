@@ -52,8 +52,9 @@ def list_waiting(
     claim: str | None = argument("show this one alone: how its id begins", default=None),
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """List the claims that wait for review, first those by which most facts would begin to hold; or show one,
-    with its sentence.
+    """List the claims that wait for review, or show one with its sentence.
+
+    Claims by which most facts would begin to hold come first.
     """
     with memory_opened(context) as claims, claims.storage.reading():
         reviewer = _looking(claims, BY_COMMAND)
@@ -82,7 +83,7 @@ def decide_on_one(
     by: str = BY,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Accept, reject or override a claim that waits; `undo` takes it back."""
+    """Accept, reject or override a waiting claim. `undo` takes it back."""
     if verdict == "override" and (confidence is None) == (object is None):
         raise BadInput(
             "an override takes another confidence or another object: --confidence NUMBER or --object TEXT, one of them"
@@ -105,7 +106,7 @@ def decide_on_one(
 
 
 def review_in_turn(context: typer.Context, by: str = BY) -> None:
-    """Decide on the claims that wait, one at a time, by keys; each decision is on file at once."""
+    """Decide on the waiting claims one at a time, by keys. Each decision is stored at once."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput(
             "a review takes keys from a terminal: elsewhere `waiting` lists what waits, and `decide ID accept` decides"
@@ -169,7 +170,7 @@ def _decide(reviewer: Reviewer, queued: Queued, verdict: str, **instead: Any) ->
 
 
 def _override(reviewer: Reviewer, queued: Queued) -> None:
-    """Ask what a claim is to be instead; an empty line leaves it as it is."""
+    """Ask for a replacement of a claim. An empty line leaves it unchanged."""
     try:
         if object := typer.prompt(
             "another object (empty: another confidence)", default="", show_default=False
@@ -271,8 +272,9 @@ _RELATION = argument("a relation, as `facts` shows it")
 
 
 def list_relations(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
-    """List the relations: which are declared to have a single object at one time, or many, and what the facts
-    suggest of the others.
+    """List the relations, with their declared cardinality (single or many).
+
+    For undeclared relations, the cardinality suggested by the facts is shown.
     """
     with memory_opened(context) as claims:
         declared, suggested = claims.declared(), claims.suggested_cardinalities()
@@ -309,8 +311,9 @@ def declare_relation(
     by: str = BY,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Declare a relation single (one object at a time; the later fact answers, the earlier stays on
-    record) or many.
+    """Declare a relation single or many.
+
+    A single relation has one object at a time: the later fact is the answer, and the earlier stays on record.
     """
     with memory_opened(context) as claims:
         name = as_typed(relation, "the relation")
@@ -328,9 +331,7 @@ def tell_changes(
     as_of: str | None = options.AS_OF,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Show the current and past objects of a subject and relation, with their times and whether they are
-    contested.
-    """
+    """Show the current and past objects of a subject and relation, with times and conflicts."""
     with memory_opened(context) as claims:
         at = None if as_of is None else parse_time(as_of)
         beliefs = claims if at is None else claims.as_of(at)
@@ -359,8 +360,9 @@ def tell_changes(
 
 
 def list_names(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
-    """List the names that were merged, and pairs of names that may mean one thing, each with the reasons;
-    none is merged by itself.
+    """List the merged names, and pairs of names that may mean one thing, with the reasons.
+
+    No pair is merged automatically.
     """
     with memory_opened(context) as claims:
         merged, proposed = claims.names().merges, claims.propose_merges()
@@ -389,7 +391,7 @@ def merge_names(
     by: str = BY,
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Merge a name into another; facts keep their own names, so `unmerge` undoes it exactly."""
+    """Merge a name into another. Facts keep their own names, so `unmerge` undoes it exactly."""
     with memory_opened(context) as claims:
         one, two = _named(claims, kept), _named(claims, other)
         change = claims.merge(one, two, by=by)

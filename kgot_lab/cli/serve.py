@@ -163,8 +163,9 @@ def consultants_of(peers: Path) -> Consultants:
 
 
 def make_ready(service: ExpertService) -> None:
-    """Look for the model, and read the graphs, before somebody waits for them; what is not there is told, and
-    the server goes on.
+    """Load the model and the graphs before the first request.
+
+    What is missing is reported, and the server continues.
     """
     try:
         service.models.named()  # opened, not yet loaded
@@ -204,8 +205,9 @@ def serve_mcp(
         "let assistants change the graph, and keep the whole in this file; an existing one is continued"
     ),
 ) -> None:
-    """Serve a graph to assistants by the Model Context Protocol: questions as tools, the graph as resources;
-    read-only without --write.
+    """Serve a graph to assistants by the Model Context Protocol.
+
+    Questions are tools, the graph is a resource. It is read-only without --write.
     """
     if npc is not None:
         if write is not None:

@@ -43,8 +43,9 @@ INTERRUPTED = 130  # the exit code of a program that Ctrl-C stopped, as shells h
 
 
 def say(text: str) -> None:
-    """Tell what is not the result: on standard error; a text of others in it cannot command the terminal, no
-    password or key is shown.
+    """Print a note on standard error.
+
+    Control characters are escaped, and passwords and keys are masked.
     """
     from kgot_lab.llm.keys import without_known_keys
 
@@ -78,14 +79,15 @@ def reason_of(error: OSError) -> str:
 
 
 def everything_in(folder: Path, larger: str = "") -> str:
-    """Say where the work of a command is kept, and how to go on."""
+    """Return a note on where the work of a command is stored, and how to resume."""
     return f"Everything so far is in {folder}; the same command{larger} goes on from there."
 
 
 @contextmanager
 def resumable(folder: Path, budget: Budget | None = None) -> Iterator[None]:
-    """Say on a stop or an error that all that was done is in a folder and that the same command goes on, with
-    a larger budget where that is spent.
+    """Report, on a stop or an error, that the work is in a folder and the same command resumes it.
+
+    If the budget is exhausted, a larger one is suggested.
     """
     try:
         yield
@@ -359,9 +361,7 @@ def new_trace() -> Path:
 
 
 def check_writable(path: Path | None) -> None:
-    """Make the folder of a file that will be written when the work is done; raises BadInput now rather than
-    then.
-    """
+    """Create the folder of an output file, so that an error is raised before the work. Raises BadInput."""
     if path is None:
         return
     if re.match("[a-z][a-z0-9+.-]+:/", str(path), re.I):
@@ -382,14 +382,15 @@ def check_writable(path: Path | None) -> None:
 
 
 def check_new(path: Path | None) -> None:
-    """See now that a run can be written to a file of its own; raises BadInput."""
+    """Check that a run can be written to a new file. Raises BadInput."""
     if path is not None and path.exists():
         raise BadInput(f"{path} exists already: resume that run, or name another file")
     check_writable(path)
 
 
 def check_page(html: Path | None, documents: Path | None = None) -> None:
-    """See now that the page of a run can be written, and over nothing but a page; raises BadInput."""
+    """Check that the page of a run can be written, and overwrites nothing but such a page. Raises BadInput.
+    """
     check_writable(html)
     if html is None:
         return
@@ -409,8 +410,9 @@ def standard_input() -> TextIO:
 
 
 def require_distinct_paths(**files: object) -> None:
-    """Raise BadInput where two options, or what a command reads and an option, name one file; a list names
-    several, an address none.
+    """Raise BadInput if two options, or an input and an option, name the same file.
+
+    A list names several files, an address none.
     """
     from kgot_lab.loop.trace import snapshot_path
 
@@ -450,11 +452,9 @@ def show_end(
     learnt: LearntRun | None = None,
     certificate: Certificate | None = None,
 ) -> None:
-    """Print the answer of a whole run, what it rests on, what a memory learnt and what it cost, as text or as
-    one JSON object.
+    """Print the answer of a run with its evidence, what a memory learnt and the costs, as text or JSON.
 
-    With a certificate the answer is told as far as that lets it be told; with one that is withheld goes all
-    that it rests on.
+    With a certificate, the answer is shown as far as that allows. If it is withheld, so is its evidence.
     """
     from kgot_lab.loop.certificate import certified_text
     from kgot_lab.loop.events import Answered, ToolReturned
@@ -566,8 +566,9 @@ def learnt_lines(learnt: LearntRun) -> Iterator[str]:
 
 
 def write_page(events: Sequence[Event], html: Path | None, certificate: Certificate | None = None) -> None:
-    """Write a run as one HTML page, where a path is given; with a certificate its answer is told as far as
-    that lets it be told.
+    """Write a run as an HTML page if a path is given.
+
+    With a certificate, its answer is shown as far as that allows.
     """
     if html is None:
         return
@@ -582,7 +583,8 @@ def write_page(events: Sequence[Event], html: Path | None, certificate: Certific
 
 
 def log_warnings() -> None:
-    """Log warnings as plain lines, in place of the handler the MCP package sets up, which imports modules
-    when it logs an error and so fails where no file descriptor is left.
+    """Log warnings as plain lines instead of through the handler of the MCP package.
+
+    That handler imports modules when it logs an error, and so fails if no file descriptor is left.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s: %(message)s", force=True)

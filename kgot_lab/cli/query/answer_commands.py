@@ -212,12 +212,11 @@ def _concepts(
         "leave keywords and dimensions out: half the calls", "--relations-only", default=False
     ),
 ) -> None:
-    """Read concepts, keywords and dimensions in documents and docstrings with a model; nothing without the
-    words that say it.
+    """Extract concepts, keywords and dimensions from documents and docstrings with a model.
 
-    What it takes is told before a model is asked; with --dry-run (before the name of this command) that is
-    all. What was read is kept, so the same command goes on where it was interrupted, and asks nothing a
-    second time.
+    Nothing is extracted without the words that state it. The estimated cost is shown before a model is
+    called. With --dry-run (before the name of this command) that is all. What was read is stored, so the same
+    command resumes where it was interrupted, without repeating a call.
     """
     from kgot_lab.cli.question_setup import rate_of
     from kgot_lab.kgos.extraction.concepts import passages_to_read, read_concepts, what_it_takes

@@ -95,7 +95,7 @@ def _pipeline(
     explain: bool = option("show all columns and how it came about", "--explain", default=False),
     timeout: float | None = _TIMEOUT,
 ) -> None:
-    """Ask one question after another, each about what the one before found; the last answer is shown."""
+    """Ask questions in sequence, each about the result of the one before, and show the last answer."""
     from kgot_lab.kgos.query.question_arguments import piped
 
     named: Named = context.obj
@@ -119,7 +119,7 @@ def _validate(
     most: int = option("show at most so many violations", "--max-results", default=50, min=1),
     timeout: float | None = _TIMEOUT,
 ) -> None:
-    """Check the graph against the twelve rules; ends with 4 where one of severity error is broken."""
+    """Check the graph against the twelve rules. Exits with 4 if a rule of severity error is broken."""
     from kgot_lab.kgos.methods.formatting import TableFound
     from kgot_lab.kgos.schemas.rules import check_rules
     from kgot_lab.kgos.schemas.vocabularies import CODE, CURATED, UNIFIED
@@ -181,8 +181,9 @@ def _import_graph(
     other: str = argument("a graph to take in, named as the graph is"),
     output: Path = _OUT,
 ) -> None:
-    """Write the graph together with another: what both have is there once, and where they differ this graph's
-    word holds.
+    """Merge another graph into this one and write the result.
+
+    What both have appears once. Where they differ, this graph takes precedence.
     """
     from kgot_lab.graph import PropertyGraph
     from kgot_lab.stores.files import check_graph_file, write_graph

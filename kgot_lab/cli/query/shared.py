@@ -102,7 +102,7 @@ class Named:
 
 @dataclass(frozen=True)
 class OutputShape:
-    """How an answer is told."""
+    """The format and filters of an answer."""
 
     format: OutputForm = OutputForm.TABLE
     output: Path | None = None
@@ -156,7 +156,7 @@ class ShapeOptions:
     timeout: float | None = option(f"stop after so many seconds, with exit code {OUT_OF_TIME}", min=0.001)
 
     def shape(self) -> OutputShape:
-        """Return the shape that the options say; raises BadInput for two forms at once."""
+        """Return the output shape of the options. Raises BadInput for two formats at once."""
         forms = [form for name, form in _SHORT_FORMS.items() if getattr(self, name)]
         forms = list(dict.fromkeys([*forms, *[self.format] * (self.format != OutputForm.TABLE)]))
         if len(forms) > 1:
@@ -169,7 +169,7 @@ class ShapeOptions:
 
 @contextmanager
 def within_time(seconds: float | None) -> Iterator[None]:
-    """Stop what takes longer than so many seconds; the command ends with a code of its own."""
+    """Stop the body after so many seconds. The command then exits with a code of its own."""
     if seconds is None or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -190,12 +190,13 @@ def within_time(seconds: float | None) -> Iterator[None]:
 
 
 class _OutOfTime(BaseException):
-    """The time is over; no handler of errors on the way takes it for one of its own."""
+    """A timeout. It is not an Exception, so that no error handler on the way catches it."""
 
 
 def tell_result(result: MethodResult, shape: OutputShape, *, verdict: bool = False) -> None:
-    """Write an answer in its form; where there is no row, and no row is no verdict, say why, and end with a
-    code that says so.
+    """Print a result in its format.
+
+    If it has no row, and an empty result is no verdict, the reason is printed and the exit code says so.
     """
     from kgot_lab.kgos.methods.goals import Capability
 
@@ -331,8 +332,10 @@ def about(
     dask: str | None = option("the address of a Dask scheduler, whose workers read the folder"),
     dry: bool = option("say what would be asked of what, and ask nothing", "--dry-run", default=False),
 ) -> None:
-    """Ask a graph. Ends with 0 found, 1 error, 2 wrong words, 3 nothing found, 4 rules are broken, 124 out of
-    time, 130 interrupted.
+    """Query a graph.
+
+    Exit codes: 0 found, 1 error, 2 wrong arguments, 3 nothing found, 4 rules broken, 124 timed out, 130
+    interrupted.
     """
     if not graph.strip():
         raise BadInput('name a graph: a file, an address, or a folder ("." for the one you are in)')
