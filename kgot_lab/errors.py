@@ -156,8 +156,9 @@ class QueryFailed(LabError):
 
 
 class ServerLost(QueryFailed):
-    """A server went away while it answered a statement, which changed nothing and is not sent again: it would
-    end the server once more.
+    """A server that went away while it ran a statement.
+
+    The statement changed nothing and is not sent again, since it would crash the server once more.
     """
 
     SAID = "the server went away while it answered this statement, which is not sent again"
@@ -204,8 +205,9 @@ class TraceError(LabError):
 
 
 class TraceLocked(TraceError):
-    """The file of a trace is another run's, or is being written by another command: nothing of this one is in
-    it.
+    """A trace file that belongs to another run, or that another command is writing.
+
+    Nothing of this run is in it.
     """
 
 

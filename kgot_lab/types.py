@@ -28,7 +28,7 @@ class Node:
 
     @property
     def text(self) -> str:
-        """What a reader would call the node: its text, description or name, or else its id."""
+        """The display text of the node: its text, description or name, or else its id."""
         for key in ("text", "description", "name"):
             if self.properties.get(key):
                 return str(self.properties[key])
@@ -47,7 +47,7 @@ class Edge:
 
     @property
     def identity(self) -> tuple[str, str, str, str]:
-        """What makes it this edge and no other: source, type, target, key."""
+        """The key of the edge: source, type, target, key."""
         return self.source, self.type, self.target, self.key
 
 
@@ -68,7 +68,7 @@ class Triple:
 
     @property
     def identity(self) -> tuple[str, str, str]:
-        """What it says: subject, relation, object."""
+        """The compared parts: subject, relation, object."""
         return self.subject, self.relation, self.object
 
     def __repr__(self) -> str:
@@ -329,7 +329,7 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Usage:
-    """What one reply cost: tokens, seconds of wall time, US dollars."""
+    """Cost of one reply: tokens, seconds of wall-clock time, US dollars."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -354,7 +354,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a model said, and what it cost."""
+    """The text of a model's reply and its cost."""
 
     text: str
     usage: Usage = Usage()

@@ -80,7 +80,7 @@ class CellProgress:
 
     @property
     def text(self) -> str:
-        """What is shown."""
+        """The text shown in the cell."""
         before = self._count - len(self._lines)
         return "\n".join(
             [

@@ -32,9 +32,7 @@ _ONE_MODEL = "a tape holds the replies of one model: leave out --tape or --execu
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a run leaves: its trace, a tape of replies, a page, its graph in a file, and its end as text or as
-    JSON.
-    """
+    """The outputs of a run: its trace, a tape of replies, an HTML page, and its result as text or JSON."""
 
     trace: Path | None = None
     tape: Path | None = None
@@ -45,7 +43,7 @@ class Outputs:
 
 @dataclass(frozen=True)
 class QuestionTask:
-    """A question, what it may use, how long it may try, and what the head of its trace says of it."""
+    """A question with its resources, its limits, and the head of its trace."""
 
     question: str
     live: Resources

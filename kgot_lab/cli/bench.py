@@ -135,7 +135,7 @@ def _report_missing_systems(design: Design, only: Sequence[str]) -> None:
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a command asks for: which answers, for how long, and how many that are."""
+    """The requested answers, their number, and the time limit."""
 
     chosen: Slice
     minutes: float | None
@@ -242,7 +242,7 @@ _EMBEDDERS = "minilm (by default), wordllama, all-minilm, sentence-transformers,
 
 @dataclass(frozen=True)
 class _MeasureOptions:
-    """What is measured, by which plan, and where."""
+    """Options for the systems and data sets to measure, the plan and the folder."""
 
     only: list[str] | None = option("run only this system and the baseline; repeat for more")
     develop: bool = option("use the dev split only", default=False)
@@ -254,7 +254,7 @@ class _MeasureOptions:
 
 @dataclass(frozen=True)
 class _OtherOptions:
-    """What is measured instead of every system."""
+    """Options that select another measurement than that of all systems."""
 
     scale: bool = option("show instead how time and memory grow with synthetic passages", default=False)
     sizes: list[int] | None = option("with --scale: a number of passages; repeat for more", "--size")

@@ -22,7 +22,7 @@ class _Part(BaseModel):
 
 
 class StoreChoice(_Part):
-    """Where the graph grows, as `empty_store` takes it; `graph` is a snapshot or another file of a graph to begin with."""
+    """The store of a run, as `empty_store` takes it. `graph` is a snapshot or another file to begin with."""
 
     kind: str | None = None
     at: str | None = None
@@ -35,7 +35,7 @@ class StoreChoice(_Part):
 
 
 class ToolChoice(_Part):
-    """What facts may be fetched with: all that works here, what the preset is made for ("auto"), or tools by name."""
+    """The tools of a run: all that work here, those of the preset ("auto"), or tools by name."""
 
     names: Literal["auto", "all"] | tuple[str, ...] = "auto"
     web: bool = False
@@ -56,7 +56,7 @@ class Spend(_Part):
 
 # 14 fields: those of the page of YAML that users write and that the heads of traces hold
 class Configuration(_Part):
-    """How questions are asked."""
+    """The configuration of a run."""
 
     model: str = "local"
     execution_model: str | None = None

@@ -37,8 +37,8 @@ def argument(help: str, default: Any = ...) -> Any:
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """Turn each parameter whose type is a dataclass into one command-line option per field.
 
-    Typer builds a command from its signature: this gives it the flat one, and calls the command with the
-    dataclasses made of the values.
+    Typer builds a command from its signature. It gets a flat signature, and the command is called with
+    dataclasses built from the values.
     """
     hints = get_type_hints(command)
     groups = {name: hint for name, hint in hints.items() if is_dataclass(hint) and isinstance(hint, type)}
@@ -116,7 +116,7 @@ AS_JSON = option(
 
 @dataclass(frozen=True)
 class BudgetOptions:
-    """What models may cost."""
+    """Options for the budget."""
 
     max_calls: int | None = MAX_CALLS
     max_seconds: float | None = option("stop before models work longer for the whole run, in seconds")
@@ -210,7 +210,7 @@ class StoreOptions(PlaceOptions):
 
 @dataclass(frozen=True)
 class ResultOptions:
-    """What is written and printed."""
+    """Options for the output."""
 
     tape: Path | None = TAPE
     html: Path | None = HTML
@@ -222,7 +222,7 @@ class ResultOptions:
 
 @dataclass(frozen=True)
 class RunOptions(ResultOptions):
-    """What is written and printed, the run itself included."""
+    """Options for the output, including the run itself."""
 
     trace: Path | None = TRACE_FILE
 

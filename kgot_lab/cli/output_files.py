@@ -43,7 +43,7 @@ class SavedGraph:
 
     @property
     def another(self) -> Path:
-        """A file beside it that is not there."""
+        """A path beside it that does not exist."""
         names = (self.path.with_stem(f"{self.path.stem}-{number}") for number in count(2))
         return next(path for path in names if not path.exists())
 
@@ -200,7 +200,7 @@ def _matches_snapshot(graph: PropertyGraph, path: Path) -> bool:
 
 
 def _put(place: SavedGraph, write: Callable[[], None]) -> bool:
-    """Write a file whose place is as it was, False where it is not: of two commands at once, only one writes."""
+    """Write a file if its path is unchanged, and return whether it was. Of two commands, only one writes."""
     try:
         if place.held:
             return _replaced(place, write)

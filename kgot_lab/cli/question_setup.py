@@ -171,7 +171,7 @@ def print_namespace(store: Store) -> None:
 
 
 def print_store_differences(store: Store, choice: StoreChoice, events: Sequence[Event]) -> None:
-    """Say where a store that outlives a run holds something else in the end than the run's writes make."""
+    """Report if a store that outlives a run ends with another graph than the run's writes give."""
     from kgot_lab.loop.trace import graph_after, not_following, parted_at
 
     place = getattr(store, "namespace", "") or choice.at
@@ -262,7 +262,7 @@ def check_prices(configuration: Configuration, *models: LLM | None) -> None:
 
 
 def print_forecast(llm: LLM, limits: Limits) -> None:
-    """Say what a run of two turns will take, before anything is sent, where that is much time or money."""
+    """Print the estimate for a run of two turns, before any call, if it takes much time or money."""
     from kgot_lab.llm.presets import FREE
     from kgot_lab.loop.limits import forecast
 

@@ -83,7 +83,7 @@ class _ModelOptions:
 
 @dataclass(frozen=True)
 class _SourceOptions:
-    """Where facts come from, and where the graph grows."""
+    """Options for the sources of facts and the store."""
 
     documents: Path | None = options.DOCUMENTS
     web: bool = options.WEB

@@ -191,7 +191,7 @@ def regenerate_hint(path: Path, how: object) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class _ChangeOptions:
-    """What an event is changed to."""
+    """Options for the change of an event."""
 
     change: str | None = option("the new reply, text of a tool, or statement")
     change_file: Path | None = option("a file with that text")
@@ -200,7 +200,7 @@ class _ChangeOptions:
 
 @dataclass(frozen=True)
 class _LiveOptions(options.BudgetOptions):
-    """What answers where the recording does not, and what that may cost."""
+    """Options for the live resources of a fork and their budget."""
 
     documents: Path | None = option("the folder that the run searched")
     model: str | None = option("a model for what the recording does not hold; without one it stops there")

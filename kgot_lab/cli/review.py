@@ -125,7 +125,7 @@ def review_in_turn(context: typer.Context, by: str = BY) -> None:
 
 
 def _in_turn(reviewer: Reviewer) -> None:
-    """Show the claim in view and do what a key says, until nothing waits or the reader has enough."""
+    """Show the current claim and apply each key, until no claim waits or the reviewer quits."""
     shown = None
     while queued := reviewer.in_view:
         if queued != shown:
@@ -146,7 +146,7 @@ def _in_turn(reviewer: Reviewer) -> None:
 
 
 def _did(reviewer: Reviewer, key: str, queued: Queued) -> None:
-    """Do what a key says to the claim in view."""
+    """Apply a key to the current claim."""
     if key in _MOVES:
         reviewer.move(_MOVES[key])
     elif key == "u":

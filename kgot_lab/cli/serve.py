@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _ModelOptions:
-    """What experts answer with."""
+    """Options for the models of experts."""
 
     model: str = option(f"what experts answer with: {MODEL_FORMS}", default="local")
     models: Path | None = option("a YAML file of models, which experts may name")

@@ -124,8 +124,9 @@ _ANSWER = "\0answer"  # the node of a path that is the answer
 
 @dataclass(frozen=True)
 class RunFact:
-    """A fact that the answer of a run needs, the sentences that say it, and other values in the place of its
-    object, each with its own.
+    """A fact that the answer of a run needs, with the sentences that state it.
+
+    `rivals` holds other values in the position of its object, each with its sentences.
     """
 
     needed: Triple | OpenFact
@@ -241,8 +242,9 @@ def _saying(
 
 @dataclass(frozen=True)
 class _PathLink:
-    """A sentence or a typed fact, the nodes that it joins with their spellings, and the relation where it is
-    a fact's.
+    """A sentence or a typed fact, with the nodes that it joins and their spellings.
+
+    A fact has a relation too.
     """
 
     nodes: Mapping[str, str]

@@ -109,7 +109,7 @@ class Voted(Event):
 
     @property
     def ballots_cast(self) -> int:
-        """How many ballots were cast."""
+        """Number of ballots cast."""
         return self.inserts + self.retrieves + self.invalid
 
     @property
@@ -248,7 +248,7 @@ class Answered(Event):
 
     @property
     def why_guess(self) -> str:
-        """Why the answer is a guess, "" where it is none."""
+        """Why the answer is a guess, or "" if it is none."""
         if not self.forced:
             return ""
         return "what was read does not say it" if self.evidence else "no read gave rows"

@@ -177,9 +177,7 @@ def _edges_near(run: Loop, candidate: Candidate) -> Iterable[Edge]:
 
 
 class _Asked(NamedTuple):
-    """What a statement says: the names of nodes in it, all of it folded, and the relations that it writes
-    out, in their order.
-    """
+    """The node names in a statement, its normalized text, and the relations that it names, in order."""
 
     names: tuple[str, ...]
     told: str
@@ -187,9 +185,7 @@ class _Asked(NamedTuple):
 
 
 class _Chain(NamedTuple):
-    """Edges one after the other, their relations, whether each points onwards, and the names of the nodes
-    that they join.
-    """
+    """Successive edges, with their relations, their directions, and the names of the nodes that they join."""
 
     edges: tuple[Edge, ...]
     types: tuple[str, ...]
@@ -207,8 +203,9 @@ class _Chain(NamedTuple):
 
 
 class _Names:
-    """The edges of a graph by the names of their ends, and which of those a text holds: the longest first, so
-    that Nigeria is not Niger.
+    """An index of the edges of a graph by the names of their ends.
+
+    It finds the names in a text, the longest first, so that Nigeria is not Niger.
     """
 
     def __init__(self, edges: Iterable[Edge]) -> None:

@@ -58,9 +58,7 @@ class Part:
 
 @dataclass(frozen=True)
 class FormattedEvent:
-    """What an event says: its caption, a word and what follows it on a line, further lines, and everything in
-    parts under a title.
-    """
+    """A formatted event: a caption, a summary line, further lines, and all its parts under a title."""
 
     caption: str
     word: str

@@ -166,15 +166,16 @@ class Limits:
 
     @property
     def few_tools(self) -> bool:
-        """Whether a run gets the search and what reads its files alone, since a small model chooses badly
-        among many tools.
+        """Whether a run gets only the search and the file tools, since a small model chooses badly among
+        many.
         """
         return self.preset.rstrip("*") in ("local", "paths")
 
     @property
     def finds_parts(self) -> bool:
-        """Whether names, blocks and what an answer rests on are told apart as finely as today; recorded runs
-        keep what they did.
+        """Whether names, blocks and evidence are separated as finely as in the current version.
+
+        It is False for recorded runs of earlier versions.
         """
         return self.sentences == "any script"
 

@@ -43,7 +43,7 @@ _CROWD = 20  # facts of one name from which on each counts less for it
 
 @dataclass(frozen=True)
 class InitialGraph:
-    """What a question begins with: a graph, how many facts of the memory are in it, and how many hold in all."""
+    """The initial graph of a question, the number of facts in it, and the number in the whole memory."""
 
     graph: PropertyGraph = field(repr=False)
     facts: int
@@ -391,7 +391,7 @@ class ThroughTool:
 
     @property
     def finds(self) -> str:
-        """What the tool finds documents by."""
+        """The argument that the tool searches by."""
         return sought_by(self.tool)
 
 

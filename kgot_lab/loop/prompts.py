@@ -211,7 +211,7 @@ def mend_arithmetic(question: str, facts: str, code: str, error: str) -> tuple[M
 
 
 def answer(question: str, facts: str, format: str) -> tuple[Message, ...]:
-    """Ask for the answer that the facts give, in a format."""
+    """Ask for the answer that follows from the facts, in a format."""
     return _say(
         ANSWER,
         f'Facts:\n{facts}\n\nQuestion: {question}\n{FORMATS[format]}\nReply as JSON: {{"answer": "..."}}',

@@ -279,7 +279,7 @@ def meant(store: Store, statement: str) -> str:
 
 @runtime_checkable
 class Edited(Protocol):
-    """A store in which a person may have put one statement in the place of another."""
+    """A store in which a person may have replaced a statement."""
 
     def meant(self, statement: str) -> str: ...
 

@@ -52,7 +52,7 @@ class RunMaterial:
 
     @cached_property
     def question(self) -> str:
-        """What was asked."""
+        """The question of the run."""
         return next((event.question for event in self.events if isinstance(event, Started)), "")
 
     @cached_property
@@ -62,9 +62,7 @@ class RunMaterial:
 
     @cached_property
     def known(self) -> tuple[SourcedSentence, ...]:
-        """Every sentence that the run met: of the graph it began with and of what its tools returned, each
-        once.
-        """
+        """All sentences of the initial graph and of tool results, without repeats."""
         return tuple(
             dict.fromkeys(
                 [*self._at_first, *(each for event in self._returned for each in _sentences_in(event))]
@@ -83,7 +81,7 @@ class RunMaterial:
 
     @cached_property
     def path(self) -> tuple[SourcedSentence, ...]:
-        """The sentences that the answer was read from, or those of its passages where it names no sentence."""
+        """The sentences that the answer was read from, or those of its passages if it names no sentence."""
         supports = dict.fromkeys(support for each in self.answered.supports for support in each)
         by_place = {(each.source, each.text): each for each in self.known}
         titles = {each.source: each.title for each in self.known}
@@ -98,9 +96,7 @@ class RunMaterial:
 
     @cached_property
     def facts(self) -> tuple[Edge, ...]:
-        """The typed facts that the answer names as evidence, and those that were written from the sentences
-        it was read from.
-        """
+        """The typed facts in the evidence of the answer, and those written from its sentences."""
         texts, evidence = {each.text for each in self.path}, set(self.answered.evidence)
         written = {
             edge.identity: edge for edge in self._edges if edge.type not in (SAYS_SENTENCE, MENTIONS_NAME)
@@ -114,7 +110,7 @@ class RunMaterial:
 
     @cached_property
     def readings(self) -> tuple[PathReading, ...]:
-        """What was read from sentences along paths, in order."""
+        """The answers read from sentences along paths, in order."""
         by_line: dict[str, SourcedSentence] = {}
         for each in self.known:
             by_line.setdefault(str(each), each)
@@ -147,7 +143,7 @@ class RunMaterial:
 
     @cached_property
     def hops(self) -> list[str]:
-        """The hops that the question was split into; none where it was not, or is no chain."""
+        """The hops of the question, or an empty list if it was not decomposed or is not a chain."""
         return hops_in(self.replied("hops")[1])
 
     @cached_property

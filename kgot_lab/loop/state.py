@@ -70,8 +70,9 @@ class State:
 
     @property
     def diffs(self) -> tuple[Diff, ...]:
-        """Every change to the graph so far, in order: applied to the graph it began with they give the
-        present one.
+        """All changes to the graph so far, in order.
+
+        Applied to the initial graph, they give the present one.
         """
         return tuple(write.diff for write in self.writes)
 
@@ -145,8 +146,9 @@ class Ledger:
 
     @property
     def untold(self) -> int:
-        """How many replies came from a server that does not tell all tokens: a call with words in its reply
-        reads some and writes some.
+        """Number of replies from a server that does not report all tokens.
+
+        A call with text in its reply reads and writes some.
         """
         return sum(
             bool(entry.reply) and not _tells(entry) and not entry.role.startswith("inside ")

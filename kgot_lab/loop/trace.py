@@ -44,12 +44,12 @@ class Trace:
 
     @property
     def question(self) -> str:
-        """What was asked."""
+        """The question of the run."""
         return next((event.question for event in self.events if isinstance(event, Started)), "")
 
     @property
     def answer(self) -> str:
-        """The text of the answer; "" while the run has none."""
+        """The text of the answer, or "" if the run has none yet."""
         return next((event.text for event in reversed(self.events) if isinstance(event, Answered)), "")
 
     @property

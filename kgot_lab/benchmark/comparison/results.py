@@ -100,7 +100,7 @@ class Findings:
 
     @property
     def sets(self) -> list[str]:
-        """The sets by name, and all of them together where there are several."""
+        """The names of the sets, and one for all of them together if there are several."""
         return [*self.plan["sets"], *[ALL_SETS] * (len(self.plan["sets"]) > 1)]
 
     def on(self, system: str, set: str) -> AnsweredBy:
@@ -121,8 +121,10 @@ class Findings:
 
     @cached_property
     def pairs(self) -> list[Paired]:
-        """A row for each pair and set of the plan with two groups of questions that both answered; p-values
-        corrected by family.
+        """The comparisons of the plan, one for each pair and set with two groups of questions that both
+        answered.
+
+        p-values are corrected by family.
         """
         rows: list[Paired] = []
         aimed = {

@@ -65,7 +65,7 @@ class AnswerSystem:
 
     @property
     def exists_whole(self) -> bool:
-        """Whether this version has the preset that the system is; one without a preset always is."""
+        """Whether this version has the preset of the system, or the system needs none."""
         return not self.preset or self.preset in PRESETS
 
     @property
@@ -116,8 +116,9 @@ def check_systems(only: Iterable[str], systems: Mapping[str, AnswerSystem] = ANS
 
 
 class PassageSearches:
-    """The searches over the passages of a set, each index made once for all systems. Raises NotInstalled
-    where no vectors can be made.
+    """The searches over the passages of a set, with each index built once for all systems.
+
+    Raises NotInstalled if no embedder is available.
     """
 
     def __init__(self, questions: QuestionSet):

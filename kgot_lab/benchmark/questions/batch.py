@@ -138,7 +138,7 @@ class QuestionRun:
 
     @property
     def receipts(self) -> dict[str, QuestionResult]:
-        """The receipts on file, by the ids of their questions."""
+        """The stored results by question id."""
         return read_results(self.folder / RECEIPTS)
 
     def missing(self) -> list[Question]:

@@ -45,7 +45,7 @@ _OUTWARD = ("ask_search_agent", "wikipedia")
 
 @dataclass(frozen=True)
 class WebSources:
-    """Where tools look outside: into the web by a search engine, or into a folder of pages in its place."""
+    """The sources of web tools: the web through a search engine, or a folder of pages in its place."""
 
     web: bool = False
     mirror: str = ""
@@ -108,8 +108,9 @@ def all_that_work(
 
 
 class _Apart:
-    """Runs each piece of Python in a sandbox of its own: questions that are answered at once do not wait for
-    or see one another.
+    """Runs each piece of Python in a sandbox of its own.
+
+    Questions that are answered in parallel do not wait for or see one another.
     """
 
     def __init__(self, unsafe: bool, seconds: float):

@@ -35,8 +35,9 @@ _SINCE: Mapping[str, Json] = {"web": False, "mirror": "", "engine": "", "vision"
 # wide: one field a key of the plan file
 @dataclass(frozen=True)
 class QuestionPlan:
-    """The set and its hash, which questions of it, and all that an answer depends on. A budget is no part of
-    it: it may be raised.
+    """The set and its hash, the selected questions, and all that an answer depends on.
+
+    A budget is not part of it, since it may be raised.
     """
 
     set: str

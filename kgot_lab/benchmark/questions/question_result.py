@@ -93,7 +93,7 @@ class QuestionResult:
 
     @property
     def end(self) -> str:
-        """What became of the question: one of ENDINGS."""
+        """The outcome of the question, one of ENDINGS."""
         if self.error:
             return "error"
         if self.grade in {NOT_ATTEMPTED, UNCLEAR}:

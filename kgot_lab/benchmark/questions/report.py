@@ -58,7 +58,7 @@ def results_grid(receipts: Iterable[QuestionResult], title: str = "") -> Grid:
 
 
 def graded_grid(receipts: Iterable[QuestionResult]) -> Grid | None:
-    """SimpleQA's measures with their intervals, or None where nothing was graded."""
+    """Tabulate SimpleQA's measures with their intervals, or return None if nothing was graded."""
     grades = [receipt.grade for receipt in receipts if receipt.grade]
     if not grades:
         return None

@@ -237,8 +237,9 @@ _LARGEST = 200_000_000  # bytes of an answer; a file that is larger is not for u
 
 @dataclass(frozen=True)
 class Hub:
-    """Where rows and files are, and the user's token, which is sent to these two places only and is in no
-    text.
+    """The addresses of rows and files, and the user's token.
+
+    The token is sent to these two addresses only, and is in no message.
     """
 
     rows: str = "https://datasets-server.huggingface.co"
@@ -287,8 +288,7 @@ class Hub:
 
 
 class _Elsewhere(urllib.request.HTTPRedirectHandler):
-    """Follows to where a file really is, which is another host with a signed address: the token does not go
-    there.
+    """Follows redirects to the host of a file, which has a signed address, without sending the token there.
     """
 
     def redirect_request(

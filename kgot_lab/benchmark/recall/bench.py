@@ -363,11 +363,11 @@ def bench_families(
     measure: str = "recall@5",
     progress: BenchmarkProgress = lambda done, total, what: None,
 ) -> Grid:
-    """Measure the five retrieval families and return their table for the test split, with 95 % intervals.
+    """Evaluate the five retrieval families and tabulate their test split, with 95 % intervals.
 
-    `names` are data sets, by default FAMILY_SETS. The per-query results go to `folder`, one file of JSON
-    lines a system and data set. With `table` nothing runs: the numbers are recomputed from those files.
-    Raises BadInput where they do not fit the data.
+    `names` are data sets, by default FAMILY_SETS. The per-query results go to `folder`, one JSON lines file
+    per system and data set. With `table` nothing runs: the numbers are recomputed from those files. Raises
+    BadInput if they do not fit the data.
     """
     if table and folder is not None:
         return family_table(derive(Path(folder), load_dataset), measure)

@@ -15,9 +15,7 @@ REPLICATES, DOES_NOT, UNDECIDED = "replicates", "does not", "cannot be decided"
 
 @dataclass(frozen=True)
 class PublishedClaim:
-    """One claim that can be tested: a system that should find more than another. `said` is what the document
-    reports for the two.
-    """
+    """A testable claim that one system finds more than another. `said` is what the document reports."""
 
     text: str
     better: str
@@ -62,8 +60,9 @@ WAITING = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """A claim on one data set: the mean paired difference, its p-value corrected over all verdicts, and what
-    follows.
+    """A claim on one data set, with the mean paired difference, its p-value and the verdict.
+
+    The p-value is corrected over all verdicts.
     """
 
     claim: PublishedClaim
@@ -74,8 +73,8 @@ class Verdict:
 
     @property
     def verdict(self) -> str:
-        """Replicates where the difference is above 0, does not where it is below, both beyond chance; else it
-        cannot be decided.
+        """Whether the claim replicates (a significant difference above 0), does not (below 0), or is
+        undecided.
         """
         if self.p_holm >= 0.05 or self.difference.low <= 0 <= self.difference.high:
             return UNDECIDED

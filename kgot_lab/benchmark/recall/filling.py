@@ -145,7 +145,10 @@ _RETRIES = 3  # how often one job is sent again after data that it needs were lo
 
 @dataclass(frozen=True)
 class Errand:
-    """One system on one data set, as a worker is sent it: by its name where it is one of ours, else as bytes."""
+    """A task for a worker: one system on one data set.
+
+    A bundled system is sent by name, any other as bytes.
+    """
 
     system: str
     version: str
@@ -166,9 +169,7 @@ class VectorLot:
 
 @dataclass(frozen=True)
 class TextsLacking:
-    """What a worker answers that needs the vectors of some texts first, or whose data are too little, or
-    whose version is another.
-    """
+    """The reply of a worker that lacks vectors, has too few data, or has another version of a system."""
 
     texts: tuple[str, ...] = ()
     too_little: str = ""
@@ -340,7 +341,7 @@ def _result(future: Any) -> Any:
 
 @dataclass(eq=False)
 class _Sent:
-    """What workers were sent: data sets, and lots of vectors for each, which stay here too."""
+    """The data sets and vectors that workers were sent. They stay here too."""
 
     client: Any
     _there: dict[Any, Any] = field(default_factory=dict)

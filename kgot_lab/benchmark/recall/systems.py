@@ -460,7 +460,7 @@ class _Parts:
 
     @cached_property
     def lanes(self) -> dict[str, Stage]:
-        """What the gate is offered."""
+        """The retrievers to select from."""
         return self.six | {"sentences": self.sentences, "pagerank": self.pagerank}
 
 

@@ -41,7 +41,7 @@ class _OutputOptions:
 
 @dataclass(frozen=True)
 class _AnswerOptions(_OutputOptions):
-    """Which model answers, and where the answer goes."""
+    """Options for the model and the output."""
 
     model: str | None = option(
         f"the model that answers in words; without one the context is shown; {options.MODEL_FORMS}"

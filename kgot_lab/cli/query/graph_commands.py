@@ -37,7 +37,7 @@ _OUT = option("the file to write: a snapshot (.json), .graphml or .ttl", "--outp
 
 
 class HeldTo(StrEnum):
-    """What a graph is held to."""
+    """The vocabulary that a graph is checked against."""
 
     UNIFIED = "unified"
     CODE = "code"

@@ -276,7 +276,7 @@ def written_result(
 
 
 def put_text(text: str, output: Path | None, *, bold: int = 0, color: bool | None = None) -> None:
-    """Write a text to standard output, its first lines bold where there is colour, or whole into a file."""
+    """Write a text to a file, or to standard output with its first lines bold if colour is on."""
     from kgot_lab.text.cleaning import harmless
 
     if output is None:

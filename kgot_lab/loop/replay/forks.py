@@ -47,9 +47,9 @@ def change_of(events: Sequence[Event], at: int) -> str:
 def save_fork(
     fork: Fork, path: str | Path, original: Trace, *, about: Mapping[str, Json] | None = None
 ) -> None:
-    """Write a fork to a new file, whose head says of which run it is, at which event, and what was changed.
+    """Write a fork to a new file, with the run, the event and the change in its head.
 
-    Raises BadInput when nothing was changed or the fork is of another run, TraceError when the file cannot be
+    Raises BadInput if nothing was changed or the fork is of another run, and TraceError if the file cannot be
     written.
     """
     at = fork.first_difference
@@ -102,7 +102,7 @@ def forked(
 def _recorded(
     events: Iterable[Event], path: str | Path, original: Trace, at: int, about: Mapping[str, Json]
 ) -> Iterator[Event]:
-    """Pass the events of a fork on, each written to a new file, whose head says what it is a fork of."""
+    """Yield the events of a fork, each after it is written to a new file with the origin in its head."""
     return record(
         events,
         path,

@@ -141,9 +141,7 @@ class Recording:
 
 
 class Fingerprint:
-    """A short text that says which graph this is: the digest of the one it began as, or a hash over that and
-    all changes since.
-    """
+    """A digest of a graph: that of the initial graph, or a hash over it and all changes since."""
 
     def __init__(self, start: str = "") -> None:
         self.now = start
@@ -227,7 +225,7 @@ class RememberedTool:
 
 @dataclass
 class RememberedPython:
-    """What runs Python, which answers from the recording what was run before."""
+    """A Python executor that answers from a recording what was run before."""
 
     recording: Recording
     live: Callable[[str], str] | None = None

@@ -153,7 +153,7 @@ def states(events: Iterable[Event]) -> Iterator[tuple[Event, State]]:
 
 @dataclass(frozen=True)
 class Resources:
-    """What may be used for what a recording does not hold."""
+    """The live tools, models and Python executor for what a recording lacks."""
 
     tools: Sequence[Tool] = ()
     planning: LLM | None = None
@@ -376,12 +376,13 @@ def _apart(one: Json, other: Json, where: str = "") -> tuple[str, str, str]:
 
 
 def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
-    """Go on with a run where its trace stops: recorded events first, then new ones, added to the same file.
+    """Continue a run from where its trace stops.
 
-    The store must be empty, or hold what the run began with or had made, at most one write more than the
-    trace knows: see `left_behind`. That is taken back and made again, without running a recorded statement.
-    Raises BadInput for any other store, TraceError when the loop no longer does what was recorded, when
-    another command wrote into its store, and when another run or resume is writing the file.
+    Yields the recorded events first, then new ones, which are added to the same file. The store must be
+    empty, or hold the initial graph of the run or a later one, at most one write ahead of the trace: see
+    `left_behind`. Its content is removed and restored without executing a recorded statement. Raises BadInput
+    for any other store, and TraceError if the loop no longer does what was recorded, if another command wrote
+    into its store, or if another run or resume is writing the file.
     """
     require(live, Resources, "what a run may use to go on is Resources(tools, model)")
     require(path, (str, Path), "a run is resumed from the path of its trace")

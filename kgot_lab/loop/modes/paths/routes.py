@@ -195,7 +195,7 @@ class PathAnswer:
 
     @property
     def likely(self) -> float:
-        """How likely the model held it, times what that counts; 0 where it is not told."""
+        """The probability of the answer times its weight, or 0 if it is not reported."""
         return self.trust * (self.likelihood or 0.0)
 
     @property
@@ -254,15 +254,15 @@ class PathWalk:
 
     @property
     def best(self) -> PathAnswer | None:
-        """The answer that was worked out, or else the likeliest, of those that are not refused where there is
-        one.
+        """The computed answer, or else the most probable one, of those that are not rejected if there are
+        any.
         """
         told = (each for each in self.answered if each.text)
         return max(told, key=lambda each: (not each.problem, each.computed, each.likely), default=None)
 
     @property
     def starts(self) -> list[str]:
-        """The titles that stand best, where paths begin."""
+        """The titles with the highest rank score, where paths begin."""
         return sorted(self.standing, key=lambda title: -self.standing[title])[:_STARTS]
 
     def named_in(self, text: str) -> list[str]:
