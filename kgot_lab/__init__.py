@@ -1,8 +1,8 @@
 """A Jupyter workbench that shows how a language model grows and queries a knowledge graph, and measures
 whether it helps.
 
-This is the front door: `import kgot_lab as lab`, then `lab.ask`, `lab.show`, `lab.open_store` and the other
-names of `__all__`, each loaded when it is first used. Everything else is in the room that it belongs to.
+This is the public API: `import kgot_lab as lab`, then `lab.ask`, `lab.show`, `lab.open_store` and the other
+names of `__all__`, each loaded when it is first used. Everything else is in its subpackage.
 """
 
 TYPE_CHECKING = False  # not that of typing, whose import would take longer than all of this file; type checkers know the name

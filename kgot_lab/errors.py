@@ -1,28 +1,28 @@
 """The error tree. Each error carries what is needed to act, and its message says the next step.
 
 LabError
-├── BadInput          what the caller gave cannot be used
-│   ├── UnknownName   a name that is not in a table; lists the names that are
-│   ├── UnsupportedQuestion  a question that the chosen mode cannot answer; it may answer others
-│   ├── AlreadyDecided a claim that was decided on meanwhile, or is gone; says what became of it
-│   ├── RefusedEnvelope  a signed message that is not accepted; says why in one word
-│   └── InsufficientData     documents from which nothing can be learnt
-├── NotInstalled      an optional package is missing
-├── LLMError          a model could not answer
-│   ├── BadReply      it answered, but not in the shape asked for
-│   ├── ReplayMiss    a tape holds no reply to this prompt
-│   └── OverBudget    the next call would pass the budget
-├── ModelMissing      the local model file is not there
-├── StoreUnavailable  a store's server or file cannot be reached, or another process has it
-│   └── StoreDamaged  a file of ours lost something, or was changed by something else
-├── QueryFailed       a store refused a statement; the engine's own message is kept
-│   └── ServerLost    its server went away over a statement, which is not sent again
-├── SandboxError      the sandbox itself failed, not the code in it
-│   └── NoSandbox     no sandbox works on this machine
-├── ToolFailed        a tool could not do its work
-├── OutOfMemory       this computer, or a limit on it, has too little memory
-└── TraceError        a trace or tape file cannot be read or does not fit
-    └── TraceLocked    a run that was to be written into a file, and another is there
+├── BadInput                 input that cannot be used
+│   ├── UnknownName          a name that is not in a table, with the known names
+│   ├── UnsupportedQuestion  a question that the chosen mode cannot answer
+│   ├── AlreadyDecided       a claim that was decided on meanwhile, or is gone
+│   ├── RefusedEnvelope      a signed message that is rejected, with a code
+│   └── InsufficientData     too few data to learn from
+├── NotInstalled             a missing optional package
+├── LLMError                 a model call that failed
+│   ├── BadReply             a reply that does not have the requested form
+│   ├── ReplayMiss           a prompt without a reply on the tape
+│   └── OverBudget           a call that would exceed the budget
+├── ModelMissing             a missing local model file
+├── StoreUnavailable         a store that cannot be reached, or is in use by another process
+│   └── StoreDamaged         a file of this package that lost data or was changed by something else
+├── QueryFailed              a statement that a store refused, with the engine's message
+│   └── ServerLost           a server that went away during a statement, which is not sent again
+├── SandboxError             a failure of the sandbox itself, not of the code in it
+│   └── NoSandbox            no working sandbox on this machine
+├── ToolFailed               a tool call that failed
+├── OutOfMemory              too little memory on this computer, or under its limits
+└── TraceError               a trace or tape file that cannot be read or does not fit
+    └── TraceLocked          a trace file that belongs to another run or is being written
 """
 
 import errno
@@ -211,7 +211,7 @@ class TraceLocked(TraceError):
     """
 
 
-# --- what may be shown ---
+# --- messages ---
 
 _LOGIN = re.compile(
     r"""(?P<scheme>[a-z][a-z0-9+.-]*:/+)         # of a path made of an address, one slash is left
@@ -261,7 +261,7 @@ def wants_memory(error: BaseException) -> bool:
     return native and bool(_NO_MEMORY.search(words_of(error)))
 
 
-# --- what may be given ---
+# --- input checks ---
 
 
 def shortly(value: object) -> str:

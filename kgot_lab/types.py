@@ -1,4 +1,4 @@
-"""The nouns every room shares, as frozen values: change means a new value."""
+"""Types shared by all packages, as frozen values."""
 
 from __future__ import annotations
 

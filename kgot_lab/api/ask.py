@@ -1,4 +1,4 @@
-"""A question answered from Python in one line."""
+"""Answer a question from Python in one line."""
 
 from __future__ import annotations
 
@@ -34,8 +34,7 @@ from kgot_lab.tools.search import tools_for
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Document, checked_documents
 
-# How far a run or a long job is, in the output of a notebook cell while it happens; nothing is shown
-# anywhere else.
+# Progress of a run or a long job in a notebook cell. Nothing is shown elsewhere.
 
 SHOWN = 16  # lines at once: the last ones
 _BAR, _PAUSE = 30, 0.2  # signs of a bar, and seconds between two pictures of it

@@ -1,4 +1,4 @@
-"""A talk with an expert in one line: in memory, without a server and without a file."""
+"""Talk with an expert in one line: in memory, without a server or a file."""
 
 from __future__ import annotations
 

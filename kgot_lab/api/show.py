@@ -1,4 +1,4 @@
-"""Show whatever is at hand: each kind of thing has its view, found in a table."""
+"""Show a value in the view of its type, found in a table."""
 
 from __future__ import annotations
 

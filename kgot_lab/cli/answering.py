@@ -1,4 +1,4 @@
-"""Answer a question on file and on screen: a run that begins, and one that goes on."""
+"""Answer a question with output to file and screen, for new and resumed runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ONE_MODEL = "a tape holds the replies of one model: leave out --tape or --execu
 
 @dataclass(frozen=True)
 class Outputs:
-    """The outputs of a run: its trace, a tape of replies, an HTML page, and its result as text or JSON."""
+    """The outputs of a run: trace, tape of replies, HTML page, saved graph, and the result as text or JSON."""
 
     trace: Path | None = None
     tape: Path | None = None
@@ -315,7 +315,7 @@ def _go_on_with(
         _save_final_graph(store, choice, replace(outputs, trace=trace, saved=saved), seen)
 
 
-# Grow a graph from documents on file and on screen: an extraction that begins, and one that goes on.
+# Grow a graph from documents with output to file and screen, for new and resumed extractions.
 
 _ANOTHER = (
     "holds another graph than this extraction made, which would be lost: name another file with --out FILE"

@@ -1,6 +1,4 @@
-"""`kgot-lab bench`: the recall benchmark on the command line, and the other benchmarks that are commands
-under it.
-"""
+"""`kgot-lab bench`: the recall benchmark and the other benchmarks as subcommands."""
 
 from __future__ import annotations
 
@@ -31,8 +29,7 @@ if TYPE_CHECKING:
     from kgot_lab.loop.events import Event
     from kgot_lab.types import LLM
 
-# `kgot-lab bench questions`: the same questions with and without a graph, on the command line, over as many
-# sittings as it takes.
+# `kgot-lab bench questions`: the same questions with and without a graph, over several sessions.
 
 _QUESTIONS_FOLDER = Path("runs/graph-pays")
 
@@ -225,7 +222,7 @@ def _show(folder: Path) -> None:
 _T = TypeVar("_T")
 _FOLDER, _FAMILY_FOLDER = Path("runs/recall"), Path("runs/families")
 NEEDED = ("ir_measures", "matplotlib", "onnxruntime", "sklearn", "wordllama")  # of the extra "bench"
-# parts of the questions of musique, which a test over all questions must not count twice
+# subsets of the questions of musique, which a test over all questions must not count twice
 _STEPS = "musique-steps"
 _FEWEST = 4  # synthetic passages for one query
 _SETS = (

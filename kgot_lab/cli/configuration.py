@@ -1,6 +1,4 @@
-"""One page of YAML that says how a lab asks its questions: models, limits, store, tools, budget. Flags of a
-command override it.
-"""
+"""The YAML configuration of a run: models, limits, store, tools, budget. Command-line flags override it."""
 
 from __future__ import annotations
 
@@ -54,7 +52,7 @@ class Spend(_Part):
     dollars: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
 
-# 14 fields: those of the page of YAML that users write and that the heads of traces hold
+# 14 fields: those of the YAML page that users write and that the heads of traces hold
 class Configuration(_Part):
     """The configuration of a run."""
 

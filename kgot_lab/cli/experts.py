@@ -1,6 +1,4 @@
-"""`kgot-lab experts`: the experts of this computer or of a marketplace, published in one and fetched from
-one.
-"""
+"""`kgot-lab experts`: list, publish and fetch experts, and manage their tokens."""
 
 from __future__ import annotations
 
@@ -23,8 +21,7 @@ if TYPE_CHECKING:
     from kgot_lab.experts.repository import ExpertTables
     from kgot_lab.experts.service import ExpertService
 
-# The experts of this computer, as the commands open them: where they are kept, with their graphs and their
-# models.
+# Opening the local experts with their graphs and models.
 
 
 def place_of_store(store: str | None) -> str:
@@ -213,7 +210,7 @@ def _format_scores(scores: dict[str, float] | None) -> str:
     return ", ".join(f"{name} {value:g}" for name, value in scores.items()) if scores else "not measured"
 
 
-# `kgot-lab experts tokens` and `revoke`: who may talk to the experts of a server, and who may no more.
+# `kgot-lab experts tokens` and `revoke`: who may access the experts of a server.
 
 
 def list_tokens(store: str | None = STORE_OF_EXPERTS, as_json: bool = options.AS_JSON) -> None:
@@ -263,7 +260,7 @@ def _existing_tables(store: str | None) -> Iterator[ExpertTables]:
         tables.close()
 
 
-# `kgot-lab experts drift`: the dimensions in an expert's graphs that the people who talk to it contradict.
+# `kgot-lab experts drift`: dimensions in an expert's graphs that its users contradict.
 
 
 def tell_drift(

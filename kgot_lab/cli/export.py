@@ -1,4 +1,4 @@
-"""The commands that make files to pass on: a graph, or notebooks, as HTML that fetches nothing."""
+"""Commands that write files to share: a graph or notebooks as self-contained HTML."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def list_namespaces(
         typer.echo("no namespace yet")
 
 
-# The command that makes slides from notebooks.
+# The command that converts notebooks to slides.
 
 
 def make_slides(
@@ -98,7 +98,7 @@ def make_slides(
         typer.echo(f"{path} ({path.stat().st_size / 1000:,.0f} kB)")
 
 
-# The command that makes a table of what readers handed in.
+# The command that tabulates submitted solutions.
 
 NOT_PROOF = "not proof against cheating: a file says what its writer wanted; the digest notices accidental damage only"
 

@@ -1,5 +1,5 @@
-"""`kgot-lab invest FOLDER`: run an investment graph on from a file of news, note what users hold, list
-briefings. Not financial advice.
+"""`kgot-lab invest FOLDER`: update an investment graph from news, record holdings, list briefings. Not
+financial advice.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""`kgot-lab memory FILE`: look into what questions taught, retract it, take that back, erase it; and what a
-question tells of it.
-"""
+"""`kgot-lab memory FILE`: inspect, retract, undo and erase claims, and the memory of a question."""
 
 from __future__ import annotations
 
@@ -404,8 +402,7 @@ def print_rows(rows: list[dict[str, Any]], as_json: bool, line: Callable[[dict[s
         typer.echo(harmless(line(row)))
 
 
-# `kgot-lab certify TRACE` and `kgot-lab memory FILE answers`: what an answer rests on, whether that holds,
-# and what may be told of it.
+# `kgot-lab certify TRACE` and `kgot-lab memory FILE answers`: whether the evidence of answers holds.
 
 
 def certify_run(

@@ -1,4 +1,4 @@
-"""The options that several commands share, and groups of them as dataclasses, from which commands are built."""
+"""Options that several commands share, and dataclasses that group them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Where a command keeps graphs: over nothing that another program wrote, and over nothing that came there in
-the meantime.
-"""
+"""Output files for graphs, which never overwrite another program's file or one changed meanwhile."""
 
 from __future__ import annotations
 

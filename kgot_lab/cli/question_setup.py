@@ -1,6 +1,4 @@
-"""What a question is asked with: models that share one budget, the tools that work here, and a store that may
-begin with a graph.
-"""
+"""Set up a run: models with a shared budget, available tools, and a store with an optional initial graph."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`kgot-lab questions`: a question set answered on the command line, several questions at a time, within one
-budget.
-"""
+"""`kgot-lab questions`: run a question set on the command line, in parallel and within one budget."""
 
 from __future__ import annotations
 

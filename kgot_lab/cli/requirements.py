@@ -1,6 +1,4 @@
-"""What a command needs before it starts: where it is not there, one sentence on standard error and exit code
-2.
-"""
+"""Requirements of a command. If one is missing, it exits with a message on standard error and code 2."""
 
 from __future__ import annotations
 

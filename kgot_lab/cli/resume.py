@@ -1,6 +1,4 @@
-"""How a command goes on after a stop: Ctrl-C or an error says where the run is kept, and the command to type
-next.
-"""
+"""Resuming after a stop: Ctrl-C or an error prints where the run is stored, and the command to type next."""
 
 from __future__ import annotations
 
@@ -186,7 +184,7 @@ def regenerate_hint(path: Path, how: object) -> Iterator[None]:
         ) from error
 
 
-# The command that walks a run again with one event changed.
+# The command that runs a recorded run again with one event changed.
 
 
 @dataclass(frozen=True)

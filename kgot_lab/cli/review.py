@@ -1,6 +1,4 @@
-"""`kgot-lab memory FILE waiting`, `decide` and `review`: claims that were not sure enough to count, and what
-a person decides of them.
-"""
+"""`kgot-lab memory FILE waiting`, `decide` and `review`: human review of uncertain claims."""
 
 from __future__ import annotations
 
@@ -43,8 +41,7 @@ _VERDICTS = {"a": "accept", "r": "reject"}
 _MOVES = {"s": 1, "j": 1, "k": -1}
 
 
-# by its id and by no number: the places in the list change with each decision, also with one of somebody
-# else's
+# by its id and not by its index, since indices change with each decision, also with those of others
 
 
 def list_waiting(
@@ -121,7 +118,7 @@ def review_in_turn(context: typer.Context, by: str = BY) -> None:
             )
 
 
-# --- one at a time ---
+# --- interactive review ---
 
 
 def _in_turn(reviewer: Reviewer) -> None:
@@ -202,7 +199,7 @@ def _key() -> str:
         return ""
 
 
-# --- what is shown ---
+# --- formatting ---
 
 
 def _reviewer(claims: Claims, by: str) -> Reviewer:
@@ -265,8 +262,7 @@ def _cut(text: str) -> str:
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}… ({len(line) - _LONGEST:,} more characters)"
 
 
-# `kgot-lab memory FILE relations`, `declare`, `changes`, `names`, `merge` and `unmerge`: what relations and
-# names of a memory mean.
+# `kgot-lab memory FILE relations`, `declare`, `changes`, `names`, `merge`, `unmerge`: schema and names.
 
 _RELATION = argument("a relation, as `facts` shows it")
 

@@ -1,6 +1,4 @@
-"""`kgot-lab serve`: experts on this computer, for browsers, for chat clients, for assistants and for
-programs.
-"""
+"""`kgot-lab serve`: serve local experts to browsers, chat clients, assistants and programs."""
 
 from __future__ import annotations
 

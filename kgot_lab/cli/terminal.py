@@ -1,6 +1,4 @@
-"""What the commands share: connecting a model, reading documents, showing a run as it happens, and ending it
-well.
-"""
+"""Shared parts of the commands: connecting models, reading documents, showing a run, and handling errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates of runs: what the answer needs, and whether the sentences that were read say it."""
+"""Certificates of runs: what the answer needs, and whether the sentences that were read state it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from kgot_lab.retrieval.entity_linking import CAPITALISED, OPENERS, Titles, capi
 from kgot_lab.text.words import named_words, same_answer, stands_in
 from kgot_lab.types import Document, Triple
 
-# Sentences that give another value for the same thing: the same words, but for what stands in one place.
+# Rival values: sentences with the same words except for one position.
 
-# the least share of a sentence's words, beside the value, that another says in the same order
+# the minimum share of a sentence's words, besides the value, that another contains in the same order
 SAME_WORDS = 0.7
 _LONGER = 4  # words that another value may have more
 _WORD = re.compile(r"[^\W_]+(?:['’.-][^\W_]+)*")
@@ -111,8 +111,7 @@ def _kind(value: str) -> tuple[bool, bool]:
     return any(map(str.isdigit, value)), any(map(str.isupper, value))
 
 
-# What the answer of a run needs: the hops of its question, the values that were compared, or a path of
-# sentences from name to answer.
+# Needs of an answer: the hops of its question, the compared values, or a path of sentences to the answer.
 
 ANSWERED_BY, NAMED, LINKED = "is answered by", "is mentioned by", "leads to"  # relations of what is missing
 _LONGEST = 60  # characters of a relation that is taken from a sentence
@@ -418,8 +417,7 @@ def _short(words: str) -> str:
     return words if len(words) <= _LONGEST else f"… {words[-_LONGEST:].partition(' ')[2]}"
 
 
-# The certificate of a run: its sentences as claims in a memory of their own, and how the facts that its
-# answer needs stand there.
+# Certification: sentences as claims in a memory of their own, and the state of the needed facts there.
 
 _NUL = str.maketrans({"\0": "\ufffd"})
 

@@ -1,4 +1,4 @@
-"""What happens in a run, as typed values: the loop yields them, a trace stores them, every view reads them."""
+"""Events of a run as typed values. The loop yields them, a trace stores them, every view reads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer rests on: the facts that its rows speak of, and the sentences of documents that say them."""
+"""Evidence of an answer: the facts that its rows refer to, and the sentences that state them."""
 
 from __future__ import annotations
 

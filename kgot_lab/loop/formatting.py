@@ -1,6 +1,4 @@
-"""An event in words, told once: a few for a list, a line or two for a terminal or a cell, and all of it in
-parts for a page.
-"""
+"""Format events as text: a caption, a summary line or two, and all parts for a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An INSERT turn: what is missing, which tools to call, and what they return written into the graph."""
+"""An INSERT turn: find what is missing, call tools, and write what they return into the graph."""
 
 from __future__ import annotations
 
@@ -384,7 +384,7 @@ def _written_from(run: Loop, call: ToolCall, text: str) -> Steps[list[str]]:
     return list(dict.fromkeys(statement for statement in reply.statements if statement.strip()))
 
 
-# --- operations: the model writes triples, we spell the statement and note where each came from ---
+# --- operations: the model writes triples, and statements with sources are built from them ---
 
 
 def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:

@@ -1,4 +1,4 @@
-"""How long the loop may try, and in which mode: one frozen value, with named presets."""
+"""Limits and modes of the loop as one frozen value, with named presets and cost forecasts."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ _LATER = (
     "temperatures", "reply_tokens", "longer", "tool_attempts", "tool_wait", "python_seconds", "paths", "path_tokens", "wide_tokens",
     "passages", "sure", "hops", "comparisons", "typed_facts", "links", "examples", "sentences",
 )  # fmt: skip
-# what runs did before they named it, where the limits of today are others
+# defaults of runs that did not record a limit, where today's defaults differ
 _AS_RECORDED: Mapping[str, Any] = {"sentences": "plain"}
 
 
@@ -265,9 +265,9 @@ def preset(name: str) -> Limits:
     return PRESETS[name]
 
 
-# What a run will take, reckoned from its limits before anything is sent.
+# The cost forecast of a run, from its limits, before any call.
 
-# Tokens a call of each role reads and writes: medians of recorded runs with small graphs, rounded up.
+# Tokens that a call of each role reads and writes: medians of recorded runs with small graphs, rounded up.
 _SIZES = {
     "vote": (650, 60), "merge": (200, 60), "tools": (500, 40), "write": (650, 300), "sentence": (230, 40),
     "read": (650, 60), "arithmetic": (500, 40), "parse": (450, 15), "choose": (500, 10),

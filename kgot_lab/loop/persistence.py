@@ -1,6 +1,4 @@
-"""What lasts from question to question: a run begins with what a memory holds, and what it wrote becomes
-claims there.
-"""
+"""Memory across questions: a run begins with the facts of a memory, and its writes become claims there."""
 
 from __future__ import annotations
 
@@ -33,7 +31,7 @@ from kgot_lab.text.words import content_words, named_words
 from kgot_lab.tools.tool import Result, Tool, checked_result, sought_by
 from kgot_lab.types import Document, Edge, Json, Triple
 
-# The graph that a question begins with: the facts of a memory that are near it, each with its sources.
+# The initial graph of a question: the facts of a memory near it, with their sources.
 
 MOST_REMEMBERED = 2000  # facts that a question begins with; a prompt is cut to far fewer
 _NAMED = 3.0  # what a name in the question counts beside its words
@@ -168,7 +166,7 @@ def is_mention(claim: Claim) -> bool:
     )
 
 
-# What a run wrote as claims of a memory: learnt when the run has its answer, all in one change or nothing.
+# Learning: the writes of a finished run as claims, in one transaction.
 
 READ_BY_MODEL = 0.8  # the confidence of a fact that a model read in a sentence; nothing measures it, review may (`ReviewLedger.calibrated`)
 UNSAID = 0.5  # of a fact that no sentence was found for: less than what counts without review
@@ -364,7 +362,7 @@ def place_in(text: str, sentence: str) -> tuple[int, int] | None:
     return found.span() if found else None
 
 
-# A tool whose results are changed before anyone reads them, and which is otherwise the tool it was.
+# A wrapper of tools that changes their results.
 
 
 @dataclass(frozen=True)
@@ -395,8 +393,7 @@ class ThroughTool:
         return sought_by(self.tool)
 
 
-# Tools that no longer tell what was retracted: a source that a memory gave up is not read again by the next
-# question.
+# Tools without retracted sources, so that the next question does not read them again.
 
 
 @dataclass(frozen=True)
@@ -430,12 +427,11 @@ def without_retracted(tools: Collection[Tool], retracted: Collection[str]) -> li
     return [WithoutRetracted(tool, retracted) for tool in tools] if retracted else list(tools)
 
 
-# Whether a document is the one that a memory read under its id; another text under that id gets an id of
-# its own.
+# Changed documents: a text under a known id that is not the text the memory read gets an id of its own.
 #
-# Ids of documents are paths within a folder, so those of two folders may be the same, and a file may have
-# been written anew. Were its facts noted as those of the earlier text, each would speak for the other's,
-# and retracting one would take both.
+# Ids are paths within a folder, so those of two folders may be the same, and a file may have been
+# rewritten. If its facts were recorded under the earlier text, each would support the other's, and
+# retracting one would retract both.
 
 _LETTERS = 8  # of the digest of a text, behind its id
 
@@ -482,8 +478,7 @@ class SourceDistinguisher(ThroughTool):
         return replace(result, sources=tuple(map(self.sources.distinguish_sources, result.sources)))
 
 
-# A memory that a question is asked with: what the run begins with, what its tools leave out, and what it
-# leaves behind.
+# The memory of a question: its initial graph, its filtered tools, and what the run leaves behind.
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
-"""What the loop says to a model: one set of prompts; the graph's language comes in as a Dialect value.
+"""The prompts of the loop. The query language of the graph is a parameter, a Dialect.
 
-Prompts of one turn begin with the same words (system line, question, graph), so that a local engine reuses
-what it has read.
+Prompts of one turn share a prefix (system line, question, graph), so that a local engine can reuse its cache.
 """
 
 from __future__ import annotations
@@ -238,7 +237,7 @@ def guess(situation: str, format: str) -> tuple[Message, ...]:
     )
 
 
-# The shapes of structured replies: what the loop expects back from each question it asks.
+# Schemas of structured replies.
 
 
 class Vote(BaseModel):

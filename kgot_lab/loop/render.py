@@ -1,5 +1,6 @@
-"""A graph as text for a prompt: its schema first, then its facts, within a token budget and without reading
-all of a large graph.
+"""Render a graph as text for a prompt: its schema, then its facts within a token budget.
+
+A large graph is not read as a whole.
 """
 
 from __future__ import annotations
@@ -17,8 +18,7 @@ from kgot_lab.text.cleaning import shorten, tokens
 from kgot_lab.text.words import content_words
 from kgot_lab.types import Edge, Json, Node
 
-# Keep what matters when a text does not fit: sentences and facts ranked by the words they share with the
-# question.
+# Selection within a token budget: texts ranked by the words they share with the question.
 
 
 def relevance(question: str, texts: Sequence[str]) -> list[float]:

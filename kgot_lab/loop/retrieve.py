@@ -1,6 +1,4 @@
-"""Reading the graph: mend what fails, ask anew when nothing comes back, and force a read when the steps have
-run out.
-"""
+"""Reading the graph: repair failing statements, retry empty ones, and force a read when the steps run out."""
 
 from __future__ import annotations
 
@@ -272,7 +270,7 @@ def look_up(run: Loop, names: list[str], reader: Store | None = None) -> str:
     return (reader or run.store).dialect.about(about, 2)
 
 
-# From rows to an answer: compute if needed, parse, choose, and say what the answer rests on.
+# From rows to an answer: compute if needed, parse, choose, and cite the evidence.
 
 _COUNTING = re.compile(
     r"\b(how (many|much|old|long|far)|number of|total|sum|average|difference|percent|older|younger|earlier|later|more|fewer|less)\b",

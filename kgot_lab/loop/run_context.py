@@ -1,4 +1,4 @@
-"""What every part of the loop carries along, how a model is asked, and how a failing statement is mended."""
+"""The context of a run: its resources and state, model calls, and the repair of failing statements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kgot_lab.text.words import named_words
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Json, Message, Prompt, Reply, Rows
 
-# Which rows of a read rest on the graph, and which hold only what the statement itself says.
+# Constants: which rows of a read come from the graph, and which only from the statement itself.
 
 _TRUTHS = frozenset(("yes", "no", "true", "false"))
 

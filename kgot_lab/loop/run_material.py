@@ -1,6 +1,4 @@
-"""What a finished run leaves to judge its answer by: every sentence that it met, what its model was shown,
-and what it read there.
-"""
+"""The material for judging an answer: the sentences a run saw, showed to its model and read."""
 
 from __future__ import annotations
 

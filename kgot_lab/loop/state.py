@@ -1,4 +1,4 @@
-"""What a run knows so far: a value that only events change."""
+"""The state of a run, which only events change, and its ledger of model calls."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def state_after(events: Iterable[Event]) -> State:
     return state
 
 
-# What a run asked and what it cost: a view of its events, nothing is noted twice.
+# The ledger: model calls of a run and their costs, derived from its events.
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""A run on file: JSON lines, flushed event by event, so that a kill loses at most the event being made.
+"""Traces: runs as JSON lines, flushed after each event, so that a kill loses at most the event in progress.
 
-What a model replied is put on the disk at once, so that not even a power failure loses what was paid for.
-Each line holds a check of itself and of those before it; lines of older versions hold none.
+Model replies are synced to disk at once, so that not even a power failure loses what was paid for. Each line
+has a checksum of itself and of those before it. Lines of older versions have none.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""The questions answered by all systems, in turn, so that wherever it stops all systems have answered the
-same first questions.
-"""
+"""Run the comparison with the systems in turn, so that after any stop they can be compared."""
 
 from __future__ import annotations
 
@@ -28,8 +26,7 @@ from kgot_lab.loop.limits import forecast
 from kgot_lab.text.cleaning import tokens
 from kgot_lab.types import LLM, Prompt, Reply, full_text
 
-# Replies that other systems were given to the very same prompt, so that what differs in one part is not
-# asked all over again.
+# Reuse of replies that other systems got to the same prompt.
 
 _ASKED = b'{"event":"Asked"'  # how the line of a reply begins: to count them, no trace need be read whole
 
@@ -259,8 +256,7 @@ def _told(told: Callable[[Due, Event], None], due: Due, _: Question, event: Even
     told(due, event)
 
 
-# How long the rest of the comparison will take: from what its receipts took, or from tokens and a rate
-# where there is none yet.
+# Time estimates: from stored results, or from tokens and a rate if there are none yet.
 
 _TURNS = 2  # that a question of the loop is reckoned to take
 _PROMPT, _FACT = 250, 35  # tokens of a prompt without its facts, and of a sentence

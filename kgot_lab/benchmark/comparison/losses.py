@@ -1,7 +1,7 @@
-"""Where the systems lost the answers they got wrong: not found, not shown, refused, not chosen, misread, or
-compared wrongly.
+"""Where wrong answers were lost: not found, not shown, refused, not chosen, misread, or compared wrongly.
 
-The stages are worked out from traces, which are large and not kept; they are, in FOLDER/lost.json.
+The stages are computed from traces, which are large and not stored. The stages are stored, in
+FOLDER/lost.json.
 """
 
 from __future__ import annotations

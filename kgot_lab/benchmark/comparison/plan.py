@@ -1,6 +1,4 @@
-"""The plan of the comparison: written down before the first question is asked, and never changed for a system
-that has answered one.
-"""
+"""The plan of the comparison, written before the first question and fixed for systems that have answered."""
 
 from __future__ import annotations
 
@@ -25,8 +23,7 @@ from kgot_lab.io.files import write_whole
 from kgot_lab.loop.trace import made_by
 from kgot_lab.types import LLM, Json
 
-# What is compared with what, and what is aimed at: fixed before the run, so that no choice can follow the
-# results.
+# Pairs and goals: fixed before the run, so that no choice can follow the results.
 
 ALL_SETS = "all sets"  # their questions together
 SYSTEM_PAIRS: tuple[tuple[str, str], ...] = (
@@ -85,8 +82,7 @@ GOALS: tuple[Goal, ...] = (
 )  # fmt: skip
 
 
-# Which questions of which sets are asked, and in which order: drawn by seed before the first run, none of
-# them tuned on.
+# Questions: drawn by seed before the first run, none of them used for tuning.
 
 DRAW_SEED = 20261123
 

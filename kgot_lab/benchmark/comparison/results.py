@@ -1,6 +1,4 @@
-"""What the receipts say: each system's measures on each set, pairs of systems on the same questions, and
-which aims are reached.
-"""
+"""Results of the comparison: measures per system and set, paired differences, and which goals are reached."""
 
 from __future__ import annotations
 
@@ -237,7 +235,7 @@ def _group(key: tuple[str, str], receipt: QuestionResult) -> str:
     return f"{key[0]} {receipt.group or key[1]}"
 
 
-# Which aims of the plan are reached, each with the figure that says so.
+# The verdict on each goal of the plan, with its figure.
 
 REACHED, MISSED, UNKNOWN = "reached", "missed", "open"
 
@@ -328,8 +326,7 @@ def _asked(findings: Findings, goal: Goal) -> int:
     return sum(count if most is None else min(count, most) for count in sets)
 
 
-# The results as tables: the systems on each set, the pairs, the aims, and how far the likelihoods can be
-# trusted.
+# Tables: the systems on each set, the pairs, the goals, and calibration.
 
 _COLUMNS = (
     "system", "n", "errors", "EM", "F1 [95 %]", "prompt tokens", "evidence tokens", "median s", "calls", "resting", "destroyed",

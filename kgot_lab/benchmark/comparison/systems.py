@@ -1,6 +1,4 @@
-"""The systems that are compared, by name: what each searches with, how much it is given, and how the answer
-is read.
-"""
+"""The compared systems by name: how each searches, how much it is shown, and how it reads the answer."""
 
 from __future__ import annotations
 
@@ -85,8 +83,8 @@ class AnswerSystem:
         return {**told, **({"limits": limits} if self.preset else {})}
 
 
-# A fact is written from a path after the answer was read, for the next question; here each question has a
-# graph of its own.
+# Facts are written from a path after the answer was read, for the next question. Here each question has
+# its own graph.
 _UNTYPED: Mapping[str, Json] = {"typed_facts": False}
 ANSWER_SYSTEMS: Mapping[str, AnswerSystem] = {
     "closed-book": AnswerSystem("few"),
@@ -250,8 +248,7 @@ def prompt_digests() -> dict[str, str]:
     return {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
 
 
-# What each part of the modes `paths` and `local` gives: the same mode with one thing changed, on the first
-# questions of each set.
+# Ablations: the modes `paths` and `local` with one thing changed, on the first questions of each set.
 
 _QUESTIONS = 20  # of each set
 _FEW = 7  # of each set, for what takes minutes a question

@@ -1,6 +1,4 @@
-"""One question answered by one system, every event on file: what was begun goes on, and no reply on file is
-asked for again.
-"""
+"""Answer one question with one system on file, so that it can be resumed without repeating calls."""
 
 from __future__ import annotations
 
@@ -28,8 +26,7 @@ from kgot_lab.stores import empty_store
 from kgot_lab.tools.tool import Result, Tool, sought_by
 from kgot_lab.types import LLM, Json, Message, Prompt
 
-# The same questions without a graph: the model alone (zero-shot), and the model over passages (RAG), as
-# runs like the loop's.
+# Baselines without a graph, as runs like the loop's: zero-shot and RAG.
 
 _LONGEST = 200  # tokens of a reply
 

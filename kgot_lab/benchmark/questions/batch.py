@@ -1,9 +1,7 @@
-"""A run of many questions, several at a time, in a folder: a trace and a receipt of each, so that it goes on
-after a kill.
+"""Run many questions in parallel in a folder, with a trace and a result for each, so that it can be resumed.
 
-Questions are answered in threads: what takes time is waiting for a server or for the sandboxes, which are
-processes of their own, so one process suffices, and the index of the documents, a model on this computer and
-the budget are there once.
+Questions are answered in threads: most time is spent waiting for a server or for sandboxes, which are
+separate processes. One process suffices, and the document index, a local model and the budget exist once.
 """
 
 from __future__ import annotations
@@ -51,8 +49,7 @@ from kgot_lab.evaluation.grading import grade_in
 from kgot_lab.loop.events import Answered, Asked, Event
 from kgot_lab.types import LLM, Usage
 
-# Work on many items in some threads, which ends in order: what is under way is finished, nothing further is
-# begun.
+# Parallel work with an orderly end: running items are finished, and no further ones started.
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

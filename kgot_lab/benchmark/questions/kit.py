@@ -1,6 +1,4 @@
-"""The tools that a question is given: search over its documents, what reads its files, and what else works
-for the model that is asked.
-"""
+"""The tools of a question: search over its documents, file readers, and others that work for its model."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a run of questions was begun with, written down before the first of them, so that no folder holds two
-kinds of answers.
-"""
+"""The plan of a question run, written before it starts, so that no folder mixes two kinds of answers."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ from kgot_lab.types import LLM, Document, Json
 
 PLAN_FILE = "plan.json"
 _SHOWN = 3  # differences of two plans in one message
-# what plans of earlier versions leave unsaid
+# defaults of fields that plans of earlier versions lack
 _SINCE: Mapping[str, Json] = {"web": False, "mirror": "", "engine": "", "vision": ""}
 
 
@@ -148,11 +146,10 @@ def _told(value: Json) -> str:
     return text if len(text) <= 60 else f"{text[:14]}…"
 
 
-# From what a reader asks for to a run of questions: the plan is written or checked, the budget begun where
-# earlier sittings left it.
+# Prepare a run: the plan is written or checked, and the budget continues from earlier sessions.
 
 _UNLIMITED = Budget()
-# traces hold the questions: they do not belong in a repository, and some sets may not be passed on
+# traces hold the questions: they do not belong in a repository, and some sets may not be redistributed
 _IGNORED = "*\n"
 
 

@@ -1,4 +1,4 @@
-"""What a question is, and a set of them."""
+"""Questions and question sets."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _plain(documents: Iterable[Document]) -> list[Json]:
     return [[document.id, document.title, document.text] for document in documents]
 
 
-# A question set of one's own: a file of JSON lines.
+# Question sets from a JSON lines file.
 
 _LISTS = ("aliases", "attachments", "documents", "tools")
 _TEXTS = ("id", "type", "level")

@@ -1,4 +1,4 @@
-"""A line for each question: what was answered, whether it is right, and what it took."""
+"""Per-question results: what was answered, whether it is right, and what it cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results of a run of questions as tables, every share with its 95 % interval."""
+"""Tables of question results, every share with its 95 % interval, and the costs of a run."""
 
 from __future__ import annotations
 
@@ -141,8 +141,7 @@ def _mean(values: Sequence[float]) -> Estimate:
     return Estimate(only, only, only, len(values))
 
 
-# What a run of questions has taken in all its sittings, as far as its folder tells, and what the rest of it
-# will take.
+# Costs of a run over all its sessions, from its folder, and an estimate for the rest.
 
 UNTRACED = "untraced.json"
 _TURNS = 2  # that a question is reckoned to take; most decide earlier than their limits
@@ -237,8 +236,7 @@ def _times(count: int, one: CostEstimate) -> CostEstimate:
     )  # fmt: skip
 
 
-# What a run of questions took: calls, tokens, seconds and dollars by role and by model, and the calls of
-# each tool.
+# The ledger of a run by role and by model, and the calls of each tool.
 
 
 def write_totals(folder: Path) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""Question sets by name, and which of their questions are asked."""
+"""Question sets by name, and the selection of their questions."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from kgot_lab.io.files import bundled, write_whole
 from kgot_lab.text.words import sentences
 from kgot_lab.types import Document, Json
 
-# The other question sets that come with the package: MuSiQue and 2WikiMultiHopQA with their passages,
-# SimpleQA and FRAMES without any.
+# Other bundled sets: MuSiQue and 2WikiMultiHopQA with their passages, SimpleQA and FRAMES without.
 
 _MUSIQUE, _MUSIQUE_DEV = "musique-train-100", "musique-498"
 _TWOWIKI, _TWOWIKI_PASSAGES = "2wiki-1000", "2wiki-fastgraphrag-101"
@@ -185,7 +184,7 @@ def _once(facts: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(facts))
 
 
-# The questions and passages of HotpotQA that come with the package.
+# The bundled questions and passages of HotpotQA.
 
 _HOTPOTQA = "hotpotqa-train-100"
 
@@ -228,7 +227,7 @@ def _hotpot_question(row: Json, rows: dict[str, Json], ids: dict[str, str]) -> Q
     return Question(row["_id"], row["text"], row["answer"], row["type"], row["level"], gold, facts)
 
 
-# Rows and files of data sets on the Hugging Face hub, read over the network and kept in memory.
+# Rows and files of data sets on the Hugging Face hub, downloaded into memory.
 
 TOKEN_VARIABLE = "HF_TOKEN"
 _PAGE = 100  # rows, the most that one request may ask for
@@ -331,8 +330,8 @@ def _advice(dataset: str, status: int, token: bool) -> str:
     return f"{dataset} cannot be fetched: HTTP {status}. Try again later."
 
 
-# GAIA, fetched with the user's own token and kept in memory: its owners ask that it is not passed on, so
-# none of it is stored here.
+# GAIA, downloaded with the user's own token into memory. Its owners ask not to redistribute it, so it is
+# not stored here.
 
 _DATASET, _CONFIG, _SPLIT = "gaia-benchmark/GAIA", "2023_all", "validation"
 

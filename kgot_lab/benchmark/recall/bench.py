@@ -1,6 +1,4 @@
-"""Your own systems measured beside ours, on one data set, by a plan that is written down before anything
-runs.
-"""
+"""Evaluate retrieval systems, your own and the bundled ones, by a plan written before anything runs."""
 
 from __future__ import annotations
 
@@ -220,7 +218,7 @@ def begin(folder: Path, plan: Plan, systems: Mapping[str, Mapping[str, object]])
     plan.write_down(folder / PLAN)
 
 
-# The recall benchmark: every system on every data set, into receipts that an interruption leaves whole.
+# The recall benchmark: every system on every data set, with results that survive an interruption.
 
 DATASETS = ("musique", "2wiki", "hotpotqa", "musique-steps")
 

@@ -1,4 +1,4 @@
-"""What the KG-OS document claims of retrieval, put to the data: replicates, does not, or cannot be decided."""
+"""Test the retrieval claims of the KG-OS document: each replicates, does not, or cannot be decided."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data sets to measure retrieval on: documents, queries, and which documents are relevant to which query."""
+"""Retrieval data sets: documents, queries and relevance judgements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from kgot_lab.kgos.methods.index import index_of
 from kgot_lab.kgos.schemas.vocabularies import cookbook
 from kgot_lab.types import Document, Edge, Json, Query, Triple
 
-# Retrieval sets beside the multi-hop questions: analogous texts, and the nodes of the curated graph.
+# Retrieval sets besides the multi-hop questions: analogous texts, and the nodes of the curated graph.
 
 _Pairs = list[tuple[str, str, str, frozenset[str]]]  # id, text, analogous text, what both are about
 
@@ -255,7 +255,7 @@ def _musique_steps() -> Dataset:
     return replace(whole, name="musique-steps", queries=queries, qrels=qrels, locked=locked, types={})
 
 
-# behind the name of a data set: its passages without titles, or all bundled ones
+# suffixes of data set names: passages without titles, or all bundled passages
 UNTITLED, MIXED = ("-untitled", "-mixed")
 _NO_NAMES = (
     f"one of the bundled ones with {UNTITLED} or {MIXED} behind its name",

@@ -1,4 +1,4 @@
-"""A folder of receipts: where each stands, and running what is missing or was changed."""
+"""Folders of per-query results: their paths, and running the systems that are missing or changed."""
 
 from __future__ import annotations
 
@@ -133,11 +133,10 @@ def earlier(folder: Path, dataset: Dataset) -> list[Run]:
     return runs
 
 
-# The systems of a benchmark shared out among the workers of a Dask client; the receipts are written here,
-# as one process writes them.
+# Distribution of systems over the workers of a Dask client. Results are written here, as by one process.
 #
-# Workers are sent the data, and the vectors of texts as they lack them: those are computed in one place,
-# here, so that none is computed twice and no receipt depends on which worker did what.
+# Workers are sent the data, and vectors of texts as they need them. Vectors are computed here, so that
+# none is computed twice and no result depends on which worker did what.
 
 SharingProgress = Callable[[int, int, str], object]  # done, total, what was done or is waited for
 _RETRIES = 3  # how often one job is sent again after data that it needs were lost with a worker
@@ -285,7 +284,7 @@ def _digest_of(job: _Job) -> str:
     return job.embedder.digest if job.embedder else ""
 
 
-# --- here ---
+# --- client ---
 
 
 def _answers(client: Any, jobs: Sequence[_Job]) -> Any:
@@ -380,7 +379,7 @@ def _whose(job: _Job) -> tuple[str, str]:
     return job.dataset.name, _digest_of(job)
 
 
-# --- there ---
+# --- workers ---
 
 
 class _NotSent(LabError):

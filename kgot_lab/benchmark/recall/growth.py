@@ -1,4 +1,4 @@
-"""How time and memory of a lane grow with the number of passages, each measured in a process of its own."""
+"""Scaling of retrievers: time and memory by the number of passages, each measured in its own process."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ from kgot_lab.retrieval.pagerank import first_hits, pagerank, titles_in_question
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Json, Query
 
-# Synthetic passages of any number, with answers planted in them: to see how time and memory grow, not how
-# well a lane finds.
+# Synthetic passages with planted answers, to measure time and memory rather than retrieval quality.
 
-# no e and no s: no stop word, no ending to stem
+# no e and no s: no stop word, no suffix to stem
 _SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprtvz" for vowel in "aiou"]
 _VOCABULARY = 50_000  # words that passages are filled with
 _WORDS = 32  # of them in a passage
@@ -275,7 +274,7 @@ def _answer(arguments: Sequence[str]) -> None:
     sys.stdout.write(json.dumps(measured(lane, int(size), int(queries), float(seconds))) + "\n")
 
 
-# --- one measurement, in the process it has to itself ---
+# --- one measurement in its own process ---
 
 
 def measured(lane: str, size: int, queries: int = 50, seconds: float = 60.0) -> GrowthRow:

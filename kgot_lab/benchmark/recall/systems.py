@@ -1,4 +1,4 @@
-"""The systems of the recall benchmark by name: single lanes, fusions, walks over graphs, and controls."""
+"""The systems of the recall benchmark by name: single retrievers, fusions, graph walks, and controls."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from kgot_lab.retrieval.pass_through import Walk, traverse
 from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import Document, Edge, Json, Ranking
 
-# Tuning that does not measure itself: what is chosen on some queries answers the others.
+# Cross-fitting: what is chosen on some queries is applied to the others.
 
 FEWEST = 4  # develop queries, below which nothing is tuned
 _PRIMARY = Plan.primary  # what is tuned for, unless a plan says otherwise

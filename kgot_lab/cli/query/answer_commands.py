@@ -1,4 +1,4 @@
-"""The commands of `query` that answer in words: by a model, or, without one, with the context as it is."""
+"""Commands of `query` that answer in words, by a model or, without one, with the retrieved context."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def _tell(
     return told
 
 
-# `kgot-lab query FOLDER concepts`: what a model reads in documents and docstrings, put into the graph.
+# `kgot-lab query FOLDER concepts`: concepts that a model extracts from documents and docstrings.
 
 
 @queries.command("concepts", rich_help_panel="Whole graphs")

@@ -1,6 +1,4 @@
-"""The commands of `query` about many questions, or about whole graphs: check, compare, merge, write,
-estimate.
-"""
+"""Commands of `query` on many questions or whole graphs: check, compare, merge, write, estimate."""
 
 from __future__ import annotations
 

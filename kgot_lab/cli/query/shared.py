@@ -1,4 +1,4 @@
-"""What all commands of `query` share: the graph, the form of the output, and how a command ends."""
+"""Shared parts of the `query` commands: the graph, the output format, and exit codes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from kgot_lab.kgos.methods.formatting import MethodResult
     from kgot_lab.kgos.methods.search.multi_graph import SeveralGraphs
 
-# exit codes besides 0, 1 for an error, 2 for wrong words and 130 for an interruption
+# exit codes besides 0, 1 for an error, 2 for wrong arguments and 130 for an interruption
 NOTHING, RULES_BROKEN, OUT_OF_TIME = (3, 4, 124)
 
 
@@ -311,7 +311,7 @@ def _plain(value: object) -> object:
     return list(value) if isinstance(value, set | frozenset) else str(value)
 
 
-# The group `query`: one command for each question, with its arguments and the options that all share.
+# The group `query`: one command per question, with its arguments and the shared options.
 
 queries = typer.Typer(
     help="Ask a graph: a file of any known form, a store's address, or a folder of code and notes, which is read first.",

@@ -1,4 +1,4 @@
-"""Grow a graph from documents without a question: every passage is written, nothing is asked of the graph."""
+"""Grow a graph from documents without a question. Every passage is written, and nothing is read."""
 
 from __future__ import annotations
 

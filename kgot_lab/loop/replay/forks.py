@@ -1,6 +1,4 @@
-"""Forks on file, and two runs side by side: what a fork changed, what it saved, and which events belong
-together.
-"""
+"""Recorded forks and the alignment of two runs: what a fork changed and saved, and which events correspond."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What a recorded run remembers: replies, tool results and statement results, so that the same loop can be
-walked again without them.
+"""Recordings of runs: replies, tool results and statement results, so that the loop can run again without
+them.
 
-Resuming, verifying and forking are the same thing: `think` over a recording, which answers what was asked
-before and hands the rest on.
+Resuming, verifying and forking are all `think` over a recording, which answers what was asked before and
+passes on the rest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Walk a recorded run again: fold it, check it, go on with it, or fork it at one event."""
+"""Replay a recorded run: fold its events, verify it, resume it, or fork it at one event."""
 
 from __future__ import annotations
 
@@ -67,10 +67,9 @@ from kgot_lab.stores.protocol import Dialect, Store
 from kgot_lab.tools.tool import Tool
 from kgot_lab.types import LLM, Json, Reply
 
-# What a run left in its store when it was stopped: its graph as it was at some time, or one write more than
-# its trace knows.
+# The store of a stopped run: it holds an earlier graph of the run, or one write more than the trace.
 
-# recorded events walked again in a store, with nothing live
+# replays recorded events in a separate store, with nothing live
 WalkBeside = Callable[[Sequence[Event], Store, Dialect], Iterator[Event]]
 
 

@@ -1,6 +1,4 @@
-"""Comparing two things that a question names: what is asked of each, and the answer worked out from what was
-read of both.
-"""
+"""Comparison questions: ask about each of two things and compute the answer from the values read."""
 
 from __future__ import annotations
 
@@ -20,7 +18,7 @@ from kgot_lab.loop.modes.paths.values import (
 )
 from kgot_lab.types import Message, Prompt
 
-# In which way a question orders two things, and which of two values comes out.
+# Ordering: how a question compares two things, and which of two values wins.
 
 ComparedBy = Literal["earliest", "latest", "most", "least", "longest", "shortest", "same", "each"]
 _WORDS: tuple[
@@ -90,8 +88,7 @@ def _span(values: Sequence[str]) -> float | None:
     return span if span >= 0 else None
 
 
-# Yes or no to a question that compares two things, from the values read of each; nothing where the rules do
-# not reach.
+# Yes/no questions that compare two things, from the values read for each.
 
 _DENIED = re.compile(
     rf"\b(?:no|not|never|neither|either|except)\b|n['’]t\b|\bor\W+(?:\w+\W+){{0,3}}{MARK}", re.I

@@ -1,6 +1,4 @@
-"""What the mode `paths` fetches and writes: passages as sentences with the names in them, and typed facts at
-the end.
-"""
+"""Fetching and writing in the mode `paths`: sentences with the names in them, and typed facts at the end."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The graph that is written by rule: each sentence of a passage, the title it stands under, and the names
-that it holds.
-"""
+"""The graph written by rule: the sentences of a passage, their title, and the names in them."""
 
 from __future__ import annotations
 
@@ -198,7 +196,7 @@ def by_passage(said: Iterable[PlacedSentence]) -> Mapping[str, list[PlacedSenten
     return found
 
 
-# Links that no name makes: a sentence and the passage whose sentences it is nearest to.
+# Implicit mentions: links from a sentence to the passage with the most similar sentence.
 
 NEAR = 0.6  # the least cosine of two sentences that are linked
 
@@ -228,13 +226,12 @@ def near_titles(
     }
 
 
-# What a sentence is worth to a question: how near it is to what is asked, beside the names that the
-# question gives.
+# Relevance of a sentence to a question, by its similarity and the names in it.
 
-# Fitted by logistic regression on the develop questions of the three bundled sets: does a sentence of a
-# passage that is needed hold the answer? The code that fitted them stands at commit f449c983.
+# Fitted by logistic regression on the dev questions of the three bundled sets: does a sentence of a
+# relevant passage contain the answer? The code that fitted them is at commit f449c983.
 WORTHS = {"near": -1.64, "asked": 3.07, "early": 1.86, "dated": 0.69, "naming": 0.89, "named": -1.10}
-# of a sentence beside its passage, and of a passage: 1 / its rank in what a search returned
+# weights of a sentence and of its passage, which counts 1 / its rank in the search results
 SCALE, STANDING = (0.25, 4.5)
 _WHEN = re.compile(r"\bwhen\b|\byear\b|\bdate\b|\bhow (?:many|much|old|long)\b|\bnumber\b", re.I)
 _CAPITAL = re.compile(r"[\"'“(]*[^\W\d_a-z]|[\"'“(]*\d")

@@ -1,6 +1,4 @@
-"""The mode `paths`: sentences are joined by names, and the model reads one path at a time, the best first,
-until it is sure.
-"""
+"""The mode `paths`: the model reads paths of sentences joined by names, best first, until it is sure."""
 
 from __future__ import annotations
 
@@ -40,7 +38,7 @@ from kgot_lab.loop.run_context import How, Loop, Steps, ask_reply
 from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.types import Edge
 
-# A question taken apart: hop by hop along a chain, or two things that it compares, each asked about alone.
+# Decomposed questions: hop by hop along a chain, or two compared things that are asked about separately.
 
 
 def hop_by_hop(run: Loop, walk: PathWalk) -> Steps[PathAnswer | None]:

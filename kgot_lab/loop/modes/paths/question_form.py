@@ -1,4 +1,4 @@
-"""What a question asks for, by its form alone: yes or no, one of two things, or anything else."""
+"""The form of a question: yes or no, one of two things, or open."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _RANKED = re.compile(
     re.I,
 )
 _LISTED = re.compile(r"[,:?]\s[^,]+\sor\s", re.I)
-# where "or" tells as well
+# where "or" is a sign too
 _MAY_RANK = re.compile(
     r"\b(?!(?:\w*ther|other|ever|never|after|under|number|member|together)\b)\w+er\b", re.I
 )
@@ -114,8 +114,7 @@ def none_of(answer: str, things: Sequence[str]) -> str:
     return "" if words in named else "it is none of the things that the question names"
 
 
-# The things that a question names to choose from: which titles are among them, and whether all of them were
-# found.
+# Choices: the things that a question offers, and whether all of them were found.
 
 MARK = "§"  # stands with its number for a thing in a masked question
 _ARTICLES = r"(?:(?:the|a|an|both|either|der|die|das)\s+)*"
@@ -212,7 +211,7 @@ def _is_common(question: str, title: str) -> bool:
     return not re.search(rf"\b(?:or|and) {_ARTICLES}{word}\b|\b{word},? (?:or|and)\b", question)
 
 
-# Splitting a question into the hops of a path: simple questions, each about the answer of an earlier one.
+# Decomposition into hops: simple questions, each about the answer of an earlier one.
 
 MOST = 4  # hops
 _LONGEST = 80  # tokens of the hops

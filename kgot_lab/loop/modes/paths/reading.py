@@ -1,6 +1,4 @@
-"""How the mode `paths` reads: the paths between names out of the graph, and an answer out of the sentences of
-one.
-"""
+"""Reading in the mode `paths`: paths from the graph, and answers from the sentences of a path."""
 
 from __future__ import annotations
 
@@ -19,11 +17,10 @@ from kgot_lab.text.cleaning import tokens
 from kgot_lab.text.words import content_stems, stands_in
 from kgot_lab.types import Document, Message, Prompt, Rows
 
-# A short prompt with a few examples for reading an answer out of sentences, and the check that the answer
-# was read there.
+# A few-shot prompt for reading an answer from sentences, and the check that the answer was read there.
 #
-# The people, places and works of the examples are invented; none of their names stands in a question or
-# passage that comes with the package.
+# The people, places and works of the examples are invented. None of their names occurs in a bundled
+# question or passage.
 
 ANSWER_TOKENS = 40  # tokens of an answer
 _SYSTEM = "Answer the question from the text. Reply with the shortest exact answer and nothing else: a name, a date, a number or a few words."

@@ -1,6 +1,4 @@
-"""Paths as they are read from the graph: rows of a store become routes from name to name, the best first,
-each with its sentences.
-"""
+"""Routes: the rows of a path read grouped by the names they join, the best first, with their sentences."""
 
 from __future__ import annotations
 
@@ -175,8 +173,7 @@ def _number(place: str) -> int:
     return int(digits) - 1 if digits.isdecimal() else 0
 
 
-# What a question has met on its way along paths: sentences, how well their passages stand, and the answers
-# read so far.
+# The state of a question in this mode: sentences, the ranks of their passages, and the answers so far.
 
 _STARTS = 12  # names that paths begin at
 
@@ -298,8 +295,7 @@ def weakest(read: Iterable[PathAnswer]) -> float | None:
     return None if None in told else min((each for each in told if each is not None), default=None)
 
 
-# Typed facts of a graph that a run began with, which no sentence in it says: met near names, and read as
-# lines along chains.
+# Typed facts of the initial graph that no sentence in it states, read as chains of lines.
 
 _MOST_AT = 40  # facts at one name, the nearest to the question
 _MOST_NAMES = 40  # names whose facts are known
@@ -307,7 +303,7 @@ _LONGEST = 3  # facts of a chain
 _CHAINS = 200  # that are grown at a time
 _VALUE = 200  # characters of a property that is a fact
 _READ_AT = 200  # facts of a name that a statement reads
-# properties of a node that say where it is from, or its name
+# properties of a node that give its source or its name
 _NO_FACTS = {"source_id", "source", "sentence", "id", "name", "label"}
 _PARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
 

@@ -1,4 +1,4 @@
-"""What a short answer says: that it does not know, yes or no, a date, or an age."""
+"""Values in short answers: no answer, yes or no, dates, ages and quantities, and whether two are the same."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from types import MappingProxyType
 
 from kgot_lab.text.words import content_words, light_stem, named_words
 
-# A figure in a text with its scale and its unit, as an amount that compares; none where the text may be
-# read in two ways.
+# Quantities: a number in a text with its scale and unit, as a comparable amount, or none if ambiguous.
 
 _FEET, _INCH = 0.3048, 0.0254
 _SCALES: Mapping[str, float] = MappingProxyType(
@@ -195,7 +194,7 @@ _DATE = re.compile(
 )
 _YEAR = re.compile(rf"(?<![\w.,])(?<!\d )(?:AD ?(\d{{1,4}})\b|{_YEAR_OF}(?![.,]?\d|\w))")
 _ISO = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
-# the day first, as it is written with points
+# day first, as in dates with points
 _POINTS = re.compile(r"\b(\d{1,2})\.\s?(\d{1,2})\.\s?(\d{4})\b")
 _IS_BEFORE = re.compile(_BEFORE)
 _AGE = re.compile(
@@ -273,8 +272,7 @@ def _year(year: int, text: str, end: int) -> int:
     return -year if _IS_BEFORE.match(text, end) else year
 
 
-# Whether two values are the same: dates as dates, countries by any of their names, anything else by its
-# words.
+# Equality of values: dates as dates, countries by any of their names, anything else by its words.
 
 _COUNTRIES: Mapping[str, str] = MappingProxyType(
     {
@@ -413,7 +411,7 @@ def _is_date(text: str) -> bool:
     return not rest and date_in(text) is not None and len(re.findall(r"[A-Z][a-zä]{2,8}", text)) <= 1
 
 
-# A line of a reply without what lists and stress put around it.
+# Plain lines: a line of a reply without list and emphasis markers.
 
 _HEAD = re.compile(r"^(?:[-*•–]\s+)?(?:\*\*|__)?(?:\d+[.)](?!\d))?(?:\*\*|__)?\s*")
 _TAIL = re.compile(r"\s*(?:\*\*|__)?$")
