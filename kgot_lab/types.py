@@ -361,7 +361,7 @@ class Reply:
     model: str = ""  # the name of the model that answered, where that is not the one asked
     cut: bool = False  # whether it ended because it had max_tokens
     # The natural logarithm of the probability the model gave to what it wrote, all tokens together; None
-    # where it was not asked for or is not told.
+    # if it was not requested or not reported.
     logprob: float | None = None
 
 

@@ -66,7 +66,7 @@ def expert(
         ExpertModels({llm.name: lambda: llm}, llm.name),
         embedder=_embedder(),
     )
-    weakref.finalize(service.tables, service.tables.storage.close)  # nobody has to: all of it is in memory
+    weakref.finalize(service.tables, service.tables.storage.close)  # optional, since all of it is in memory
     return ExpertTalk(
         service, service.create(merged(merged(told, {"persona": _persona(persona)}), settings or {})).id
     )
@@ -75,7 +75,7 @@ def expert(
 def _exists(place: str) -> bool:
     try:
         return Path(place).expanduser().exists()
-    except (OSError, RuntimeError):  # too long for a name, or the home of somebody who is not here
+    except (OSError, RuntimeError):  # name too long, or the home of an unknown user
         return False
 
 

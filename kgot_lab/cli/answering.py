@@ -231,7 +231,7 @@ def _go_on_with(
         save_graph=choice.save,
     )  # fmt: skip
     terminal.check_page(outputs.html, documents)
-    # what stands before a fork, its run has paid
+    # events before a fork were paid for by its original run
     spending = asking.spending_of(configuration, run.events[max(by_hand(run), 0) :])
     used = {
         "model": model, "execution_model": execution, "models": configuration.models, "tape": outputs.tape, "store": choice.kind,

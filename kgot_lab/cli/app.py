@@ -96,7 +96,7 @@ def main() -> None:
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a letter that a terminal does not have must not end a run
+            stream.reconfigure(errors="replace")  # an unsupported character must not end a run
     with warnings.catch_warnings(), _ended_by_signals():
         # without the line of code it comes from
         warnings.showwarning = lambda message, *_: terminal.say(f"note: {message}")
@@ -442,5 +442,5 @@ def _replay_demo() -> None:
     terminal.show_end(run.events, path)
     try:
         terminal.write_page(run.events, terminal.RUNS / "demo.html")
-    except BadInput as error:  # nobody asked for this page
+    except BadInput as error:  # this page was not requested
         terminal.say(f"note: {error}")

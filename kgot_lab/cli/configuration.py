@@ -69,12 +69,12 @@ class Configuration(_Part):
     snapshots: str | None = None  # a folder for a snapshot after every write
     memory: str | None = None  # a file of claims
     as_of: str | None = None  # a time of it
-    certify: bool = False  # the answer is told as far as its certificate lets it be
+    certify: bool = False  # show the answer only as far as its certificate allows
 
     def with_flags(self, flags: Mapping[str, Any]) -> Configuration:
         """Return the configuration with the flags of a command, by dotted name ("store.at").
 
-        Flags that are None were not given. Raises BadInput for an invalid value.
+        Values may be paths. None means that a flag was not given. Raises BadInput for an invalid value.
         """
         told = self.model_dump()
         for name, value in flags.items():

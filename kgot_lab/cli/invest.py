@@ -77,7 +77,7 @@ def run_monitor(
 
     folder: Path = context.obj
     source = news or folder / NEWS
-    news_on_file(source)  # a name that was mistyped is told at once, and not in every tick
+    news_on_file(source)  # reports a mistyped name at once, not in every step
     deliver = to_address(post) if post else to_folder(folder / BRIEFINGS)
     if not 0 < minutes < 1e6:
         raise BadInput(f"--every is more than 0 minutes, not {minutes:g}")
@@ -103,7 +103,7 @@ def run_monitor(
 
 @investments.command(
     "hold", context_settings={"ignore_unknown_options": True}
-)  # -3 shares are a number that is told to be wrong
+)  # -3 shares are parsed as a number and rejected
 def note_position(
     context: typer.Context,
     user: str = argument("who holds it; new users get an account"),

@@ -155,7 +155,7 @@ def with_snapshots(events: Iterable[Event], folder: str | None, trace: Path) -> 
         if isinstance(event, Wrote) and ours:
             try:
                 truth.apply(event.diff)
-            except BadInput:  # the run goes on: what it writes is in its store and its trace
+            except BadInput:  # the run continues, with its writes in store and trace
                 ours = False
                 terminal.say(
                     "note: no more snapshots: a write does not follow on those before it, so another command writes there too"
@@ -202,7 +202,7 @@ def _put(place: SavedGraph, write: Callable[[], None]) -> bool:
     try:
         if place.held:
             return _replaced(place, write)
-        with suppress(FileExistsError):  # told where the file is made, if it is no folder
+        with suppress(FileExistsError):  # reported when the file is created, if it is no folder
             place.path.parent.mkdir(parents=True, exist_ok=True)
         place.path.open("xb").close()
     except FileExistsError:

@@ -120,7 +120,7 @@ def _goes_on(path: Path) -> bool:
 
     try:
         return path.exists() and parted_at(load_run(path).events) is None
-    except LabError:  # what its file lacks is told when it is gone on with
+    except LabError:  # errors in the file are reported on resume
         return True
 
 

@@ -136,7 +136,7 @@ def _in_turn(reviewer: Reviewer) -> None:
             return
         try:
             _did(reviewer, key, queued)
-        except LabError as error:  # somebody was first, or nonsense was typed: said, and the review goes on
+        except LabError as error:  # already decided, or invalid input: reported, and the review continues
             terminal.say(f"not done: {error}")
             reviewer.reload()
     typer.echo(reviewer.nothing_waits if not reviewer.decided else "Nothing waits any more.")

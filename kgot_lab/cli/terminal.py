@@ -49,7 +49,7 @@ def say(text: str) -> None:
 
     with suppress(
         OSError
-    ):  # where nobody can be told, as after a terminal was closed, the work still ends well
+    ):  # without a terminal, the work still completes
         typer.echo("\n".join(map(harmless, without_known_keys(without_secrets(text)).split("\n"))), err=True)
 
 
@@ -373,7 +373,7 @@ def check_writable(path: Path | None) -> None:
             f"cannot write {path}: {'it is a folder' if path.is_dir() else 'there is no right to'}"
         )
     try:
-        with TemporaryFile(dir=path.parent):  # rights do not tell of a file system that takes no files
+        with TemporaryFile(dir=path.parent):  # permissions do not reveal a read-only file system
             pass
     except OSError as error:
         raise BadInput(f"cannot write {path}: {error.strerror}") from None

@@ -264,7 +264,7 @@ def _of_path(run: RunMaterial) -> list[RunFact]:
         ]
     named = {compared_name(name): name for name in question_names(run.question, run.titles())}
     unnamed = _unnamed(run)
-    # one of the things that the question names: each must be told of
+    # the answer is one of the named things: each must be mentioned
     if any(_same_name(name, answer) for name in named.values()):
         return [
             *unnamed,

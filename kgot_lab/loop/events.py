@@ -104,7 +104,7 @@ class Voted(Event):
     inserts: int
     retrieves: int
     invalid: int
-    possible: int  # ballots the limits allow; fewer are asked once the outcome cannot change
+    possible: int  # ballots that the limits allow; voting stops once the outcome is decided
     reasons: tuple[str, ...] = ()
 
     @property

@@ -62,7 +62,7 @@ from kgot_lab.text.words import SentenceRules, content_words, sentences
 from kgot_lab.tools.tool import Result, Tool, checked_result, format_costs, sought_by
 from kgot_lab.types import Diff, Document, Edge, Message, Prompt, Triple, Usage
 
-_LEAST = 0.4  # sentences that share less with the question than this part of what the best one shares are not worth a call
+_LEAST = 0.4  # minimum relevance of a sentence, as a share of the best one's
 _FEW = 400  # edges of the graph that a run began with up to which their names are looked at
 LEAD = 1.5  # a first sentence mostly says what the thing is, so it counts a little more
 
@@ -231,7 +231,7 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
                 return returned
             sleep(wait if error.wait is None else error.wait)
             wait *= 2
-        except BaseException as error:  # the run stops within the tool: what it cost until then is kept, and the tool begins again
+        except BaseException as error:  # the run stops inside the tool: its cost is recorded, and the tool starts over
             charged_usages = [error.spent] if isinstance(error, LLMError) and error.spent is not None else []
             yield from _inside(run, call, "", _charged(run, charged_usages, noted), lost=True)
             raise
@@ -270,7 +270,7 @@ def _called(run: Loop, call: ToolCall, noted: list[RecordedCall]) -> Result:
         raise ToolFailed(
             f"{call.tool} is broken: it ended itself ({type(error).__name__}: {words_of(error)})"
         ) from error
-    except Exception as error:  # the tool's own mistake, told in full: the run goes on with other tools
+    except Exception as error:  # an error of the tool itself: the run continues with other tools
         if wants_memory(error):
             raise OutOfMemory(f"the tool {call.tool}") from error
         raise ToolFailed(f"{call.tool} is broken: {type(error).__name__}: {words_of(error)}") from error
@@ -405,7 +405,7 @@ def _triples(run: Loop, returned: ToolReturned) -> Steps[list[str]]:
         return [run.store.dialect.add(grounded_facts(grounded, run.store))] if grounded else []
     wanted = joined_lines([run.state.question, *map(str, returned.call.arguments.values())])
     lead = [LEAD if piece.place == 0 else 0.0 for piece in pieces]
-    least = _LEAST if run.state.question else 0.0  # without a question every sentence is worth a call
+    least = _LEAST if run.state.question else 0.0  # without a question every sentence is read
     kept, left_out = fit(
         wanted, [str(piece) for piece in pieces], run.limits.tool_tokens, bonus=lead, least=least
     )

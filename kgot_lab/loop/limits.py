@@ -50,12 +50,12 @@ class Limits:
     parses: int = 3  # formatted answers per candidate
     calls: int = 5  # tool calls per step
     temperature: float = 0.0
-    vote_temperature: float = 0.7  # five ballots at 0 are one text five times
+    vote_temperature: float = 0.7  # at 0 all ballots are identical
     # other ones, by what is asked for
     temperatures: Mapping[str, float] = field(default_factory=dict, hash=False)
     # other lengths than REPLY_TOKENS, by what is asked for
     reply_tokens: Mapping[str, int] = field(default_factory=dict, hash=False)
-    longer: int = 3  # times that a reply which was cut short is asked for again with twice the room
+    longer: int = 3  # retries of a truncated reply, each with twice the tokens
     tool_attempts: int = 6  # calls in all of a tool that fails in a way that may pass
     tool_wait: float = 1.0  # seconds before the second of them; each wait is twice the last
     # of one run of Python, for arithmetic in any store and for the tool that runs it
@@ -79,7 +79,7 @@ class Limits:
     passages: int = 0  # that are read whole in place of those sentences, the best found first
     sure: float = 0.6  # the likelihood of an answer above which nothing more is read, 0 to 1
     hops: bool = True  # whether a question is split into hops where its best path gives no sure answer
-    # whether two things that a question compares are asked about apart, and their values compared
+    # whether two compared things are asked about separately and their values compared
     comparisons: bool = True
     # whether a model writes facts from the sentences of the path that an answer was read from
     typed_facts: bool = True

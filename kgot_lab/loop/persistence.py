@@ -35,7 +35,7 @@ from kgot_lab.types import Document, Edge, Json, Triple
 
 MOST_REMEMBERED = 2000  # facts that a question begins with; a prompt is cut to far fewer
 _NAMED = 3.0  # what a name in the question counts beside its words
-_FURTHER = 0.5  # what a fact counts of the worth of one that it shares a name with
+_FURTHER = 0.5  # share of its score that a fact passes on to facts that share a name with it
 _CROWD = 20  # facts of one name from which on each counts less for it
 
 

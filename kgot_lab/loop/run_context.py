@@ -217,7 +217,7 @@ def rendered_graph(run: Loop, reader: Store | None = None) -> Steps[str]:
     """
     shown, store = (len(run.state.writes), (reader or run.store).dialect.name), reader or run.store
     if run.shown is None or run.shown[0] != shown:
-        # the model judges what a fact says; it does not spell its name in code
+        # the model judges facts and does not write their names in code
         sources = run.limits.reading == "operations"
         run.shown = (shown, *rendered(store, run.state.question, run.limits.graph_tokens, sources=sources))
     _, text, cut = run.shown

@@ -33,7 +33,7 @@ class State:
     question: str = ""
     attachments: tuple[str, ...] = ()
     start: PropertyGraph = EMPTY  # the graph that the run began with
-    spelled: bool = False  # whether a model spells the statements that write
+    spelled: bool = False  # whether a model writes the write statements
     step: int = 0
     calls: tuple[ToolCall, ...] = ()
     returns: tuple[ToolReturned, ...] = ()

@@ -217,7 +217,7 @@ def load_run(path: str | Path) -> Trace:
     require(path, (str, Path), "a run is loaded from the path of its trace")
     path = Path(path)
     try:
-        lines = lines_on_file(path)  # a kill can come in the middle of a letter
+        lines = lines_on_file(path)  # a kill can come in the middle of a character
     except (OSError, UnicodeDecodeError) as error:
         raise TraceError(f"cannot read the trace {path}: {error}") from error
     if broken := broken_seal(line for line in lines[:-1] if line.strip()):

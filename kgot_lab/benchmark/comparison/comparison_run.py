@@ -87,7 +87,7 @@ class ReusingLLM:
         return getattr(self._llm, name)  # its hash, engine, price and account
 
 
-_IN_A_ROW = 5  # answers that end in an error before a sitting stops: then it is the model's server and not the question
+_IN_A_ROW = 5  # consecutive errors before a session stops, since then the server is the cause
 
 
 class Due(NamedTuple):

@@ -221,7 +221,7 @@ def keep_comparison(plan: Mapping[str, Json], folder: Path) -> bool:
             f"{folder} has no {PLAN_FILE} but holds {left[0]}: name an empty folder with --folder DIR"
         )
     _write(plan, path)
-    # receipts are for keeping, traces are large
+    # results are small enough for a repository, traces are not
     write_whole(folder / ".gitignore", "traces/\n.lock*\n", "what git ignores")
     return False
 

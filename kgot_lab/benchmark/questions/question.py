@@ -102,7 +102,7 @@ def own_questions(path: Path) -> QuestionSet:
     the file. Raises BadInput, naming the line.
     """
     try:
-        # and at no other separator: JSON lets those stand in a text
+        # at no other separator, since JSON allows those in strings
         lines = utf8_text(read_regular(path), path).split("\n")
     except OSError as error:
         raise BadInput(f"the questions {path} cannot be read: {error}") from None

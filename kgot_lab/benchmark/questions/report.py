@@ -129,7 +129,10 @@ def _median_seconds(rows: Sequence[QuestionResult]) -> str:
 
 
 def _untold(row: QuestionResult) -> bool:
-    """Return whether the server did not report all tokens of a question, since no call has zero of a kind."""
+    """Return whether the server did not report all tokens of a question's calls.
+
+    A successful call reads and writes at least one token.
+    """
     return bool(row.calls and not row.error and not (row.prompt_tokens and row.completion_tokens))
 
 

@@ -35,7 +35,7 @@ from kgot_lab.retrieval.stage import Stage
 from kgot_lab.types import checked_documents
 
 BenchmarkProgress = Callable[[int, int, str], object]  # done, total, what is next
-_LONGEST = 200  # characters in the name of a receipt
+_LONGEST = 200  # maximum length of a results file name, in bytes
 
 
 def bench(

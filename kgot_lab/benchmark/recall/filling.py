@@ -223,7 +223,7 @@ class _Job:
     errand: Errand = Errand("", "", 0, Plan("none"))
     embedder: Embedder | None = None
     lost: int = 0
-    again: str = ""  # why, of one that has a receipt
+    again: str = ""  # why it is run again, if it has results
 
 
 def _left(

@@ -168,7 +168,7 @@ class SyntheticVectors:
 
 GrowthRow = Mapping[str, Json]
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
-_KEPT = 1_000  # hits a lane keeps
+_KEPT = 1_000  # hits per query
 _FEWEST = 5  # queries measured, however long they take
 
 
@@ -282,7 +282,7 @@ def measured(lane: str, size: int, queries: int = 50, seconds: float = 60.0) -> 
 
     Memory is accurate only in a fresh process.
     """
-    LANES[lane](synthetic(8, 2)).search("warm up")  # imports what the lane needs, which is not its index
+    LANES[lane](synthetic(8, 2)).search("warm up")  # imports the retriever's packages, which do not count as its index
     dataset = synthetic(size, min(queries, size // 4))
     gc.collect()
     _forget_peak()
@@ -341,7 +341,7 @@ def _memory(what: str) -> float:
 
 def _forget_peak() -> None:
     try:
-        Path("/proc/self/clear_refs").write_text("5")  # VmHWM begins anew
+        Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
     except OSError:
         return  # elsewhere the peak counts what came before
 

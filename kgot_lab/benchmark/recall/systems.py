@@ -44,8 +44,8 @@ from kgot_lab.types import Document, Edge, Json, Ranking
 
 FEWEST = 4  # develop queries, below which nothing is tuned
 _PRIMARY = Plan.primary  # what is tuned for, unless a plan says otherwise
-_WHOLE = 100  # hits kept for a measure that looks at all of them
-_GRID = tuple(step / 10 for step in range(11))  # the weights tried; at 0 and 1 one lane stands alone
+_WHOLE = 100  # hits stored for a measure without a depth
+_GRID = tuple(step / 10 for step in range(11))  # candidate weights; at 0 and 1 a single retriever remains
 
 
 def cross_fitted(dataset: Dataset, fit: Callable[[Dataset], Stage], name: str) -> Stage:
@@ -321,7 +321,7 @@ class _Parts:
     def own(self) -> tuple[tuple[Document, ...], Embedder]:
         return self._documents, self._minilm
 
-    # lanes
+    # retrievers
 
     @cached_property
     def like(self) -> Stage:

@@ -159,7 +159,7 @@ def _tell(
         )
         return None
     with within_time(how.timeout):
-        graph = named.graph  # read before a model is loaded: a wrong name is told at once
+        graph = named.graph  # read before a model is loaded, to report a wrong name at once
         llm = (
             terminal.connect_model(model, models=str(models) if models else None)
             if model and len(graph)

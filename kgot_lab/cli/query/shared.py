@@ -373,8 +373,8 @@ def command_of(question: GraphQuestion) -> Callable[..., None]:
             return
         named.quiet = shape.quiet
         with within_time(shape.timeout):
-            # a search ranks several graphs together and tells a thing that two know once; to the others they
-            # are one graph
+            # a search ranks several graphs jointly, and lists a thing that two contain once; other questions
+            # see one graph
             result = question.ask(named.whole if question.name == "search" else named.graph, **arguments)
         tell_result(result, shape)
 

@@ -44,7 +44,7 @@ def extract(
     if returned is None or not left or left[0].id != _read_by(returned):
         return _extract(_loop(llm, store, limits, done), left) if left else _nothing(store, done)
     recording = Recording.of(within)
-    model = RememberedLLM(recording, llm.name)  # asks nobody until what is recorded has been walked again
+    model = RememberedLLM(recording, llm.name)  # no live model until the recording is replayed
     run = _loop(model, RememberedStore(recording, store), limits, before)
     return _extract(run, left, lambda: _go_on_within(run, model, llm, (*before, returned, *within)))
 
@@ -127,7 +127,7 @@ def _follows(walk: Iterator[Event], recorded: Sequence[Event]) -> bool:
 def _has_ended(walk: Iterator[Event]) -> bool:
     try:
         return all(isinstance(event, Cut) for event in walk)
-    except LabError:  # it asked for a reply that nobody has given
+    except LabError:  # it asked for a reply that is not recorded
         return False
 
 

@@ -1,4 +1,4 @@
-"""Recorded forks and the alignment of two runs: what a fork changed and saved, and which events correspond."""
+"""Recorded forks and the alignment of two runs: what a fork changed and saved, which events correspond."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def _asked(events: Sequence[Event]) -> dict[int, Asked]:
 
 
 def _key(event: Asked) -> str:
-    return prompt_digest(event.prompt, "")  # whoever answered
+    return prompt_digest(event.prompt, "")  # for any model
 
 
 def _untimed(data: dict[str, Json]) -> dict[str, Json]:

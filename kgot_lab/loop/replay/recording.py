@@ -172,7 +172,7 @@ class RememberedLLM:
     def __call__(self, prompt: Prompt) -> Reply:
         known = self.recording.turns
         if known is None:
-            # whoever answered: another model may have gone on
+            # for any model: another one may have continued the run
             known = self.recording.replies.get((prompt_digest(prompt, ""),))
         if known:
             self.recording.avoided += 1
@@ -251,7 +251,7 @@ class RememberedStore:
     fingerprint: Fingerprint = field(default_factory=Fingerprint)
     edits: Mapping[Key, str] = field(default_factory=dict)  # statements to run in place of recorded ones
     reads_in: str = ""  # the language it is asked in, if not the run's own
-    spoken: Dialect | None = None  # what prompts say of it, where it stands for a store of another kind
+    spoken: Dialect | None = None  # dialect for prompts, if it replaces a store of another kind
     # asked for, and run in its place: for the event that is to come
     edited: dict[str, str] = field(default_factory=dict)
 

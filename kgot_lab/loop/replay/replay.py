@@ -126,7 +126,7 @@ def _next_write(events: Sequence[Event], store: Store, walk: WalkBeside) -> tupl
             if begun.dialect.startswith("SQL")
             else open_for(begun.dialect, *begun.readers)
         )
-    except UnknownName:  # a language of somebody else's store
+    except UnknownName:  # a query language of a third-party store
         return ()
     with closing(beside) as apart:
         try:
@@ -386,7 +386,7 @@ def resume(path: str | Path, store: Store, live: Resources) -> Iterator[Event]:
     require(live, Resources, "what a run may use to go on is Resources(tools, model)")
     require(path, (str, Path), "a run is resumed from the path of its trace")
     load_run(path)  # so that what is no trace is said before anything else
-    writing = reopened(path)  # first, so that nobody adds to what is read now
+    writing = reopened(path)  # first, so that no other process appends meanwhile
     try:
         trace = load_run(path)
         if (parted := parted_at(trace.events)) is not None:

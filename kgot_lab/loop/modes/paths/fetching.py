@@ -38,7 +38,7 @@ from kgot_lab.types import Document
 _RECALLED = 12  # names that the graph finds for a question, and titles that are then known
 _STEPS = 2  # on from those titles, as many as a search by names takes
 _READ_FOR_FACTS = 4  # sentences
-_NAMED_LATER = 0.5  # how well a title stands that a step names and the question does not: as one that is looked up for it
+_NAMED_LATER = 0.5  # rank score of a title that a step names and the question does not
 
 
 def recall(run: Loop, walk: PathWalk) -> None:

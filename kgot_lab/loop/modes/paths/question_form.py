@@ -116,7 +116,7 @@ def none_of(answer: str, things: Sequence[str]) -> str:
 
 # Choices: the things that a question offers, and whether all of them were found.
 
-MARK = "§"  # stands with its number for a thing in a masked question
+MARK = "§"  # with a number, replaces a thing in a masked question
 _ARTICLES = r"(?:(?:the|a|an|both|either|der|die|das)\s+)*"
 _NAME = re.compile(
     rf"^\W*(?!both\b){_ARTICLES}[{CAPITAL}][\w.'’&-]*(?:\s+(?:(?:of|the|de|la|and|for|in|on)\s+)*[{CAPITAL}\d][\w.'’&-]*)*\W*$"

@@ -108,7 +108,7 @@ def _asked(question: str, facts: str) -> str:
 
 
 _ROWS = 60  # of a read
-_SENTENCES = 80  # that a read is told the worth of
+_SENTENCES = 80  # sentences whose scores are passed to a read
 
 
 def paths_read(

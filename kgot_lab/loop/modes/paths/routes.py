@@ -64,9 +64,10 @@ class Route:
         return replace(self, sentences=said or self.sentences)
 
     def resting(self, answer: str) -> Route:
-        """Return the route reduced to what states an answer and joins it to the start.
+        """Return the route with the sentences and facts that state an answer, and what joins them to the
+        start.
 
-        Sentences, links and facts are kept. The route is unchanged if nothing states the answer.
+        These are links and facts. The route is unchanged if nothing states the answer.
         """
         wanted = f" {' '.join(content_stems(answer))} "
         says = {each.place for each in self.sentences if wanted in f" {' '.join(content_stems(each.text))} "}
