@@ -324,7 +324,7 @@ class Prompt:
     temperature: float = 0.0
     seed: int | None = None
     max_tokens: int = 512
-    likelihood: bool = False  # whether the reply is to say how likely the model held it
+    likelihood: bool = False  # whether to request the log-probability of the reply
 
 
 @dataclass(frozen=True)
@@ -333,9 +333,9 @@ class Usage:
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    seconds: float = field(default=0.0, compare=False)  # a replay takes another time and is still equal
+    seconds: float = field(default=0.0, compare=False)  # not compared, since a replay takes another time
     cost: float = 0.0
-    reasoning_tokens: int = 0  # those of the completion tokens that were thought and not said
+    reasoning_tokens: int = 0  # completion tokens used for reasoning, not in the reply
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -358,10 +358,9 @@ class Reply:
 
     text: str
     usage: Usage = Usage()
-    model: str = ""  # the name of the model that answered, where that is not the one asked
-    cut: bool = False  # whether it ended because it had max_tokens
-    # The natural logarithm of the probability the model gave to what it wrote, all tokens together; None
-    # if it was not requested or not reported.
+    model: str = ""  # name of the model that answered, if it is not the requested one
+    cut: bool = False  # whether it was truncated at max_tokens
+    # natural log-probability of the reply, summed over its tokens; None if not requested or not reported
     logprob: float | None = None
 
 

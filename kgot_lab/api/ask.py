@@ -36,8 +36,8 @@ from kgot_lab.types import LLM, Document, checked_documents
 
 # Progress of a run or a long job in a notebook cell. Nothing is shown elsewhere.
 
-SHOWN = 16  # lines at once: the last ones
-_BAR, _PAUSE = 30, 0.2  # signs of a bar, and seconds between two pictures of it
+SHOWN = 16  # maximum lines shown, the last ones
+_BAR, _PAUSE = 30, 0.2  # characters of a bar, and seconds between two updates
 
 
 def display_progress(events: Iterable[Event], head: str = "") -> Iterator[Event]:
@@ -196,7 +196,7 @@ def ask(
             raise BadInput(
                 f"there is nothing to take facts from: give documents, such as a folder, a file or a search tool, {more}"
             )
-        # first, since an index is made in vain where no model is
+        # first, since without a model an index is useless
         llm = connect(model) if isinstance(model, str) else model
         require_parts(
             llm,

@@ -29,7 +29,7 @@ class StoreChoice(_Part):
     wipe: bool = False
     unsafe: bool = False
     graph: str | None = None
-    save: str | None = None  # a file for the graph as it is in the end
+    save: str | None = None  # output file for the final graph
 
 
 class ToolChoice(_Part):
@@ -37,10 +37,10 @@ class ToolChoice(_Part):
 
     names: Literal["auto", "all"] | tuple[str, ...] = "auto"
     web: bool = False
-    mirror: str | None = None  # a folder that stands in for the web
+    mirror: str | None = None  # folder of pages in place of the web
     engine: str = ""
     vision_model: str | None = None
-    speech_model: str = "whisper-1"  # of OpenAI, for recordings
+    speech_model: str = "whisper-1"  # OpenAI speech-to-text model, for recordings
     unpack_into: str | None = None
 
 
@@ -58,17 +58,17 @@ class Configuration(_Part):
 
     model: str = "local"
     execution_model: str | None = None
-    models: str | None = None  # a file of models by name
+    models: str | None = None  # file of named models
     preset: str = "auto"
     format: str | None = None
-    limits: dict[str, Any] = {}  # single limits other than the preset's
+    limits: dict[str, Any] = {}  # overrides of the preset's limits
     documents: str | None = None
     store: StoreChoice = StoreChoice()
     tools: ToolChoice = ToolChoice()
     budget: Spend = Spend()
     snapshots: str | None = None  # a folder for a snapshot after every write
     memory: str | None = None  # a file of claims
-    as_of: str | None = None  # a time of it
+    as_of: str | None = None  # a time, for an earlier state of the memory
     certify: bool = False  # show the answer only as far as its certificate allows
 
     def with_flags(self, flags: Mapping[str, Any]) -> Configuration:

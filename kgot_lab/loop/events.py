@@ -42,7 +42,7 @@ class Started(Event):
     planning: str = ""
     execution: str = ""
     dialect: str = ""
-    readers: tuple[str, ...] = ()  # the languages that candidates are asked for in addition
+    readers: tuple[str, ...] = ()  # additional query languages for candidates
     # name -> description and arguments, as the prompts showed them
     tools: Mapping[str, Json] = field(default_factory=dict, hash=False)
     computes: bool = True  # whether there was something that runs Python; runs of older versions do not say
@@ -60,8 +60,8 @@ class Asked(Event):
     prompt: Prompt
     reply: str
     usage: Usage = Usage()
-    cut: bool = False  # whether the reply ended because it had all the tokens it may have
-    # how likely the model held the reply, where it was asked
+    cut: bool = False  # whether the reply was truncated at its token limit
+    # log-probability of the reply, if requested
     logprob: float | None = field(default=None, metadata={"if_told": True})
 
     @property
@@ -153,7 +153,7 @@ class ToolReturned(Event):
     text: str
     sources: tuple[Document, ...] = ()
     failed: bool = False
-    again: bool = False  # of a failure: whether the same call may do better later
+    again: bool = False  # of a failure: whether a retry may succeed
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -191,7 +191,7 @@ class Read(Event):
     statement: str
     rows: Rows
     dialect: str = ""  # empty: the language of the run
-    constant: tuple[int, ...] = ()  # the numbers of the rows that hold only what the statement itself says
+    constant: tuple[int, ...] = ()  # indices of rows that hold only constants of the statement
     asked: str = ""  # the statement that the loop asked for, where a person has put another in its place
 
     @property
@@ -239,11 +239,11 @@ class Answered(Event):
     """The end: the answer, whether it is a guess, and what it rests on."""
 
     text: str
-    forced: bool  # a guess: no read gave rows, or none that an answer could be made of
+    forced: bool  # a guess: no read gave rows, or no usable ones
     evidence: Rows = ()  # graph facts
     passages: tuple[str, ...] = ()  # ids of the documents the facts were taken from
     supports: tuple[tuple[Support, ...], ...] = ()  # for each fact, the documents and sentences that say it
-    # the model's own, 0 to 1, where it was asked for
+    # the model's own probability, 0 to 1, if requested
     likelihood: float | None = field(default=None, metadata={"if_told": True})
 
     @property

@@ -20,13 +20,13 @@ from kgot_lab.stores.embedded_store import fact_of
 from kgot_lab.text.words import content_words, named_words, sentences, stands_in
 from kgot_lab.types import Diff, Document, Edge, Json
 
-_WHOLE = 5000  # nodes and edges up to which every name of the graph is known; of a larger one, those near what the rows hold
-_MOST = 50  # names that a large graph is searched for, and names around those
-_LONGEST = 3  # edges of a chain
-_CHAINS = 5000  # that are grown at a time
-_STARTS = 10  # names that they are grown from, for one statement
-_CITED = 3  # chains between two names
-_NAMED = 10  # names of a row or a statement between which chains are looked for
+_WHOLE = 5000  # nodes and edges up to which the whole graph is indexed, or else the part near the rows
+_MOST = 50  # maximum names to search a large graph for, and names around those
+_LONGEST = 3  # maximum edges of a chain
+_CHAINS = 5000  # beam width of chains
+_STARTS = 10  # maximum start names of chains for one statement
+_CITED = 3  # maximum chains between two names
+_NAMED = 10  # maximum names of a row or statement to join by chains
 _TEXT = re.compile(r"""'((?:[^'\\]|\\.)*)'|"((?:[^"\\]|\\.)*)"|:([\w%.-]+)|`([^`]+)`""")
 
 

@@ -14,7 +14,7 @@ Writing = Literal["statements", "operations", "mentions"]
 Reading = Literal["statements", "operations", "whole graph", "paths"]
 Arithmetic = Literal["always", "numbers", "never"]
 Format = Literal["default", "gaia"]
-REPLY_TOKENS: Mapping[str, int] = {  # the most tokens of a reply, by what is asked for
+REPLY_TOKENS: Mapping[str, int] = {  # maximum reply tokens by role
     "vote": 300, "merge": 200, "tools": 250, "next names": 80, "write": 1500, "sentence": 120, "mend": 400, "read": 400, "names": 100,
     "arithmetic?": 20, "arithmetic": 400, "parse": 200, "choose": 20, "guess": 200,
     "path": 40, "compared": 48, "hops": 80, "facts": 160,
@@ -44,49 +44,49 @@ class Limits:
     preset: str = "reference"
     steps: int = 7  # INSERT turns before reading is forced
     votes: int = 5  # ballots per turn
-    forced_reads: int = 5  # read statements asked for when the steps have run out or the loop is stuck
-    rereads: int = 3  # new read statements after rows came back empty
+    forced_reads: int = 5  # read statements when the steps ran out or the loop is stuck
+    rereads: int = 3  # new read statements after an empty result
     repairs: int = 3  # repairs of one failing statement
     parses: int = 3  # formatted answers per candidate
     calls: int = 5  # tool calls per step
     temperature: float = 0.0
     vote_temperature: float = 0.7  # at 0 all ballots are identical
-    # other ones, by what is asked for
+    # overrides by role
     temperatures: Mapping[str, float] = field(default_factory=dict, hash=False)
-    # other lengths than REPLY_TOKENS, by what is asked for
+    # overrides of REPLY_TOKENS by role
     reply_tokens: Mapping[str, int] = field(default_factory=dict, hash=False)
     longer: int = 3  # retries of a truncated reply, each with twice the tokens
-    tool_attempts: int = 6  # calls in all of a tool that fails in a way that may pass
-    tool_wait: float = 1.0  # seconds before the second of them; each wait is twice the last
-    # of one run of Python, for arithmetic in any store and for the tool that runs it
+    tool_attempts: int = 6  # attempts at a tool call with temporary failures
+    tool_wait: float = 1.0  # seconds before the second attempt, doubled for each further one
+    # time limit of one run of Python, for arithmetic and for the Python tool
     python_seconds: float = 5.0
     writing: Writing = "statements"
     reading: Reading = "statements"
-    pool: bool = False  # read rows of all candidates together, and judge by plurality instead of by the model
-    merge: bool = True  # have the model fuse several reasons to INSERT; False puts them side by side
+    pool: bool = False  # pool the rows of all candidates, and choose by plurality instead of by the model
+    merge: bool = True  # the model merges several reasons to INSERT; False concatenates them
     unpolled: int = 0  # INSERT turns before the first vote
-    open_with_question: bool = False  # the first call searches for the question itself, no model asked
-    stop_when_stuck: bool = False  # read at once when the model proposes no call that was not made before
+    open_with_question: bool = False  # the first call searches for the question, without a model
+    stop_when_stuck: bool = False  # read at once if the model proposes no new call
     arithmetic: Arithmetic = "always"  # when to ask whether rows need a computation
     answer_format: Format = "default"
     graph_tokens: int = 6000
     tool_tokens: int = 6000
     row_tokens: int = 4000
-    paths: int = 1  # that are read before the next look-up, with reading "paths"
-    path_tokens: int = 240  # of the sentences of one
-    # of the best sentences of all paths, read where none gives a sure answer; 0: never
+    paths: int = 1  # paths read before the next search, with reading "paths"
+    path_tokens: int = 240  # token budget of one path
+    # token budget of the best sentences of all paths, read if no answer is sure; 0: never
     wide_tokens: int = 480
-    passages: int = 0  # that are read whole in place of those sentences, the best found first
-    sure: float = 0.6  # the likelihood of an answer above which nothing more is read, 0 to 1
-    hops: bool = True  # whether a question is split into hops where its best path gives no sure answer
-    # whether two compared things are asked about separately and their values compared
+    passages: int = 0  # whole passages to read instead of those sentences, the best first
+    sure: float = 0.6  # answer probability at which reading stops, 0 to 1
+    hops: bool = True  # decompose a question into hops if its best path gives no sure answer
+    # ask about two compared things separately and compare their values
     comparisons: bool = True
-    # whether a model writes facts from the sentences of the path that an answer was read from
+    # extract facts with a model from the sentences that an answer was read from
     typed_facts: bool = True
-    links: Sequence[str] = ("titles", "names")  # what joins passages, of LINKED_BY
-    # by which rules a text is cut into sentences and, along paths, names are found in them
+    links: Sequence[str] = ("titles", "names")  # links between passages, of LINKED_BY
+    # rules for sentence splitting and, along paths, for finding names
     sentences: SentenceRules = "any script"
-    examples: bool = True  # whether a prompt that reads a path shows examples
+    examples: bool = True  # few-shot examples in prompts that read a path
 
     def __post_init__(self) -> None:
         for name in (
@@ -231,7 +231,7 @@ PATHS = Limits(
 PRESETS = {"reference": REFERENCE, "local": LOCAL, "paths": PATHS}
 
 
-SMALL = ("local", "ollama")  # whose models are small, by the first word of their names
+SMALL = ("local", "ollama")  # small models, by the prefix of their names
 
 
 def limits_for(model: str, preset_name: str | Limits = "auto", answer_format: str | None = None) -> Limits:
@@ -305,7 +305,7 @@ def calls_by_role(limits: Limits, *, steps: int | None = None, calls: int = 1) -
 
     Arithmetic is one check per candidate, or none if it depends on the question.
     """
-    if limits.reading == "paths":  # what an open question takes whose first path is not sure
+    if limits.reading == "paths":  # calls for an open question whose first path is not sure
         later = max((limits.steps if steps is None else min(steps, limits.steps)) - 1, 0)
         return {
             "path": limits.paths * (1 + later) + 2 * limits.hops,

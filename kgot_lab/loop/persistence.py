@@ -33,10 +33,10 @@ from kgot_lab.types import Document, Edge, Json, Triple
 
 # The initial graph of a question: the facts of a memory near it, with their sources.
 
-MOST_REMEMBERED = 2000  # facts that a question begins with; a prompt is cut to far fewer
-_NAMED = 3.0  # what a name in the question counts beside its words
+MOST_REMEMBERED = 2000  # maximum facts of an initial graph; a prompt shows far fewer
+_NAMED = 3.0  # score of a name in the question, in addition to its words
 _FURTHER = 0.5  # share of its score that a fact passes on to facts that share a name with it
-_CROWD = 20  # facts of one name from which on each counts less for it
+_CROWD = 20  # number of facts of a name above which each counts less
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def nearest_facts(facts: Sequence[Triple], question: str, most: int) -> tuple[Tr
             continue
         found[number] = None
         for end in {facts[number].subject, facts[number].object}:
-            around = ends.pop(end, [])  # a name is gone out from once, from the nearest of its facts
+            around = ends.pop(end, [])  # each name is expanded once, from the nearest of its facts
             share = _FURTHER * min(1.0, _CROWD / max(1, len(around)))
             for other in around:
                 if other not in found:
@@ -433,7 +433,7 @@ def without_retracted(tools: Collection[Tool], retracted: Collection[str]) -> li
 # rewritten. If its facts were recorded under the earlier text, each would support the other's, and
 # retracting one would retract both.
 
-_LETTERS = 8  # of the digest of a text, behind its id
+_LETTERS = 8  # characters of a text's digest, appended to its id
 
 
 @dataclass

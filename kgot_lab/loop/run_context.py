@@ -96,7 +96,7 @@ class Loop:
     limits: Limits
     compute: Callable[[str], str] | None
     state: State
-    # the graph as text; after how many writes it was made, in which language
+    # the rendered graph, with the number of writes before it and its language
     shown: tuple[tuple[int, str], str, Cut | None] | None = None
 
     def happened(self, kind: type[_Kind], **values: Any) -> _Kind:
@@ -116,7 +116,7 @@ class How:
     seed: int = 0
     schema: Mapping[str, Json] | None = None  # narrower than the shape's own
     execution: bool = False  # ask the execution model, not the planning model
-    likelihood: bool = False  # have the reply say how likely the model held it
+    likelihood: bool = False  # request the log-probability of the reply
 
 
 def ask_text(run: Loop, role: str, messages: tuple[Message, ...], how: How) -> Steps[str]:

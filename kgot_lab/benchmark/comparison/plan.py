@@ -152,7 +152,7 @@ class Design:
     aims: Sequence[Goal] = GOALS
     rounds: int = ROUNDS
     seed: int = DRAW_SEED
-    develop: bool = False  # whether the questions are those to tune on
+    develop: bool = False  # whether the questions are the dev split
 
     def plan(self, llm: LLM | None) -> dict[str, Json]:
         """Return the plan of this design as plain values.

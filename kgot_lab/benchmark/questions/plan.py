@@ -41,22 +41,22 @@ class QuestionPlan:
     set: str
     set_sha256: str
     questions: int
-    questions_sha256: str  # of their ids, in their order
+    questions_sha256: str  # hash of their ids, in order
     selection: Mapping[str, Json]
     system: str
     model: str
     execution: str
     limits: Mapping[str, Json]
     tools: Sequence[str] = ()
-    documents_sha256: str = ""  # of those named beside the set's own
+    documents_sha256: str = ""  # hash of the documents in addition to the set's own
     store: str = "in_memory"
     scored_by: str = "match"
     private: bool = False
     web: bool = False
-    mirror: str = ""  # the folder in place of the web
-    engine: str = ""  # that searches the web
-    vision: str = ""  # the model that looks at pictures
-    # date, version, machine: for people
+    mirror: str = ""  # folder of pages in place of the web
+    engine: str = ""  # web search engine
+    vision: str = ""  # vision model
+    # date, version, machine, for information
     made: Mapping[str, Json] = field(default_factory=dict, compare=False)
 
     def keep(self, folder: Path) -> bool:

@@ -231,7 +231,7 @@ def _hotpot_question(row: Json, rows: dict[str, Json], ids: dict[str, str]) -> Q
 
 TOKEN_VARIABLE = "HF_TOKEN"
 _PAGE = 100  # rows, the most that one request may ask for
-_LARGEST = 200_000_000  # bytes of an answer; a file that is larger is not for us
+_LARGEST = 200_000_000  # maximum bytes of a response
 
 
 @dataclass(frozen=True)
@@ -339,8 +339,8 @@ _DATASET, _CONFIG, _SPLIT = "gaia-benchmark/GAIA", "2023_all", "validation"
 def gaia(hub: Hub, files: Path) -> QuestionSet:
     """Load the validation questions of GAIA (Mialon et al. 2023).
 
-    Attached files are written to `files`, a temporary folder of the run. Raises BadInput if the hub refuses
-    access, or returns rows of another form.
+    Attached files are written to `files`, a temporary folder of the run. Raises BadInput if the hub does not
+    return the rows, or returns rows of another form.
     """
     try:
         questions = [_gaia_question(row, hub, files) for row in hub.all_rows(_DATASET, _CONFIG, _SPLIT)]
@@ -381,8 +381,8 @@ BUNDLED_SETS: Mapping[str, Callable[[], QuestionSet]] = {
     "hotpotqa": hotpotqa, "2wiki": twowiki, "musique": musique, "musique-498": musique_dev, "simpleqa": simpleqa, "frames": frames,
 }  # fmt: skip
 GAIA = "gaia"
-DUMMY = 5  # questions of a first try
-LOCKED = "locked"  # questions that are for the last measurement
+DUMMY = 5  # number of questions of a first try
+LOCKED = "locked"  # the held-out test split
 
 
 @contextmanager
@@ -411,7 +411,7 @@ def opened_questions(name: str) -> Iterator[QuestionSet]:
 class Selection:
     """A selection of questions: by part and level, then a sample by seed, then the first `limit`."""
 
-    part: str = ""  # "": all but the locked ones; "all": those too
+    part: str = ""  # "": all but the test split; "all": including it
     level: str = ""
     sample: float = 1.0  # a share
     seed: int = 0

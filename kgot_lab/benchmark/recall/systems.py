@@ -42,8 +42,8 @@ from kgot_lab.types import Document, Edge, Json, Ranking
 
 # Cross-fitting: what is chosen on some queries is applied to the others.
 
-FEWEST = 4  # develop queries, below which nothing is tuned
-_PRIMARY = Plan.primary  # what is tuned for, unless a plan says otherwise
+FEWEST = 4  # minimum number of dev queries for tuning
+_PRIMARY = Plan.primary  # the measure to tune for, unless a plan names another
 _WHOLE = 100  # hits stored for a measure without a depth
 _GRID = tuple(step / 10 for step in range(11))  # candidate weights; at 0 and 1 a single retriever remains
 
@@ -141,7 +141,7 @@ TURNS = Walk(interleaved=True, rest=True)
 TURNS_DELTA = replace(TURNS, computed=(DELTA,))
 
 
-VERSION = "1"  # of the bundled systems: raise it with a change of what one of them finds
+VERSION = "1"  # version of the bundled systems: increase it when the results of one change
 _WITHOUT_VECTORS = {"like", "fts5", "bm25", "static vectors", "lsa", "infonce", "graph boost only", "jaccard"}
 
 

@@ -35,9 +35,9 @@ from kgot_lab.sandbox.python.helpers import MENTIONS_NAME, SAYS_SENTENCE
 from kgot_lab.text.words import SentenceRules
 from kgot_lab.types import Document
 
-_RECALLED = 12  # names that the graph finds for a question, and titles that are then known
-_STEPS = 2  # on from those titles, as many as a search by names takes
-_READ_FOR_FACTS = 4  # sentences
+_RECALLED = 12  # maximum names found for a question, and titles loaded
+_STEPS = 2  # steps from those titles, as many as entity-linked search takes
+_READ_FOR_FACTS = 4  # maximum sentences
 _NAMED_LATER = 0.5  # rank score of a title that a step names and the question does not
 
 

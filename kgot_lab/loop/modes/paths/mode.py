@@ -136,8 +136,8 @@ def _of_thing(run: Loop, walk: PathWalk, name: str, question: str) -> Steps[Path
     return None if read.problem or is_no_answer(read.text) else read
 
 
-_LATER = 0.5  # what the likelihood of an answer from a later path counts: on the develop questions it is right less often
-_WIDE = 0.7  # what the likelihood of an answer read from many sentences counts, for the same reason
+_LATER = 0.5  # weight of an answer from a later path, which is right less often on the dev questions
+_WIDE = 0.7  # weight of an answer read from many sentences, for the same reason
 
 _UNUSED = "no name in the graph that was given shares a word with the question and has a sentence or fact that could be read"
 

@@ -19,7 +19,7 @@ from kgot_lab.text.words import content_stems, plain_answer
 from kgot_lab.types import Document, Edge, Json
 
 FactParts = tuple[str, str, str]  # subject, relation, object
-_MARKS = 6  # tokens that a title and its brackets take, beside the sentence
+_MARKS = 6  # tokens of a title and its brackets
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def routes_of(rows: Iterable[Json]) -> list[Route]:
         if isinstance(row, Mapping) and row.get("start"):
             groups.setdefault(frozenset(filter(None, (row["start"], row.get("end")))), []).append(row)
     found = [_route(group) for group in groups.values()]
-    return sorted(found, key=lambda route: -route.worth)  # equal ones stay in the order of the rows
+    return sorted(found, key=lambda route: -route.worth)  # stable: ties stay in the order of the rows
 
 
 def _route(rows: list[Mapping[str, Json]]) -> Route:
@@ -188,8 +188,8 @@ class PathAnswer:
     routes: tuple[Route, ...]
     likelihood: float | None
     problem: str = ""
-    computed: bool = False  # worked out from values that were read
-    trust: float = 1.0  # what its likelihood counts beside that of others
+    computed: bool = False  # computed from values that were read
+    trust: float = 1.0  # weight of its probability
 
     @property
     def likely(self) -> float:
@@ -212,15 +212,15 @@ class PathWalk:
     """The state of a question in the mode `paths`, apart from the graph."""
 
     embedder: Embedder | None
-    sentences: dict[str, PlacedSentence] = field(default_factory=dict)  # by their places
-    standing: dict[str, float] = field(default_factory=dict)  # of titles, 0 to 1
-    found: dict[str, float] = field(default_factory=dict)  # the standing of passages, by their ids
-    passages: tuple[Document, ...] = ()  # that the question itself found, the best first
+    sentences: dict[str, PlacedSentence] = field(default_factory=dict)  # by node
+    standing: dict[str, float] = field(default_factory=dict)  # rank scores of titles, 0 to 1
+    found: dict[str, float] = field(default_factory=dict)  # rank scores of passages, by id
+    passages: tuple[Document, ...] = ()  # found by the question itself, best first
     answered: list[PathAnswer] = field(default_factory=list)
-    read: set[str] = field(default_factory=set)  # texts of routes
-    # of the graph that the run began with, by the names they are at
+    read: set[str] = field(default_factory=set)  # texts of the routes read so far
+    # facts of the initial graph by name
     facts: dict[str, tuple[FactParts, ...]] = field(default_factory=dict)
-    said: frozenset[str] | None = None  # the sentences of that graph, once they are asked for
+    said: frozenset[str] | None = None  # the sentences of that graph, loaded on first use
     split: bool = False  # whether the question was split into hops
 
     def stands(self, documents: Sequence[Document]) -> None:
@@ -298,12 +298,12 @@ def weakest(read: Iterable[PathAnswer]) -> float | None:
 
 # Typed facts of the initial graph that no sentence in it states, read as chains of lines.
 
-_MOST_AT = 40  # facts at one name, the nearest to the question
-_MOST_NAMES = 40  # names whose facts are known
-_LONGEST = 3  # facts of a chain
-_CHAINS = 200  # that are grown at a time
-_VALUE = 200  # characters of a property that is a fact
-_READ_AT = 200  # facts of a name that a statement reads
+_MOST_AT = 40  # maximum facts at one name, the most relevant ones
+_MOST_NAMES = 40  # maximum names whose facts are loaded
+_LONGEST = 3  # maximum facts of a chain
+_CHAINS = 200  # beam width of chains
+_VALUE = 200  # maximum characters of a property that counts as a fact
+_READ_AT = 200  # maximum facts of a name that a statement reads
 # properties of a node that give its source or its name
 _NO_FACTS = {"source_id", "source", "sentence", "id", "name", "label"}
 _PARTS = re.compile(r"(?<=[a-z])(?=[A-Z])|_")
