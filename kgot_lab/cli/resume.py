@@ -92,7 +92,7 @@ class GoOn:
 
 @contextmanager
 def resume_hint(path: Path, again: GoOn) -> Iterator[None]:
-    """On an interruption, report where the run is stored and how to resume it.
+    """Report, on an interruption, where the run is stored and how to resume it.
 
     Handles Ctrl-C and errors of a model, the budget, the sandbox or a disk.
     """
