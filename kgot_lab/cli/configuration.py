@@ -108,8 +108,7 @@ class Configuration(_Part):
         return _checked(told, "the configuration"), left
 
     def limits_for(self, name: str) -> Limits:
-        """Return the limits for a model of this name. Raises UnknownName and BadInput for invalid settings.
-        """
+        """Return the limits for a model. Raises UnknownName and BadInput for invalid settings."""
         from kgot_lab.loop.limits import limits_for
 
         if self.format not in {None, "default", "gaia"}:

@@ -107,7 +107,9 @@ def show_marks(
     files: list[Path] = argument("files that readers wrote with lab.hand_in(NAME)"),
     as_csv: Path | None = option("write the table to this file, for a spreadsheet", "--csv"),
 ) -> None:
-    """Show who solved which exercise at which try, from submitted files. Damaged files are named and skipped.
+    """Show who solved which exercise at which try, from submitted files.
+
+    Damaged files are named and skipped.
     """
     from kgot_lab.io.files import write_whole
     from kgot_lab.viz.exercises import gathered_marks, read_hand_in

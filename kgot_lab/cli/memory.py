@@ -136,7 +136,9 @@ def tell_why(
     fact: str = argument('"SUBJECT | RELATION | OBJECT", or how the id that `facts` shows begins'),
     as_json: bool = options.AS_JSON,
 ) -> None:
-    """Show why a fact is believed: its claims, their sources and readers, since when, and dependent answers.
+    """Show why a fact is believed.
+
+    Shows its claims, their sources and readers, since when it holds, and which answers rest on it.
     """
     with memory_opened(context) as claims:
         meant = _fact_named(claims, fact)

@@ -138,8 +138,7 @@ def graph_to_begin(choice: StoreChoice) -> PropertyGraph | None:
 
 
 def open_run_store(choice: StoreChoice, graph: PropertyGraph | None) -> Store:
-    """Open the store of a run. Call it after all checks, since it may empty or fill the store as requested.
-    """
+    """Open the store of a run, after all checks, since it may be emptied or filled as requested."""
     from kgot_lab.stores import empty_store
 
     if choice.graph is not None and "://" in choice.graph:

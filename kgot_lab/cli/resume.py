@@ -173,8 +173,7 @@ def finish(
 
 @contextmanager
 def regenerate_hint(path: Path, how: object) -> Iterator[None]:
-    """Report the command that regenerates an output if it cannot be written, since the run itself is stored.
-    """
+    """Report the command that regenerates an output which cannot be written. The run itself is stored."""
     try:
         yield
     except (BadInput, OSError) as error:

@@ -47,9 +47,7 @@ def say(text: str) -> None:
     """
     from kgot_lab.llm.keys import without_known_keys
 
-    with suppress(
-        OSError
-    ):  # without a terminal, the work still completes
+    with suppress(OSError):  # without a terminal, the work still completes
         typer.echo("\n".join(map(harmless, without_known_keys(without_secrets(text)).split("\n"))), err=True)
 
 
@@ -387,8 +385,7 @@ def check_new(path: Path | None) -> None:
 
 
 def check_page(html: Path | None, documents: Path | None = None) -> None:
-    """Check that the page of a run can be written, and overwrites nothing but such a page. Raises BadInput.
-    """
+    """Check that the page of a run can be written and overwrites only such a page. Raises BadInput."""
     check_writable(html)
     if html is None:
         return

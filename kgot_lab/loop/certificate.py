@@ -330,8 +330,7 @@ def _same_name(name: str, answer: str) -> bool:
 
 
 def _steps(run: RunMaterial, key: str, name: str, links: Sequence[_PathLink]) -> list[RunFact]:
-    """Return the facts on the shortest way from a name to the answer, or the missing link if there is no way.
-    """
+    """Return the facts on the shortest way from a name to the answer, or the missing link."""
     answer = run.answered.text.strip()
     back: dict[str, tuple[str, _PathLink]] = {}
     queue, seen = [key], {key}

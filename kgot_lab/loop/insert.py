@@ -231,7 +231,7 @@ def use(run: Loop, call: ToolCall) -> Steps[ToolReturned]:
                 return returned
             sleep(wait if error.wait is None else error.wait)
             wait *= 2
-        except BaseException as error:  # the run stops inside the tool: its cost is recorded, and the tool starts over
+        except BaseException as error:  # stopped inside the tool: record its cost
             charged_usages = [error.spent] if isinstance(error, LLMError) and error.spent is not None else []
             yield from _inside(run, call, "", _charged(run, charged_usages, noted), lost=True)
             raise
@@ -281,8 +281,7 @@ def _called(run: Loop, call: ToolCall, noted: list[RecordedCall]) -> Result:
 
 
 def _charged(run: Loop, reported: Iterable[Usage], noted: Sequence[RecordedCall]) -> list[Usage]:
-    """Return the costs of models behind a tool, after charging the run's budgets for what they did not see.
-    """
+    """Return the costs of models behind a tool, and charge the run's budgets for calls they did not see."""
     accounts = {
         account for llm in (run.planning, run.execution) if (account := charged_account(llm)) is not None
     }

@@ -367,8 +367,7 @@ def place_in(text: str, sentence: str) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class ThroughTool:
-    """A wrapper with the name, arguments and search argument of another tool. Subclasses change its results.
-    """
+    """A wrapper with the name and arguments of another tool. Subclasses change its results."""
 
     tool: Tool
 

@@ -97,8 +97,7 @@ def rendered(store: Store, question: str, budget: int, *, sources: bool = False)
 
 
 def _found(store: Store, question: str, schema: Schema) -> tuple[list[Node], list[Edge], int]:
-    """Return the nodes and edges of a large graph near the question, and about how many tokens were not read.
-    """
+    """Return the part of a large graph near the question, and an estimate of the tokens not read."""
     nodes = {node.id: node for node in store.search(question, limit=30)}
     edges = {edge.identity: edge for id in nodes for edge in store.neighbours(id)[:40]}
     unseen = schema.nodes + schema.edges - len(nodes) - len(edges)

@@ -337,8 +337,7 @@ _SAME = 1e-9  # a coverage of one is a quotient
 
 
 def comparison_grids(findings: Findings) -> list[Grid]:
-    """Tabulate the systems on each set, the pairs, the goals, and the calibration of each system on all sets.
-    """
+    """Tabulate the systems on each set, the pairs, the goals, and the calibration on all sets."""
     grids = [_systems(set, [row for row in findings.measured if row.on == set]) for set in findings.sets]
     return [
         grid

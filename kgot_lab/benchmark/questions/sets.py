@@ -287,8 +287,7 @@ class Hub:
 
 
 class _Elsewhere(urllib.request.HTTPRedirectHandler):
-    """Follows redirects to the host of a file, which has a signed address, without sending the token there.
-    """
+    """Follows redirects to the signed address of a file, without sending the token there."""
 
     def redirect_request(
         self,

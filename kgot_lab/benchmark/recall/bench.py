@@ -115,8 +115,7 @@ def report_on(folder: Path, dataset: Dataset, plan: Plan, told: Filled) -> Repor
 
 
 def learnt_elsewhere(runs: Iterable[Run]) -> tuple[str, ...]:
-    """Return a note on systems whose weights were learnt with the bundled embedder but used with another one.
-    """
+    """Return a note on systems that use weights learnt with the bundled embedder on another one."""
     given = [
         (run.system, run.about.get(EMBEDDER_HASH, MiniLM.name)) for run in runs if "trail(" in run.description
     ]

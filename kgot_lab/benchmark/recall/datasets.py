@@ -42,7 +42,9 @@ def processes() -> Dataset:
 
 
 def curated_graph() -> Dataset:
-    """Load the queries of the curated graph, with its nodes as documents and the answering nodes as relevant.
+    """Load the queries of the curated graph, whose nodes are the documents.
+
+    Relevant are the nodes that answer.
     """
     rows, locked = list[Json](), set[str]()
     for half in ("tuning", "locked"):
@@ -235,7 +237,9 @@ def untitled(dataset: Dataset) -> Dataset:
 
 
 def among_all(dataset: Dataset) -> Dataset:
-    """Return the questions of a data set over the passages of all four bundled collections, without repeats.
+    """Return the questions of a data set over the passages of all four bundled collections.
+
+    Each passage occurs once.
     """
     whole = {
         document.id: document

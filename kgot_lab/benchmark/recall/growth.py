@@ -133,8 +133,7 @@ class SyntheticVectors:
         self._sign = np.zeros((1_024, 4))
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one unit vector per text, shape (len(texts), dimension). A text without words gives zeros.
-        """
+        """Return one unit vector per text, shape (len(texts), dimension), or zeros for one without words."""
         vectors = np.zeros((len(texts), self.dimension), np.float32)
         for start in range(0, len(texts), _CHUNK):
             sums = self._sums(texts[start : start + _CHUNK])
@@ -282,7 +281,7 @@ def measured(lane: str, size: int, queries: int = 50, seconds: float = 60.0) -> 
 
     Memory is accurate only in a fresh process.
     """
-    LANES[lane](synthetic(8, 2)).search("warm up")  # imports the retriever's packages, which do not count as its index
+    LANES[lane](synthetic(8, 2)).search("warm up")  # imports packages, outside the index time
     dataset = synthetic(size, min(queries, size // 4))
     gc.collect()
     _forget_peak()

@@ -428,8 +428,7 @@ class _Parts:
         return follow(*self.own, graph=self.names)
 
     def tuned(self, plan: Plan) -> Stage:
-        """Return the convex fusion of dense and lexical retrieval with the weights that are best by the plan.
-        """
+        """Return the convex fusion of dense and lexical retrieval with the weights tuned by the plan."""
         return cross_fitted(
             self._dataset,
             lambda part: best_weight(self.meaning, self.words, part, plan.primary),

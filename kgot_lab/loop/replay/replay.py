@@ -116,8 +116,7 @@ def _was_at(graph: PropertyGraph, events: Sequence[Event]) -> bool:
 
 
 def _next_write(events: Sequence[Event], store: Store, walk: WalkBeside) -> tuple[Wrote, ...]:
-    """Return the write that follows those of a trace before any live call, or none if something else follows.
-    """
+    """Return the write that follows those of a trace before any live call, or none."""
     begun = events[0]
     assert isinstance(begun, Started)
     try:
@@ -324,8 +323,7 @@ def without_losses(events: Sequence[Event]) -> tuple[Event, ...]:
 
 
 def _cut_inside(recorded: Sequence[Event], number: int, error: LabError) -> bool:
-    """Return whether a run was stopped inside a tool, after calls of models behind it and before its result.
-    """
+    """Return whether a run was stopped inside a tool, between its model calls and its result."""
     left = recorded[number:]
     return isinstance(error, ReplayMiss) and all(
         isinstance(event, Asked) and event.role.startswith("inside ") for event in left

@@ -293,8 +293,7 @@ def traits(
 
 
 def _likeness(wanted: str, texts: Sequence[str], embedder: Embedder | None) -> list[float]:
-    """Return the cosine of each text with `wanted`, of their vectors or else of their sets of content words.
-    """
+    """Return the cosine of each text with `wanted`, of vectors or else of sets of content words."""
     if embedder is not None:
         vectors = embedder.embed([wanted, *texts])
         return [float(value) for value in vectors[1:] @ vectors[0]]

@@ -181,8 +181,7 @@ _STARTS = 12  # names that paths begin at
 
 @dataclass(frozen=True)
 class PathAnswer:
-    """An answer, the routes it was read from, its probability (None if not reported), and why it is rejected.
-    """
+    """An answer, its routes, its probability (None if not reported), and why it is rejected."""
 
     text: str
     routes: tuple[Route, ...]
@@ -224,7 +223,7 @@ class PathWalk:
     split: bool = False  # whether the question was split into hops
 
     def stands(self, documents: Sequence[Document]) -> None:
-        """Record how high passages were ranked: 1 / rank, or half of it if the search was not the question.
+        """Record the rank scores of passages: 1 / rank, or half of it for other searches than the question.
         """
         self.passages = self.passages or tuple(documents)
         whole = 1.0 if not self.standing else 0.5
