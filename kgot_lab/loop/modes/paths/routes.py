@@ -223,8 +223,7 @@ class PathWalk:
     split: bool = False  # whether the question was split into hops
 
     def stands(self, documents: Sequence[Document]) -> None:
-        """Record the rank scores of passages: 1 / rank, or half of it for other searches than the question.
-        """
+        """Record the rank scores of passages: 1 / rank, halved unless the search was the question."""
         self.passages = self.passages or tuple(documents)
         whole = 1.0 if not self.standing else 0.5
         for rank, document in enumerate(documents, start=1):
