@@ -20,7 +20,7 @@ Json = Any  # text, number, bool, None, or lists and dicts of these
 
 @dataclass(frozen=True)
 class Node:
-    """A thing in a graph: its id, its labels (types), and what is known of it."""
+    """A node of a graph: its id, its labels (types), and its properties."""
 
     id: str
     labels: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Triple:
 
 @dataclass(frozen=True)
 class Diff:
-    """Exactly what one write changed, old values included, so that it can be applied, drawn and undone.
+    """The exact changes of one write, with old values, so that it can be applied, drawn and undone.
 
     A changed node or edge is a pair (before, after). Removing a node lists its edges among the removed ones.
     """

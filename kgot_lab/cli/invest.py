@@ -41,7 +41,7 @@ def invest(
 
 @dataclass(frozen=True)
 class _ReaderOptions:
-    """Which model reads the news, and what it may cost."""
+    """Options for the model that reads the news, and its budget."""
 
     model: str | None = options.MODEL
     models: Path | None = options.MODELS_FILE

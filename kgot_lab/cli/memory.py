@@ -206,7 +206,7 @@ def undo_one(
 
 @memories.command("log")
 def list_changes(context: typer.Context, as_json: bool = options.AS_JSON) -> None:
-    """List every change: its number, when it was, by whom, and what it was."""
+    """List every change with its number, time, author and kind."""
     with memory_opened(context) as claims:
         rows = [
             {

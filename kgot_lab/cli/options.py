@@ -197,7 +197,7 @@ class PlaceOptions:
 
 @dataclass(frozen=True)
 class StoreOptions(PlaceOptions):
-    """Which store the graph grows in, and what it begins with."""
+    """Options for the store of a graph, and its initial content."""
 
     keep: bool = option("begin with the graph that is in the store, and add to it", default=False)
     wipe: bool = option("empty the store, or its namespace, first", default=False)
@@ -238,9 +238,9 @@ _CONFIGURED = {  # the field of a configuration that an option overrides
 
 
 def configuration_flags(*groups: Any) -> dict[str, Any]:
-    """Return what groups of options override of a configuration, by dotted name.
+    """Return the configuration fields that groups of options override, by dotted name.
 
-    Raises BadInput for a limit that there is not, and for a budget that allows nothing.
+    Raises BadInput for an unknown limit, and for a budget that allows nothing.
     """
     from kgot_lab.cli.terminal import budget_of
 

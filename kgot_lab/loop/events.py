@@ -33,7 +33,7 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Started(Event):
-    """A run began: the question, what it may use, and how long it may try."""
+    """The start of a run: the question, its resources, and its limits."""
 
     question: str
     attachments: tuple[str, ...] = ()
@@ -71,7 +71,7 @@ class Asked(Event):
 
     @property
     def is_loss(self) -> bool:
-        """Whether a call failed that had a cost: it has no reply, and is not part of what is walked again."""
+        """Whether the call failed at a cost. It has no reply, and a replay does not repeat it."""
         return self.role.endswith(LOST_CALL)
 
 
@@ -236,7 +236,7 @@ class Parsed(Event):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Answered(Event):
-    """The end: the answer, whether it is a guess, and what it rests on."""
+    """The end of a run: the answer, whether it is a guess, and its evidence."""
 
     text: str
     forced: bool  # a guess: no read gave rows, or no usable ones

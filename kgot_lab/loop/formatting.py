@@ -67,7 +67,7 @@ class FormattedEvent:
 
     @property
     def first_line(self) -> str:
-        """The word in the margin, and what follows it."""
+        """The label in the margin, and the text after it."""
         return f"{self.word:<{_MARGIN}}{self.said}"
 
 

@@ -131,7 +131,7 @@ def _arguments(tool: Tool) -> list[str]:
 
 
 def write(situation: str, source: str, text: str, dialect: Dialect) -> tuple[Message, ...]:
-    """Ask for statements that put what a tool returned into the graph."""
+    """Ask for statements that write a tool's output into the graph."""
     return _say(
         SYSTEM,
         f"{situation}\n\nNew information:\n{fenced(text, source)}\n{FENCES}\n\n"

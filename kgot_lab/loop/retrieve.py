@@ -51,7 +51,7 @@ def candidates(run: Loop, retrieves: list[str]) -> Steps[list[Candidate]]:
 
 
 def _note(found: list[Candidate], read: Candidate) -> None:
-    """Add what was read, unless it is nothing or the same rows were read before."""
+    """Append a candidate unless it is empty or its rows were read before."""
     rows = facts_in(read.rows)
     if rows and rows not in [candidate.rows for candidate in found]:
         found.append(replace(read, rows=rows))

@@ -59,8 +59,7 @@ class Measured:
 class Paired:
     """A system against another on the questions that both answered: the mean difference of F1.
 
-    p is corrected over one of two families: what the aims of a gain name (`aimed`), or everything else that
-    is looked at.
+    p is corrected over one of two families: the comparisons in goals of kind "gain" (`aimed`), or all others.
     """
 
     system: str

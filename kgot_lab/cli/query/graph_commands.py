@@ -169,7 +169,7 @@ def _compare(
     output: Path | None = ANSWER_FILE,
     timeout: float | None = _TIMEOUT,
 ) -> None:
-    """List what is in the graph and not in another, and the other way round."""
+    """List the differences between the graph and another one, in both directions."""
     _compared(context.obj, other, format, output, timeout)
 
 

@@ -429,7 +429,7 @@ def _going_on(recorded: Sequence[Event], walk: Iterator[Event], writing: TraceWr
 
 @dataclass(frozen=True)
 class Fork:
-    """A run walked again with one thing changed: its events, the graph it leads to, and what it cost."""
+    """A run that was run again with one change: its events, its graph, and its model calls."""
 
     events: tuple[Event, ...]
     graph: PropertyGraph

@@ -246,7 +246,7 @@ _LONGEST = 48  # tokens of the questions
 
 
 def question_for_each(question: str) -> Prompt:
-    """Ask what must be known of each of two things that a question compares."""
+    """Ask for the questions whose answers a comparison of two things needs."""
     turns = [
         Message(role, text)
         for example in _EXAMPLES

@@ -152,7 +152,7 @@ def _open_ends(run: Loop, walk: PathWalk, route: Route) -> Iterable[str]:
 
 
 def fetch(run: Loop, walk: PathWalk, call: ToolCall) -> Steps[ToolReturned]:
-    """Make a call, and write the sentences of what it returned, a statement for each passage."""
+    """Make a tool call, and write the sentences of its result with one statement per passage."""
     returned = yield from use(run, call)
     if returned.failed:
         return returned
